@@ -1,0 +1,43 @@
+# make setup · make eval · make test · make test-real · make perf · make clean
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+REAL := $(VENV)-real
+
+.PHONY: setup eval test check test-real perf format clean
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt scripts/setup.py
+	$(PYTHON) scripts/setup.py $(VENV)
+	@touch $@
+
+test: setup check
+	$(BIN)/python -m pytest
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --verbose --no-timing
+
+test-real: $(REAL)/.installed
+	$(REAL)/bin/python -m pytest tests/real -rs
+
+$(REAL)/.installed: pyproject.toml constraints.txt scripts/setup.py
+	$(PYTHON) scripts/setup.py $(REAL) --real
+	@touch $@
+
+perf: setup
+	$(BIN)/python -m perf
+
+eval: setup
+	$(BIN)/memorybench eval
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) $(REAL) build dist *.egg-info src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

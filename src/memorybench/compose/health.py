@@ -1,0 +1,103 @@
+"""What `doctor` finds: the parts, the keys, and what each missing one keeps from working."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import platform
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator
+
+from memorybench import __version__
+from memorybench.reporting.health import Finding
+
+from .environment import environment
+
+# variable, who wants it, how to set it
+_KEYS = (
+    ("OPENAI_API_KEY", "models such as gpt-4o"),
+    ("ANTHROPIC_API_KEY", "models named anthropic/…"),
+    ("OPENROUTER_API_KEY", "models named openrouter/…"),
+    ("GEMINI_API_KEY", "models named google/…"),
+)
+_DEPENDENCIES = ("aiohttp", "genai-prices", "numpy", "pydantic", "python-jsonpath", "PyYAML", "rich", "scipy")
+
+
+def examine() -> list[Finding]:
+    return [*_parts(), *_extras(), *_keys(), *_programs()]
+
+
+def _parts() -> Iterator[Finding]:
+    yield Finding(area="parts", name="memorybench", found=True, detail=__version__)
+    version = platform.python_version()
+    yield Finding(
+        area="parts",
+        name="Python",
+        found=sys.version_info >= (3, 11),
+        needed=True,
+        detail=f"{version} on {platform.machine()}",
+        remedy="install Python 3.11 or newer",
+    )
+    yield Finding(
+        area="parts",
+        name="SQLite with FTS5",
+        found=_has_fts5(),
+        needed=True,
+        detail=sqlite3.sqlite_version,
+        remedy="use a Python whose sqlite3 module has FTS5, as those of python.org and most distributions do",
+    )
+    for name in _DEPENDENCIES:
+        yield _package(name, needed=True, remedy="pip install --force-reinstall memorybench")
+
+
+def _extras() -> Iterator[Finding]:
+    yield _package("wordllama", needed=False, remedy='for dense and hybrid: pip install "memorybench[embed]"')
+
+
+def _keys() -> Iterator[Finding]:
+    for variable, purpose in _KEYS:
+        found = bool(environment().get(variable))
+        yield Finding(
+            area="keys",
+            name=variable,
+            found=found,
+            detail="set" if found else "not set",
+            remedy=f"for {purpose}: export {variable}=…",
+        )
+    address = environment().get("OPENAI_BASE_URL")
+    yield Finding(
+        area="keys",
+        name="OPENAI_BASE_URL",
+        found=bool(address),
+        detail="set" if address else "not set",
+        remedy="for another OpenAI-compatible server: export OPENAI_BASE_URL=http://localhost:8000/v1",
+    )
+
+
+def _programs() -> Iterator[Finding]:
+    for name, purpose in (("docker", "providers that run in a container"), ("node", "MCP servers from npm")):
+        path = shutil.which(name)
+        yield Finding(
+            area="programs",
+            name=name,
+            found=path is not None,
+            detail="found" if path else "not found",
+            remedy=f"for {purpose}: install {name}",
+        )
+
+
+def _package(name: str, *, needed: bool, remedy: str) -> Finding:
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(area="parts", name=name, found=False, needed=needed, detail="not installed", remedy=remedy)
+    return Finding(area="parts", name=name, found=True, needed=needed, detail=version)
+
+
+def _has_fts5() -> bool:
+    with sqlite3.connect(":memory:") as db:
+        options = {name for (name,) in db.execute("PRAGMA compile_options")}
+    db.close()
+    return "ENABLE_FTS5" in options

@@ -1,0 +1,57 @@
+"""Retries, with one owner: here, around the contract. No client below retries by itself, so layers never multiply."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from memorybench.vocabulary.errors import Denied, ServiceError, Transient
+from memorybench.vocabulary.plans import Limits
+
+from .gates import Gate
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Trying:
+    """How it went: filled in while it goes, read also when it ends badly."""
+
+    tries: int = 0
+    uncertain: int = 0
+
+
+async def patiently(work: Callable[[], Awaitable[T]], gate: Gate, trying: Trying) -> T:
+    """The result of `work`, asked again while it is worth it. No call starts before a Retry-After has passed."""
+    limits = gate.limits
+    while True:
+        async with gate.passing():
+            trying.tries += 1
+            try:
+                return await work()
+            except Denied as error:
+                gate.close(str(error))
+                raise
+            except Transient as error:
+                trying.uncertain += error.uncertain
+                if trying.tries >= limits.tries:
+                    raise ServiceError(f"{error} (tried {trying.tries} times)") from error
+                delay = _delay(error, trying.tries, limits)
+                if error.retry_after is not None:
+                    gate.pause(delay)
+        await asyncio.sleep(delay)
+
+
+def _delay(error: Transient, tries: int, limits: Limits) -> float:
+    if error.retry_after is not None:
+        if error.retry_after > limits.longest_delay:
+            raise ServiceError(
+                f"{error}: asked to wait {error.retry_after:.0f} s, more than the {limits.longest_delay:.0f} s"
+                " we wait; resume the run later"
+            ) from error
+        return max(0.0, error.retry_after)
+    ceiling: float = min(limits.longest_delay, limits.first_delay * 2 ** (tries - 1))
+    return ceiling * random.uniform(0.5, 1.0)  # spread, so that a crowd does not come back as one

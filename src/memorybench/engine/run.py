@@ -1,0 +1,131 @@
+"""Workers fed by an iterator, and how a run ends."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from memorybench.journal.book import Book
+from memorybench.journal.rows import RunStatus
+from memorybench.vocabulary.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
+from memorybench.vocabulary.plans import Job, Plan
+from memorybench.vocabulary.trials import Failure, Outcome, Status
+
+from .budget import Budget
+from .gates import Gates
+from .signals import draining
+from .steps import Interrupted, JobSteps, SharedSteps
+
+Watch = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    status: RunStatus
+    interrupted: bool
+    performed: int
+    """Trials settled now; those settled before are not done again."""
+
+
+async def perform(
+    plan: Plan,
+    book: Book,
+    *,
+    concurrency: int = 10,
+    budget: Budget | None = None,
+    watch: Watch | None = None,
+) -> Ending:
+    """Performs every job the journal does not hold as scored."""
+    stopping = asyncio.Event()
+    budget = budget or Budget()
+    shared = SharedSteps(book, Gates(plan.limits), budget, stopping)
+    feed = _Feed(plan, book.scored())
+    watch = watch or (lambda outcome: None)
+    with draining(stopping):
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for _ in range(max(1, min(concurrency, plan.size))):
+                    workers.create_task(_work(feed, shared, stopping, watch))
+        except* MemorybenchError as group:  # only what stops the whole run gets here
+            raise group.exceptions[0] from None
+    if stopping.is_set() and (feed.dropped or feed.next()):
+        return Ending("partial", True, feed.settled)
+    return Ending("partial" if budget.exhausted and feed.blocked else "complete", False, feed.settled)
+
+
+class _Feed:
+    """Hands out jobs in the order of the plan, with their place in it, leaving out what is scored already."""
+
+    def __init__(self, plan: Plan, scored: set[str]) -> None:
+        self._jobs = self._pending(plan, scored)
+        self.settled = 0
+        self.blocked = 0
+        self.dropped = 0
+
+    @staticmethod
+    def _pending(plan: Plan, scored: set[str]) -> Iterator[tuple[int, Job]]:
+        if len(scored) >= plan.size:
+            return  # a finished run is resumed without making its jobs again
+        for ordinal, job in enumerate(plan.jobs):
+            if job.trial.key not in scored:
+                yield ordinal, job
+
+    def next(self) -> tuple[int, Job] | None:
+        return next(self._jobs, None)
+
+
+async def _work(feed: _Feed, shared: SharedSteps, stopping: asyncio.Event, watch: Watch) -> None:
+    while not stopping.is_set():
+        found = feed.next()
+        if found is None:
+            return
+        ordinal, job = found
+        steps = JobSteps(shared)
+        try:
+            outcome = await _settle(job, steps)
+        except Interrupted:
+            feed.dropped += 1
+            return
+        await shared.book.settle(outcome, ordinal, job.case)
+        feed.settled += 1
+        feed.blocked += outcome.status == "blocked"
+        watch(outcome)
+
+
+async def _settle(job: Job, steps: JobSteps) -> Outcome:
+    try:
+        performed = await job.perform(steps)
+    except (Interrupted, JournalError):
+        raise
+    except Exception as error:
+        status, failure = _failure(error)
+        return Outcome(trial=job.trial, status=status, steps=tuple(steps.keys), failure=failure)
+    return Outcome(
+        trial=job.trial,
+        status="unscored" if performed.unscored else "scored",
+        scores=performed.scores,
+        steps=tuple(steps.keys),
+        failure=performed.unscored,
+        shown=performed.shown,
+    )
+
+
+_STATUS_OF: tuple[tuple[type[MemorybenchError], Status], ...] = (
+    (Unreadable, "unscored"),
+    (Lacking, "skipped"),
+    (Blocked, "blocked"),
+)
+
+
+def _failure(error: Exception) -> tuple[Status, Failure]:
+    if isinstance(error, MemorybenchError):
+        # shared steps keep their failure for later siblings: let it not keep the frames it passed through
+        error.__traceback__ = error.__cause__ = error.__context__ = None
+        status: Status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), "failed")
+        return status, Failure(kind=type(error).__name__, message=str(error))
+    # not foreseen: one job fails, its siblings go on, and the traceback waits in the journal
+    return "failed", Failure(
+        kind=type(error).__name__, message=str(error), traceback="".join(traceback.format_exception(error))
+    )

@@ -1,0 +1,198 @@
+"""`once`: a step is recorded once, and what is recorded is never done again."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter
+
+from memorybench.journal.book import Book, now
+from memorybench.journal.rows import Step
+from memorybench.vocabulary.errors import MemorybenchError
+from memorybench.vocabulary.records import canonical
+from memorybench.vocabulary.spending import tallying
+from memorybench.vocabulary.trials import Subject
+
+from .budget import Budget
+from .gates import Gates
+from .patience import Trying, patiently
+
+T = TypeVar("T")
+
+# set while a step's `after` runs: what others stand on too is no part of this job's own evidence
+_aside: ContextVar[bool] = ContextVar("memorybench_aside", default=False)
+
+
+class Interrupted(Exception):
+    """The run is draining: no new work starts. The job leaves no outcome and is done on resume."""
+
+
+class SharedSteps:
+    """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
+
+    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: asyncio.Event) -> None:
+        self.book = book
+        self._gates = gates
+        self._budget = budget
+        self._stopping = stopping
+        self._in_flight: dict[str, asyncio.Future[str]] = {}
+        self._failed: dict[str, MemorybenchError] = {}
+
+    async def once(
+        self,
+        key: str,
+        name: str,
+        inputs: str,
+        work: Callable[[], Awaitable[T]],
+        adapter: TypeAdapter[T],
+        subject: Subject | None,
+        paid: bool,
+        after: Callable[[], Awaitable[object]] | None,
+    ) -> T:
+        recorded = self.book.step(key)
+        if recorded is not None:
+            return adapter.validate_json(recorded)
+        flight = self._in_flight.get(key)
+        if flight is not None:
+            return adapter.validate_json(await asyncio.shield(flight))
+        if key in self._failed:
+            # siblings that share a step share its failure: a dead ingest is not paid for again by each question
+            raise self._failed[key].with_traceback(None)
+        flight = self._in_flight[key] = asyncio.get_running_loop().create_future()
+        try:
+            result = await self._perform(key, name, inputs, work, adapter, subject, paid, after)
+        except BaseException as error:
+            if isinstance(error, MemorybenchError):
+                self._failed[key] = error
+            if not isinstance(error, asyncio.CancelledError):
+                flight.set_exception(error)
+                flight.exception()  # seen: without followers nobody else would retrieve it
+            else:
+                flight.cancel()
+            raise
+        else:
+            flight.set_result(result[1])
+            return result[0]
+        finally:
+            del self._in_flight[key]
+
+    async def _perform(
+        self,
+        key: str,
+        name: str,
+        inputs: str,
+        work: Callable[[], Awaitable[T]],
+        adapter: TypeAdapter[T],
+        subject: Subject | None,
+        paid: bool,
+        after: Callable[[], Awaitable[object]] | None,
+    ) -> tuple[T, str]:
+        reused = self.book.reusable(key)
+        if reused is not None:
+            await self.book.record(reused)
+            return adapter.validate_json(reused.result), reused.result
+        if self._stopping.is_set():
+            raise Interrupted
+        if after is not None:
+            token = _aside.set(True)
+            try:
+                await after()
+            finally:
+                _aside.reset(token)
+            if self._stopping.is_set():
+                raise Interrupted
+        who = subject.name if subject else ""
+        attempt = None
+        if paid:
+            self._budget.allow()
+            attempt = await self.book.intend(key, name, who)
+        trying, started, clock = Trying(), now(), time.monotonic()
+        with tallying() as tally:
+            try:
+                value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
+            except Exception as error:
+                if attempt is not None:
+                    self._budget.take(tally.spent)
+                    await self.book.give_up(
+                        attempt, str(error), tries=trying.tries, uncertain=trying.uncertain, spent=tally.spent
+                    )
+                raise
+        seconds = time.monotonic() - clock
+        self._budget.take(tally.spent)
+        result = adapter.dump_json(value).decode()
+        step = Step.model_construct(  # our own values: checking them again costs more than the step's record
+            key=key,
+            name=name,
+            subject=who,
+            inputs=inputs,
+            result=result,
+            started=started,
+            seconds=seconds,
+            tries=trying.tries,
+            uncertain=trying.uncertain,
+            spent=tally.spent,
+            reused_from=None,
+        )
+        await self.book.record(step, attempt)
+        return value, result
+
+    def _guarded(self, work: Callable[[], Awaitable[T]], paid: bool) -> Callable[[], Awaitable[T]]:
+        """Checks once more at the gate: while we waited there, the budget may have gone or Ctrl-C may have come."""
+
+        async def guarded() -> T:
+            if self._stopping.is_set():
+                raise Interrupted
+            if paid:
+                self._budget.allow()
+            return await work()
+
+        return guarded
+
+
+class JobSteps:
+    """What one job sees. Remembers which steps its outcome rests on."""
+
+    __slots__ = ("_shared", "keys")
+
+    def __init__(self, shared: SharedSteps) -> None:
+        self._shared = shared
+        self.keys: list[str] = []
+
+    async def once(
+        self,
+        name: str,
+        inputs: Mapping[str, Any],
+        work: Callable[[], Awaitable[T]],
+        returns: type[T],
+        *,
+        on: Subject | None = None,
+        paid: bool = False,
+        after: Callable[[], Awaitable[object]] | None = None,
+    ) -> T:
+        text = canonical(inputs)
+        key = step_key(name, text)
+        if not _aside.get():
+            self.keys.append(key)
+        return await self._shared.once(key, name, text, work, _adapter(returns), on, paid, after)
+
+    async def note(self, kind: str, text: str) -> None:
+        await self._shared.book.note(kind, text)
+
+
+def step_key(name: str, inputs: str) -> str:
+    return hashlib.sha256(f"{name}\n{inputs}".encode()).hexdigest()[:32]
+
+
+_adapters: dict[Any, TypeAdapter[Any]] = {}  # by type: making one costs more than many a step
+
+
+def _adapter(returns: type[T]) -> TypeAdapter[T]:
+    adapter = _adapters.get(returns)
+    if adapter is None:
+        adapter = _adapters[returns] = TypeAdapter(returns)
+    return adapter

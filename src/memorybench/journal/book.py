@@ -1,0 +1,280 @@
+"""A run being written: every row of it goes through here, and text is redacted on its way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from memorybench.vocabulary.errors import BadInput, JournalError, RunConflict
+from memorybench.vocabulary.records import canonical
+from memorybench.vocabulary.spending import Spending
+from memorybench.vocabulary.trials import Case, Outcome
+
+from .database import FILE_NAME, check
+from .lock import RunLock
+from .rows import Fingerprint, Run, RunStatus, Step, crc, differences
+from .shelf import Shelf
+from .writer import Statement, Writer, connection
+
+Redact = Callable[[str], str]
+
+_STEP = (
+    "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain,"
+    " calls, input_tokens, output_tokens, cost, reused_from, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+)
+_STEP_ROW = (
+    "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
+    " calls, input_tokens, output_tokens, cost, reused_from, crc FROM steps WHERE run = ? AND key = ?"
+)
+_OUTCOME = (
+    "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class Book:
+    """Writes one run. `open_run` and `reopen_run` make them."""
+
+    def __init__(self, run: Run, writer: Writer, *, redact: Redact, reuse: str | None = None) -> None:
+        self.run = run
+        self._writer = writer
+        self._redact = redact
+        self._reuse = reuse
+        self._reads = connection(writer.path)
+
+    def step(self, key: str) -> str | None:
+        """The recorded result of a step, as JSON."""
+        row = self._row(self.run.id, key)
+        return None if row is None else str(row[3])
+
+    def reusable(self, key: str) -> Step | None:
+        """The step as another run recorded it, where this run may take steps over."""
+        if self._reuse is None:
+            return None
+        row = self._row(self._reuse, key)
+        if row is None:
+            return None
+        name, subject, inputs, result, started, seconds, *_ = row
+        return Step(
+            key=key,
+            name=name,
+            subject=subject,
+            inputs=inputs,
+            result=result,
+            started=started,
+            seconds=seconds,
+            reused_from=self._reuse,
+        )
+
+    def _row(self, run: str, key: str) -> tuple[Any, ...] | None:
+        row = self._reads.execute(_STEP_ROW, (run, key)).fetchone()
+        if row is not None and crc(run, key, *row[:-1]) != row[-1]:
+            raise JournalError(f"step {key} is damaged in the results file; restore a copy of it, or start a new run")
+        return cast("tuple[Any, ...] | None", row)
+
+    async def intend(self, key: str, name: str, subject: str) -> int:
+        """Leaves a row that paid work is about to start: should we die, resume can say so."""
+        attempt = int.from_bytes(os.urandom(7))  # made here, so that the commit need not hand one back
+        await self._writer.write(
+            [
+                (
+                    "INSERT INTO attempts (id, run, key, name, subject, started) VALUES (?,?,?,?,?,?)",
+                    (attempt, self.run.id, key, name, subject, now()),
+                )
+            ]
+        )
+        return attempt
+
+    async def record(self, step: Step, attempt: int | None = None) -> None:
+        spent = step.spent
+        columns = (
+            self.run.id,
+            step.key,
+            step.name,
+            step.subject,
+            self._redact(step.inputs),
+            self._redact(step.result),
+            step.started,
+            step.seconds,
+            step.tries,
+            step.uncertain,
+            spent.calls,
+            spent.input_tokens,
+            spent.output_tokens,
+            spent.cost,
+            step.reused_from,
+        )
+        statements: list[Statement] = [(_STEP, (*columns, crc(*columns)))]
+        if attempt is not None:
+            statements.append(("DELETE FROM attempts WHERE id = ?", (attempt,)))
+        await self._writer.write(statements)
+
+    async def give_up(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
+        """Paid work came to nothing: what it cost is kept all the same."""
+        await self._writer.write(
+            [
+                (
+                    "UPDATE attempts SET ended = ?, error = ?, tries = ?, uncertain = ?, calls = ?,"
+                    " input_tokens = ?, output_tokens = ?, cost = ? WHERE id = ?",
+                    (
+                        now(),
+                        self._redact(error),
+                        tries,
+                        uncertain,
+                        spent.calls,
+                        spent.input_tokens,
+                        spent.output_tokens,
+                        spent.cost,
+                        attempt,
+                    ),
+                )
+            ]
+        )
+
+    async def settle(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
+        body = self._redact(outcome.model_dump_json())
+        trial = outcome.trial
+        columns = (
+            self.run.id,
+            trial.key,
+            ordinal,
+            trial.benchmark,
+            trial.case_id,
+            trial.subject.name,
+            outcome.status,
+            body,
+            now(),
+        )
+        statements: list[Statement] = [(_OUTCOME, (*columns, crc(*columns)))]
+        if case is not None:
+            kept = (self.run.id, trial.benchmark, case.id, self._redact(case.model_dump_json()))
+            statements.append(
+                ("INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)", (*kept, crc(*kept)))
+            )
+        await self._writer.write(statements)
+
+    async def note(self, kind: str, text: str) -> None:
+        await self._writer.write([("INSERT INTO notes VALUES (?,?,?)", (self.run.id, kind, self._redact(text)))])
+
+    def scored(self) -> set[str]:
+        """Trials that need no more work."""
+        rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
+        return {trial for (trial,) in rows}
+
+    def end(self, status: RunStatus) -> None:
+        self._writer.write_now(
+            [("UPDATE runs SET status = ?, finished = ? WHERE id = ?", (status, now(), self.run.id))]
+        )
+
+    def close(self) -> None:
+        self._reads.close()
+
+
+@contextmanager
+def open_run(
+    folder: Path,
+    run: Run,
+    *,
+    redact: Redact = str,
+    fault: Callable[[], None] | None = None,
+    reuse: str | None = None,
+) -> Iterator[Book]:
+    """Begins a new run in a results folder."""
+    if (folder / FILE_NAME).exists():
+        with Shelf.open(folder, thorough=False) as shelf:
+            if shelf.has(run.id):
+                raise RunConflict(f"run {run.id} exists already; continue it with --resume {run.id}, or name another")
+            if reuse is not None:
+                shelf.run(reuse)  # raises where there is none
+    elif reuse is not None:
+        raise BadInput(str(folder), f"no run {reuse!r} to reuse", remedy="name the folder that holds it with --output")
+    run = run.model_copy(update={"created": now(), "status": "running"})
+    columns = (
+        run.id,
+        run.suite,
+        redact(canonical(dict(run.spec))),
+        redact(canonical(dict(run.fingerprints))),
+        run.program,
+        run.planned,
+        run.created,
+    )
+    row = (
+        "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
+        " VALUES (?,?,?,?,?,?,?,?,'running')",
+        (*columns, crc(*columns)),
+    )
+    with _writing(folder, run, redact, fault, reuse) as book:
+        book._writer.write_now([row])
+        yield book
+
+
+@contextmanager
+def reopen_run(
+    folder: Path,
+    run_id: str,
+    *,
+    fingerprints: Mapping[str, Fingerprint],
+    redact: Redact = str,
+    fault: Callable[[], None] | None = None,
+) -> Iterator[Book]:
+    """Continues a run, provided that all it depends on is still the same."""
+    with Shelf.open(folder, thorough=False) as shelf:
+        run = shelf.run(run_id)
+    changed = differences(run.fingerprints, _redacted(fingerprints, redact))
+    if changed:
+        raise RunConflict(
+            f"run {run_id} can not be resumed: {'; '.join(changed)}; undo the change, or start a new run"
+            f" with --reuse {run_id}, which takes over every step that is still the same"
+        )
+    with _writing(folder, run, redact, fault, _reuse_of(run)) as book:
+        book._writer.write_now(
+            [
+                (
+                    "UPDATE attempts SET ended = ?, error = 'interrupted' WHERE run = ? AND ended IS NULL",
+                    (now(), run_id),
+                ),
+                ("UPDATE runs SET status = 'running', finished = NULL WHERE id = ?", (run_id,)),
+            ]
+        )
+        yield book
+
+
+@contextmanager
+def _writing(
+    folder: Path, run: Run, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
+) -> Iterator[Book]:
+    if (folder / FILE_NAME).exists():
+        check(folder / FILE_NAME, thorough=False)  # before the lock makes a folder beside a file we refuse
+    lock = RunLock(folder / run.id, run.id)
+    try:
+        writer = Writer(folder, fault=fault)
+        try:
+            book = Book(run, writer, redact=redact, reuse=reuse)
+            try:
+                yield book
+            finally:
+                book.close()
+        finally:
+            writer.close()
+    finally:
+        lock.release()
+
+
+def _reuse_of(run: Run) -> str | None:
+    reuse = run.spec.get("reuse")
+    return reuse if isinstance(reuse, str) else None
+
+
+def _redacted(fingerprints: Mapping[str, Fingerprint], redact: Redact) -> Mapping[str, Fingerprint]:
+    return {
+        name: mark if mark.text is None else mark.model_copy(update={"text": redact(mark.text)})
+        for name, mark in fingerprints.items()
+    }

@@ -1,0 +1,140 @@
+"""Opens the results file, or says in one line why it can not be trusted. Nothing doubtful is ever written to."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from memorybench.vocabulary.errors import BadInput, JournalError
+
+from .migrations import MIGRATIONS
+
+FILE_NAME = "results.db"
+APPLICATION_ID = 0x6D656D62  # "memb"; tells our files from other programs'
+_BUSY_SECONDS = 120.0  # many processes may share a folder: each waits for its turn to commit
+_LARGEST_CHECKED = 256 * 1024 * 1024  # a whole-file check of more would make every start slow; rows have checksums
+
+
+def open_for_writing(folder: Path) -> sqlite3.Connection:
+    """The results file of a folder, made if there is none. Belongs to the thread that writes."""
+    path = folder / FILE_NAME
+    if path.exists():
+        check(path)
+    else:
+        _create(path)
+    with translated(path):
+        db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA cache_size=-8000")
+        migrate(db)
+    return db
+
+
+def _create(path: Path) -> None:
+    """Makes the file aside and puts it in place whole: others may be opening, or making, it at this moment."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    draft = path.with_name(f".{path.name}-{os.getpid()}")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        with translated(path):
+            db = sqlite3.connect(draft, isolation_level=None)
+            db.execute("PRAGMA journal_mode=WAL")
+            migrate(db)
+            db.close()
+        with suppress(FileExistsError):  # another process was quicker: its file is as good
+            os.link(draft, path)
+    finally:
+        draft.unlink()
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """A connection that can not write: looking must not change what is looked at."""
+    with translated(path):
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
+        try:
+            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            # a folder we may not write has no place for the shared-memory file that readers keep
+            db.close()
+            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    return db
+
+
+def check(path: Path, *, thorough: bool = True) -> None:
+    """Raises BadInput unless the file is a sound results file of ours that this program can read."""
+    where = str(path)
+    if path.is_dir():
+        raise BadInput(where, "is a folder", expected="a memorybench results file", remedy="move it out of the way")
+    if not os.access(path, os.R_OK):
+        raise BadInput(where, "can not be read", remedy="change its permissions")
+    with path.open("rb") as file:
+        head = file.read(100)
+    if head and not head.startswith(b"SQLite format 3\x00"):
+        raise BadInput(
+            where,
+            "is not a SQLite file",
+            expected="a memorybench results file",
+            remedy="name another folder, or move the file away; it was not touched",
+        )
+    with open_for_reading(path) as db, translated(path):
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != APPLICATION_ID and (application or tables):
+            raise BadInput(where, "belongs to another program", remedy="name another folder; it was not touched")
+        if version > len(MIGRATIONS):
+            raise BadInput(
+                where,
+                f"was written by a newer memorybench (schema {version}, this one knows {len(MIGRATIONS)})",
+                remedy="upgrade memorybench",
+            )
+        if thorough and path.stat().st_size <= _LARGEST_CHECKED:
+            found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if found != "ok":
+                raise _damaged(path, str(found).splitlines()[0])
+    db.close()
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    if db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    for number, step in enumerate(MIGRATIONS[version:], version + 1):
+        step(db)
+        db.execute(f"PRAGMA user_version={number}")
+    db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    db.execute("COMMIT")
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """SQLite's complaints in the user's words."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        said = str(error)
+        if "malformed" in said or "not a database" in said:
+            raise _damaged(path, said) from error
+        if "full" in said or "disk I/O" in said:
+            raise JournalError(
+                f"{path}: {said}; what was recorded is safe; free some space, then resume the run"
+            ) from error
+        if "readonly" in said or "unable to open" in said:
+            raise BadInput(
+                str(path), f"can not be written ({said})", remedy="change its permissions or name another folder"
+            ) from error
+        raise JournalError(f"{path}: {said}") from error
+
+
+def _damaged(path: Path, said: str) -> BadInput:
+    return BadInput(
+        str(path),
+        f"is damaged ({said})",
+        expected="a sound results file",
+        remedy=f"restore a copy, or save what can be read with `sqlite3 {path.name} .recover`; it was not touched",
+    )

@@ -1,0 +1,48 @@
+"""The tables, as numbered steps. Append only: a results file of any age must find its way here."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+
+def first_tables(db: sqlite3.Connection) -> None:
+    db.execute(
+        """CREATE TABLE runs (
+            id TEXT PRIMARY KEY, suite TEXT NOT NULL, spec TEXT NOT NULL, fingerprints TEXT NOT NULL,
+            program TEXT NOT NULL, status TEXT NOT NULL, planned INTEGER NOT NULL,
+            created TEXT NOT NULL, finished TEXT, crc INTEGER NOT NULL)"""
+    )
+    db.execute(
+        """CREATE TABLE cases (
+            run TEXT NOT NULL REFERENCES runs(id), benchmark TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+            crc INTEGER NOT NULL,
+            PRIMARY KEY (run, benchmark, id))"""
+    )
+    db.execute(
+        """CREATE TABLE steps (
+            run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, name TEXT NOT NULL, subject TEXT NOT NULL,
+            inputs TEXT NOT NULL, result TEXT NOT NULL, started TEXT NOT NULL, seconds REAL NOT NULL,
+            tries INTEGER NOT NULL, uncertain INTEGER NOT NULL, calls INTEGER NOT NULL,
+            input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cost REAL,
+            reused_from TEXT, crc INTEGER NOT NULL,
+            UNIQUE (run, key))"""
+    )
+    db.execute(
+        """CREATE TABLE attempts (
+            id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, name TEXT NOT NULL,
+            subject TEXT NOT NULL, started TEXT NOT NULL, ended TEXT, error TEXT,
+            tries INTEGER NOT NULL DEFAULT 0, uncertain INTEGER NOT NULL DEFAULT 0, calls INTEGER NOT NULL DEFAULT 0,
+            input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, cost REAL DEFAULT 0)"""
+    )
+    db.execute(
+        """CREATE TABLE outcomes (
+            run TEXT NOT NULL REFERENCES runs(id), trial TEXT NOT NULL, ordinal INTEGER NOT NULL,
+            benchmark TEXT NOT NULL, case_id TEXT NOT NULL, subject TEXT NOT NULL, status TEXT NOT NULL,
+            body TEXT NOT NULL, finished TEXT NOT NULL, crc INTEGER NOT NULL,
+            UNIQUE (run, trial))"""
+    )
+    db.execute("CREATE TABLE notes (run TEXT NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, text TEXT NOT NULL)")
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables,)

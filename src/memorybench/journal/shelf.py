@@ -1,0 +1,174 @@
+"""Runs being read. Reports, exports and comparisons need nothing else."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from memorybench.vocabulary.errors import BadInput, JournalError
+from memorybench.vocabulary.records import Record
+from memorybench.vocabulary.spending import Spending
+from memorybench.vocabulary.trials import STATUSES, Outcome, Status
+
+from .database import FILE_NAME, check, open_for_reading, translated
+from .rows import Run, crc
+
+_RUN = "SELECT id, suite, spec, fingerprints, program, planned, created, crc, status, finished FROM runs"
+
+
+class Stage(Record):
+    """What the steps of one name on one subject took, failed attempts included."""
+
+    name: str
+    subject: str
+    steps: int
+    seconds: tuple[float, ...]
+    """One duration a step, sorted; reused steps aside."""
+    spent: Spending
+    reused: int
+
+
+class Shelf:
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self._path = path
+        self._db = db
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path, *, thorough: bool = True) -> Iterator[Shelf]:
+        """`thorough=False` leaves the look at the whole file to whoever is about to write to it."""
+        path = folder / FILE_NAME
+        if not path.exists():
+            raise BadInput(
+                str(folder), f"holds no {FILE_NAME}", expected="a results folder", remedy="name one with --results"
+            )
+        check(path, thorough=thorough)
+        db = open_for_reading(path)
+        try:
+            with translated(path):
+                yield cls(path, db)
+        finally:
+            db.close()
+
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        rows = self._db.execute(f"{_RUN} ORDER BY created, id")
+        return [self._run(row) for row in rows]
+
+    def has(self, run: str) -> bool:
+        return self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
+
+    def run(self, run: str) -> Run:
+        row = self._db.execute(f"{_RUN} WHERE id = ?", (run,)).fetchone()
+        if row is None:
+            known = [name for (name,) in self._db.execute("SELECT id FROM runs ORDER BY created DESC, id")]
+            close = difflib.get_close_matches(run, known, 1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known[:5])}" if known else ""
+            raise BadInput(str(self._path), f"no run {run!r}", expected=hint, remedy="`memorybench results` lists them")
+        return self._run(row)
+
+    def counts(self, run: str) -> dict[Status, int]:
+        found = Counter(row[6] for row in self._outcome_rows(run))
+        return {status: found[status] for status in STATUSES}
+
+    def outcomes(self, run: str) -> Iterator[Outcome]:
+        """In the order of the plan, whatever the order they were settled in."""
+        for row in self._outcome_rows(run):
+            yield Outcome.model_validate_json(row[7])
+
+    def _outcome_rows(self, run: str) -> Iterator[tuple[Any, ...]]:
+        rows = self._db.execute(
+            "SELECT run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc FROM outcomes"
+            " WHERE run = ? ORDER BY ordinal, trial",
+            (run,),
+        )
+        for row in rows:
+            self._sound(row, f"outcome {row[1]}")
+            yield row
+
+    def case(self, run: str, benchmark: str, case: str) -> Mapping[str, Any] | None:
+        row = self._db.execute(
+            "SELECT run, benchmark, id, body, crc FROM cases WHERE run = ? AND benchmark = ? AND id = ?",
+            (run, benchmark, case),
+        ).fetchone()
+        if row is None:
+            return None
+        self._sound(row, f"case {case}")
+        found: Mapping[str, Any] = json.loads(row[3])
+        return found
+
+    def stages(self, run: str) -> list[Stage]:
+        stages: dict[tuple[str, str], Stage] = {}
+        rows = self._db.execute(
+            "SELECT name, subject, seconds, reused_from IS NOT NULL, calls, input_tokens, output_tokens, cost"
+            " FROM steps WHERE run = ? ORDER BY name, subject, seconds",
+            (run,),
+        )
+        times: dict[tuple[str, str], list[float]] = {}
+        sums: dict[tuple[str, str], list[Any]] = {}
+        for name, subject, seconds, reused, *spent in rows:
+            key = (name, subject)
+            total = sums.setdefault(key, [0, 0, 0, 0, 0, 0.0])
+            total[0] += 1
+            total[1] += reused
+            _add(total, spent)
+            if not reused:
+                times.setdefault(key, []).append(seconds)
+        wasted = self._db.execute(
+            "SELECT name, subject, calls, input_tokens, output_tokens, cost FROM attempts WHERE run = ?", (run,)
+        )
+        for name, subject, *spent in wasted:
+            _add(sums.setdefault((name, subject), [0, 0, 0, 0, 0, 0.0]), spent)
+        for (name, subject), (steps, reused, calls, inputs, outputs, cost) in sorted(sums.items()):
+            stages[name, subject] = Stage(
+                name=name,
+                subject=subject,
+                steps=steps,
+                seconds=tuple(times.get((name, subject), ())),
+                spent=Spending(calls=calls, input_tokens=inputs, output_tokens=outputs, cost=cost),
+                reused=reused,
+            )
+        return list(stages.values())
+
+    def spent(self, run: str) -> Spending:
+        return sum((stage.spent for stage in self.stages(run)), Spending())
+
+    def possibly_charged_twice(self, run: str) -> int:
+        """Paid calls whose reply we never saw: cut off by a crash, or by a connection that broke."""
+        (interrupted,) = self._db.execute(
+            "SELECT count(*) FROM attempts WHERE run = ? AND (ended IS NULL OR error = 'interrupted')", (run,)
+        ).fetchone()
+        (uncertain,) = self._db.execute(
+            "SELECT (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run)"
+            " + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run)",
+            {"run": run},
+        ).fetchone()
+        return int(interrupted + uncertain)
+
+    def notes(self, run: str) -> list[tuple[str, str]]:
+        return self._db.execute("SELECT kind, text FROM notes WHERE run = ? ORDER BY rowid", (run,)).fetchall()
+
+    def _run(self, row: tuple[Any, ...]) -> Run:
+        *kept, expected, status, finished = row
+        self._sound((*kept, expected), f"run {row[0]}")
+        names = ("id", "suite", "spec", "fingerprints", "program", "planned", "created")
+        values = dict(zip(names, kept, strict=True))
+        values["spec"], values["fingerprints"] = json.loads(values["spec"]), json.loads(values["fingerprints"])
+        return Run.model_validate({**values, "status": status, "finished": finished})
+
+    def _sound(self, row: tuple[Any, ...], what: str) -> None:
+        *columns, expected = row
+        if crc(*columns) != expected:
+            raise JournalError(f"{self._path}: {what} is damaged; restore a copy of the file")
+
+
+def _add(total: list[Any], spent: list[Any]) -> None:
+    for place, amount in enumerate(spent[:3], 2):
+        total[place] += amount
+    total[5] = None if total[5] is None or spent[3] is None else total[5] + spent[3]

@@ -1,0 +1,78 @@
+"""What a suite hands to the engine: jobs made of steps that are each done once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+from .measures import Metric
+from .records import Record
+from .trials import Case, Exhibit, Failure, Score, Subject, Trial
+
+T = TypeVar("T")
+
+
+class Steps(Protocol):
+    """Performs named work once: what the journal holds is returned, never done again."""
+
+    async def once(
+        self,
+        name: str,
+        inputs: Mapping[str, Any],
+        work: Callable[[], Awaitable[T]],
+        returns: type[T],
+        *,
+        on: Subject | None = None,
+        paid: bool = False,
+        after: Callable[[], Awaitable[object]] | None = None,
+    ) -> T:
+        """The recorded result of `name` on `inputs`, or that of `work`, recorded before it is returned.
+
+        `on` names whose limits and retries hold; `paid` work leaves an intent row before it starts;
+        `after` is awaited first where there is work to do: search comes after ingest, and a recorded
+        search needs none. Parse inside `work`: what it returns is recorded as finished.
+        """
+        ...
+
+    async def note(self, kind: str, text: str) -> None:
+        """Tells the report something that is no step, e.g. a leaked scope."""
+        ...
+
+
+class Performed(Record):
+    """What a job found. With `unscored`, the subject did its part but the instrument could not decide."""
+
+    scores: tuple[Score, ...] = ()
+    shown: Exhibit = Exhibit()
+    unscored: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    trial: Trial
+    perform: Callable[[Steps], Awaitable[Performed]]
+    case: Case | None = None
+    """Journaled with the outcome, so that a report needs no dataset."""
+    spends: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How hard one subject may be driven, and how patiently it is asked again."""
+
+    concurrency: int | None = None
+    per_second: float | None = None
+    tries: int = 4
+    first_delay: float = 0.5
+    longest_delay: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    jobs: Iterable[Job]
+    """May be a generator: the engine never holds more than it works on."""
+    size: int
+    metrics: tuple[Metric, ...] = ()
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    """By subject key; a subject without an entry has the default limits."""

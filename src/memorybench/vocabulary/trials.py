@@ -1,0 +1,88 @@
+"""One case put to one subject, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field
+
+from .records import Record, digest
+
+Status = Literal["scored", "unscored", "failed", "skipped", "blocked"]
+STATUSES: tuple[Status, ...] = ("scored", "unscored", "failed", "skipped", "blocked")
+NO_LABELS: Mapping[str, str] = MappingProxyType({})
+
+
+class Subject(Record):
+    """What is under test, or helps to test: a provider, a model, a store. Never holds a secret."""
+
+    role: str
+    name: str
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+
+    @cached_property
+    def key(self) -> str:
+        return digest([self.role, self.name, self.settings])
+
+
+class Case(Record):
+    """What is asked of every subject. Question, Probe, ExtractionCase and Scenario extend it."""
+
+    id: str
+    labels: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Trial(Record):
+    suite: str
+    case_id: str
+    subject: Subject
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    variant: str = ""
+    benchmark: str = ""
+    """The dataset, case set or scenario set the case is from."""
+    cluster: str = ""
+    """Trials of one cluster (a haystack, a conversation) are not independent; "": each stands alone."""
+
+    @cached_property
+    def key(self) -> str:
+        return digest([self.suite, self.benchmark, self.case_id, self.subject.key, self.variant])
+
+
+class Score(Record):
+    name: str
+    value: float
+    reason: str = ""
+
+
+class Failure(Record):
+    """Why a trial has no result, for a person to read; the traceback only for what was not foreseen."""
+
+    kind: str
+    message: str
+    traceback: str | None = None
+
+
+class Exhibit(Record):
+    """What a report shows of one trial; the evidence itself is in the steps."""
+
+    asked: str = ""
+    expected: str = ""
+    got: str = ""
+    context: str = ""
+    reason: str = ""
+
+
+class Outcome(Record):
+    trial: Trial
+    status: Status
+    scores: tuple[Score, ...] = ()
+    steps: tuple[str, ...] = ()
+    """Keys of the steps this outcome rests on."""
+    failure: Failure | None = None
+    shown: Exhibit = Exhibit()
+
+    def score(self, name: str) -> float | None:
+        return next((score.value for score in self.scores if score.name == name), None)

@@ -1,0 +1,180 @@
+"""A run in miniature, as a suite would make it: haystacks shared by questions, paid answers and verdicts.
+
+Every call is written to a ledger file outside the process, so that a dead process can be held to account.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+from memorybench.engine.budget import Budget
+from memorybench.engine.run import Ending, perform
+from memorybench.journal.book import open_run, reopen_run
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.shelf import Shelf
+from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.vocabulary.spending import Spending, charge
+from memorybench.vocabulary.trials import Case, Exhibit, Score, Subject, Trial
+
+PROVIDER = Subject(role="provider", name="memory")
+MODEL = Subject(role="model", name="reader")
+PRICE = 0.01
+FINGERPRINTS = {"dataset": Fingerprint.of("forty questions"), "prompt": Fingerprint.of("Answer ${question}")}
+RUN = Run(id="sweep", suite="bench", spec={"providers": ["memory"]}, fingerprints=FINGERPRINTS, planned=40)
+
+
+class Ledger:
+    """One line a call, appended and therefore whole, whoever dies next."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def write(self, call: str) -> None:
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, f"{call}\n".encode())
+        os.close(file)
+
+    def read(self) -> list[str]:
+        return self.path.read_text().splitlines() if self.path.exists() else []
+
+
+Hook = Callable[[str], Awaitable[None]]
+
+
+async def no_hook(call: str) -> None:
+    await asyncio.sleep(0)
+
+
+def plan(
+    ledger: Ledger,
+    *,
+    haystacks: int = 8,
+    questions: int = 5,
+    sessions: int = 3,
+    hook: Hook = no_hook,
+    limits: Limits | None = None,
+) -> Plan:
+    def jobs() -> Iterator[Job]:
+        for haystack in range(haystacks):
+            for question in range(questions):
+                yield _job(ledger, f"h{haystack}", f"h{haystack}q{question}", sessions, hook)
+
+    chosen = limits or Limits(first_delay=0.0)
+    return Plan(jobs=jobs(), size=haystacks * questions, limits={MODEL.key: chosen, PROVIDER.key: chosen})
+
+
+def _job(ledger: Ledger, haystack: str, question: str, sessions: int, hook: Hook) -> Job:
+    async def call(label: str, reply: str, *, paid: bool = False) -> str:
+        ledger.write(label)
+        await hook(label)
+        if paid:
+            charge(Spending(calls=1, input_tokens=10, output_tokens=2, cost=PRICE))
+        return reply
+
+    async def ingest(steps: Steps) -> None:
+        for n in range(sessions):
+            label = f"add:{haystack}:{n}"
+            await steps.once("add", {"call": label}, lambda label=label: call(label, "added"), str, on=PROVIDER)
+        label = f"settle:{haystack}"
+        await steps.once("settle", {"call": label}, lambda: call(label, "settled"), str, on=PROVIDER)
+
+    async def job(steps: Steps) -> Performed:
+        label = f"search:{question}"
+        found = await steps.once(
+            "search",
+            {"call": label},
+            lambda: call(label, f"memory of {question}"),
+            str,
+            on=PROVIDER,
+            after=lambda: ingest(steps),
+        )
+        asked = f"answer:{question}"
+        answer = await steps.once(
+            "answer", {"call": asked}, lambda: call(asked, f"{found}!", paid=True), str, on=MODEL, paid=True
+        )
+        judged = f"judge:{question}"
+        verdict = await steps.once(
+            "judge",
+            {"call": judged, "answer": answer},
+            lambda: call(judged, "yes" if len(question) % 2 else "no", paid=True),
+            str,
+            on=MODEL,
+            paid=True,
+        )
+        correct = Score(name="correct", value=float(verdict == "yes"))
+        return Performed(scores=(correct,), shown=Exhibit(asked=question, got=answer))
+
+    trial = Trial(suite="bench", case_id=question, subject=PROVIDER, benchmark="mini", cluster=haystack)
+    return Job(trial=trial, perform=job, case=Case(id=question))
+
+
+def killer(at: int) -> Callable[[], None]:
+    """Kills the process at the n-th time a commit begins or ends."""
+    left = at
+
+    def tick() -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            os.kill(os.getpid(), 9)
+
+    return tick
+
+
+def run_once(
+    folder: Path,
+    work: Plan,
+    *,
+    fault: Callable[[], None] | None = None,
+    concurrency: int = 4,
+    budget: Budget | None = None,
+    run: Run = RUN,
+) -> Ending:
+    """Starts the run, or resumes it where it exists: what a user does after a crash."""
+    begun = False
+    if (folder / "results.db").exists():
+        with Shelf.open(folder) as shelf:
+            begun = shelf.has(run.id)
+    opened = (
+        reopen_run(folder, run.id, fingerprints=run.fingerprints, fault=fault)
+        if begun
+        else open_run(folder, run, fault=fault)
+    )
+    with opened as book:
+        ending = asyncio.run(perform(work, book, concurrency=concurrency, budget=budget))
+        book.end(ending.status)
+    return ending
+
+
+def in_child(work: Callable[[], object]) -> int | None:
+    """Runs in a forked child; its exit code, or None where it was killed."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(f"child: {error!r}", flush=True)
+            os._exit(99)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def report(folder: Path, run: str = RUN.id) -> str:
+    """All that a report is made of, times aside."""
+    with Shelf.open(folder) as shelf:
+        outcomes = [outcome.model_dump(mode="json") for outcome in shelf.outcomes(run)]
+        return json.dumps({"counts": shelf.counts(run), "outcomes": outcomes}, indent=1)
+
+
+def committed(folder: Path, run: str = RUN.id) -> set[str]:
+    """The calls whose steps are on disk."""
+    if not (folder / "results.db").exists():
+        return set()
+    with Shelf.open(folder) as shelf:
+        rows = shelf._db.execute("SELECT inputs FROM steps WHERE run = ?", (run,)).fetchall()
+    return {json.loads(inputs)["call"] for (inputs,) in rows}
