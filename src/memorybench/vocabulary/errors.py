@@ -27,14 +27,14 @@ class Refusal(MemorybenchError):
 
 
 class BadInput(Refusal):
-    """`where: what is wrong; what was expected; what to do`."""
+    """`where: what is wrong; expected what; what to do`."""
 
     def __init__(self, where: str, problem: str, *, expected: str = "", remedy: str = "") -> None:
         self.where = where
         self.problem = problem
         self.expected = expected
         self.remedy = remedy
-        said = "; ".join(part for part in (problem, expected, remedy) if part)
+        said = "; ".join(part for part in (problem, expected and f"expected {expected}", remedy) if part)
         super().__init__(f"{where}: {said}" if where else said)
 
 

@@ -35,6 +35,10 @@ class Steps(Protocol):
         """
         ...
 
+    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        """Whether the journal holds that step."""
+        ...
+
     async def note(self, kind: str, text: str) -> None:
         """Tells the report something that is no step, e.g. a leaked scope."""
         ...
@@ -52,6 +56,8 @@ class Performed(Record):
 class Job:
     trial: Trial
     perform: Callable[[Steps], Awaitable[Performed]]
+    ordinal: int
+    """Its place in reports, whatever the order of work."""
     case: Case | None = None
     """Journaled with the outcome, so that a report needs no dataset."""
     spends: bool = False
@@ -76,3 +82,5 @@ class Plan:
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """By subject key; a subject without an entry has the default limits."""
+    closing: Callable[[Steps], Awaitable[None]] | None = None
+    """Performed when every job is settled: puts away what the jobs have used."""

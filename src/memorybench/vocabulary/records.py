@@ -12,7 +12,11 @@ from pydantic import BaseModel, ConfigDict
 class Record(BaseModel):
     """Plain data: frozen, and without room for fields nobody knows."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def plain(self) -> Any:
+        """As JSON knows it."""
+        return self.model_dump(mode="json")
 
 
 def canonical(value: Any) -> str:
@@ -26,8 +30,8 @@ def digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
+    if isinstance(value, Record):
+        return value.plain()
     if isinstance(value, (set, frozenset)):
         return sorted(value)
     raise TypeError(f"{type(value).__name__} has no canonical JSON")

@@ -26,13 +26,16 @@ class Spending(Record):
         )
 
 
+NOTHING = Spending()
+
+
 class Tally:
     """Collects what is charged while it is open."""
 
     __slots__ = ("spent",)
 
     def __init__(self) -> None:
-        self.spent = Spending()
+        self.spent = NOTHING
 
 
 _open_tally: ContextVar[Tally | None] = ContextVar("memorybench_tally", default=None)
@@ -52,4 +55,4 @@ def tallying() -> Iterator[Tally]:
 def charge(spent: Spending) -> None:
     tally = _open_tally.get()
     if tally is not None:
-        tally.spent = tally.spent + spent
+        tally.spent = spent if tally.spent is NOTHING else tally.spent + spent

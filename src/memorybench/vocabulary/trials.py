@@ -27,6 +27,13 @@ class Subject(Record):
     def key(self) -> str:
         return digest([self.role, self.name, self.settings])
 
+    @cached_property
+    def _plain(self) -> Any:
+        return self.model_dump(mode="json")
+
+    def plain(self) -> Any:
+        return self._plain  # one subject stands in the inputs of thousands of steps
+
 
 class Case(Record):
     """What is asked of every subject. Question, Probe, ExtractionCase and Scenario extend it."""
