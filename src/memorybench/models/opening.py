@@ -1,0 +1,37 @@
+"""Makes a resolved model usable."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+
+from memorybench.vocabulary.contracts import Model
+from memorybench.wire.http import Http, open_http
+from memorybench.wire.redaction import Redactor
+
+from .anthropic import AnthropicModel
+from .openai import OpenAIModel
+from .options import Options
+from .presets import Kind, ModelAddress
+
+KINDS: Mapping[Kind, Callable[[ModelAddress, Options, Http, str | None], Model]] = {
+    "openai": OpenAIModel,
+    "anthropic": AnthropicModel,
+}
+
+
+@asynccontextmanager
+async def open_model(
+    address: ModelAddress,
+    *,
+    key: str | None,
+    redactor: Redactor,
+    options: Options | None = None,
+    insecure: bool = False,
+) -> AsyncIterator[Model]:
+    """The model, open until the block ends. Sends nothing by itself.
+
+    `redactor` must know `key`: whoever reads the keys (`presets.key_of`) makes it, from all of them.
+    """
+    async with open_http(redactor, insecure=insecure) as http:
+        yield KINDS[address.kind](address, options or Options(), http, key)

@@ -1,0 +1,78 @@
+"""A model that says what it is told to, for tests and rehearsals: no network, no key, no chance."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from memorybench.vocabulary.contracts import Completion
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import MemorybenchError, ServiceError
+from memorybench.vocabulary.spending import Spending, charge
+from memorybench.vocabulary.trials import Subject
+
+Line = str | Completion | MemorybenchError
+"""What it says, or the error it raises."""
+Script = Callable[[Sequence[Turn]], Line] | Sequence[Line] | Mapping[str, Line]
+"""A function of the turns; or lines said in order; or the line for the first key that the last turn holds."""
+
+
+class ScriptedModel:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        name: str = "scripted",
+        spent: Spending | None = None,
+        ledger: Path | None = None,
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """`ledger`: a file that gets a JSON line for each call, to be counted from outside the process.
+
+        `before` is awaited in each call, after the ledger was written: the place for a delay or a crash.
+        """
+        self.subject = Subject(role="model", name=name)
+        self._next = _director(script)
+        self._spent = spent or Spending(calls=1)
+        self._ledger = ledger
+        self._before = before
+
+    async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        if self._ledger:
+            _append(self._ledger, {"model": self.subject.name, "turns": [[turn.role, turn.content] for turn in turns]})
+        if self._before:
+            await self._before()
+        line = self._next(turns)
+        if isinstance(line, MemorybenchError):
+            raise line
+        if isinstance(line, str):
+            line = Completion(text=line, finish="stop", model=self.subject.name, spent=self._spent)
+        charge(line.spent)
+        return line
+
+
+def _director(script: Script) -> Callable[[Sequence[Turn]], Line]:
+    if isinstance(script, Mapping):
+        cues = dict(script)
+
+        def by_cue(turns: Sequence[Turn]) -> Line:
+            heard = turns[-1].content
+            return next((line for cue, line in cues.items() if cue in heard), ServiceError(f"no line for {heard!r}"))
+
+        return by_cue
+    if isinstance(script, Sequence):
+        lines = iter(script)
+        return lambda _: next(lines, ServiceError("the script has come to its end"))
+    return script
+
+
+def _append(ledger: Path, entry: Mapping[str, Any]) -> None:
+    """In one write at the end of the file, so that lines of several processes never mix."""
+    file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(file, f"{json.dumps(entry)}\n".encode())
+    finally:
+        os.close(file)

@@ -1,0 +1,1 @@
+"""The network, and the guards around it: caps, deadlines, redirects, redaction."""

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from memorybench.models.scripted import Script, ScriptedModel
+from memorybench.vocabulary.contracts import Completion, Model
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import ServiceError, Transient
+from memorybench.vocabulary.spending import Spending, tallying
+
+
+def ask(model: ScriptedModel, *said: str) -> list[str]:
+    async def each() -> list[str]:
+        return [(await model.complete([Turn(role="user", content=text)])).text for text in said]
+
+    return asyncio.run(each())
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        lambda turns: turns[-1].content.upper(),
+        ["TEA", "RUM"],
+        {"te": "TEA", "rum": "RUM"},
+        [Completion(text="TEA", finish="stop", model="m"), "RUM"],
+    ],
+    ids=["function", "list", "mapping", "completions"],
+)
+def test_it_says_what_the_script_says(script: Script) -> None:
+    model = ScriptedModel(script)
+    assert isinstance(model, Model)
+    assert ask(model, "tea", "rum") == ["TEA", "RUM"]
+
+
+@pytest.mark.parametrize("script", [["TEA"], {"tea": "TEA"}])
+def test_a_script_without_a_line_is_an_error(script: Script) -> None:
+    with pytest.raises(ServiceError):
+        ask(ScriptedModel(script), "tea", "rum")
+
+
+def test_it_fails_on_cue() -> None:
+    model = ScriptedModel([Transient("busy", retry_after=1.0), "TEA"])
+    with pytest.raises(Transient, match="busy"):
+        ask(model, "tea")
+    assert ask(model, "tea") == ["TEA"]
+
+
+def test_it_charges_what_it_is_said_to_spend() -> None:
+    spent = Spending(calls=1, input_tokens=10, output_tokens=2, cost=0.25)
+    with tallying() as tally:
+        ask(ScriptedModel(["a", "b"], spent=spent), "x", "y")
+    assert tally.spent == spent + spent
+
+
+def test_the_hook_is_awaited_before_each_reply() -> None:
+    waited: list[str] = []
+
+    async def wait() -> None:
+        await asyncio.sleep(0)
+        waited.append("waited")
+
+    ask(ScriptedModel(["a", "b"], before=wait), "x", "y")
+    assert waited == ["waited"] * 2
+
+
+def _ask_often(ledger: Path, name: str) -> None:
+    ask(ScriptedModel(lambda _: "a", name=name, ledger=ledger), *["x" * 10_000] * 50)
+
+
+def test_calls_of_several_processes_are_counted_from_outside(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_ask_often, args=(ledger, name)) for name in "ab"]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    entries = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert sorted(entry["model"] for entry in entries) == ["a"] * 50 + ["b"] * 50
+    assert entries[0]["turns"] == [["user", "x" * 10_000]]
