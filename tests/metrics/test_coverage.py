@@ -1,0 +1,96 @@
+"""Does a 95 % interval hold the truth 95 times in 100? Simulated where we know it; `pytest -s` prints the figures."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from memorybench.metrics.intervals import SHARE, Interval, interval, ratio_interval
+from memorybench.metrics.sets import f1
+
+UNEVEN = (3, 4, 5, 6, 8, 10, 14, 20, 28, 40)
+CONVERSATIONS = (24, 13, 24, 32, 30, 19, 23, 29, 24, 25)  # LoCoMo's ten in proportion, an eighth of the questions
+QUESTIONS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"),
+    [
+        pytest.param(UNEVEN, 2500, id="10 uneven clusters"),
+        pytest.param(CONVERSATIONS, 2500, id="10 conversations"),
+        pytest.param(UNEVEN * 3, 2000, id="30 clusters"),
+        pytest.param(QUESTIONS * 50, 1000, id="500 clusters"),
+    ],
+)
+@pytest.mark.parametrize(("rate", "correlation"), [(0.3, 0.05), (0.6, 0.1), (0.9, 0.2)])
+def test_rates_in_clusters(sizes: tuple[int, ...], runs: int, rate: float, correlation: float) -> None:
+    draw = np.random.default_rng(7)
+    strength = 1 / correlation - 1
+    easiness = draw.beta(rate * strength, (1 - rate) * strength, (runs, len(sizes)))
+    right = (draw.random((runs, sum(sizes))) < np.repeat(easiness, sizes, axis=1)).astype(float)
+    clusters = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
+    _covers(
+        f"{len(sizes)} clusters, rate {rate}, correlation {correlation}",
+        rate,
+        [interval(values, clusters) for values in right.tolist()],
+    )
+
+
+@pytest.mark.parametrize("items", [30, 100, 400])
+def test_independent_rates(items: int) -> None:
+    """Exact, not simulated: the chance of every count whose interval holds the rate, over rates from 0.3 to 0.9."""
+    found = [interval([1] * right + [0] * (items - right), [""] * items) for right in range(items + 1)]
+    rates = np.linspace(0.3, 0.9, 121)
+    coverage = np.array(
+        [sum(binom.pmf(right, items, rate) for right, one in enumerate(found) if _holds(one, rate)) for rate in rates]
+    )
+    print(f"\n{items} independent items: {coverage.mean():.1%} on average, {coverage.min():.1%} at worst")
+    assert 0.94 < coverage.mean() < 0.96
+    assert coverage.min() > 0.92
+
+
+def test_independent_numbers() -> None:
+    draw = np.random.default_rng(11)
+    _covers("12 normal values", 3.0, [interval(values, [""] * 12) for values in draw.normal(3, 2, (2500, 12)).tolist()])
+
+
+def test_independent_shares() -> None:
+    """Recall of several gold ids: mostly all, sometimes half, seldom none."""
+    draw = np.random.default_rng(13)
+    shares = draw.choice([0.0, 0.5, 1.0], p=[0.1, 0.25, 0.65], size=(2000, 60))
+    _covers("60 shares", 0.775, [interval(values, [""] * 60, bounds=SHARE) for values in shares.tolist()])
+
+
+def test_numbers_in_ten_clusters() -> None:
+    draw = np.random.default_rng(17)
+    own = np.repeat(draw.normal(0, 0.4, (2500, 10)), UNEVEN, axis=1)
+    clusters = [str(place) for place, size in enumerate(UNEVEN) for _ in range(size)]
+    values = (draw.normal(5, 1, own.shape) + own).tolist()
+    _covers("normal values in 10 clusters", 5.0, [interval(row, clusters) for row in values])
+
+
+@pytest.mark.parametrize("sizes", [pytest.param(UNEVEN, id="10 clusters"), pytest.param(UNEVEN * 3, id="30 clusters")])
+@pytest.mark.parametrize(("found", "invented"), [(0.7, 0.3), (0.9, 0.1)])
+def test_micro_f1_in_clusters(sizes: tuple[int, ...], found: float, invented: float) -> None:
+    draw = np.random.default_rng(19)
+    runs, strength = 1500, 9  # a correlation of 0.1
+    wanted = draw.poisson(np.array(sizes) * 5.0, (runs, len(sizes))) + 1
+    tp = draw.binomial(wanted, draw.beta(found * strength, (1 - found) * strength, wanted.shape))
+    fp = draw.binomial(wanted, draw.beta(invented * strength, (1 - invented) * strength, wanted.shape))
+    rows = np.stack([tp, fp, wanted - tp], axis=-1).astype(float)
+    truth = 2 * found / (2 * found + invented + 1 - found)
+    clusters = [str(place) for place in range(len(sizes))]
+    _covers(
+        f"micro F1 {truth:.2f} in {len(sizes)} clusters",
+        truth,
+        [ratio_interval(run, clusters, f1) for run in rows.tolist()],
+    )
+
+
+def _covers(what: str, truth: float, intervals: list[Interval]) -> None:
+    coverage = sum(_holds(found, truth) for found in intervals) / len(intervals)
+    print(f"\n{what}: {coverage:.1%} of {len(intervals)}")
+    assert 0.93 <= coverage <= 0.97
+
+
+def _holds(found: Interval, truth: float) -> bool:
+    return found.low is not None and found.high is not None and found.low <= truth <= found.high

@@ -1,0 +1,90 @@
+import pytest
+
+from memorybench.metrics.intervals import interval
+from memorybench.metrics.rates import Mean, Percentile, Pooled, Rate, Total
+from memorybench.metrics.sets import f1
+from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.trials import Outcome, Score, Status, Subject, Trial
+
+METRICS: list[Metric] = [
+    Rate("accuracy", "correct"),
+    Mean("context", "tokens", unit="tokens"),
+    Pooled("f1", ("tp", "fp", "fn"), f1),
+    Percentile("latency_p95", "latency", 95),
+    Total("cost", "cost"),
+]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_nothing_read_is_no_value_rather_than_zero(metric: Metric) -> None:
+    measured = metric.measure([], [], 12)
+    assert (measured.name, measured.value, measured.n, measured.planned) == (metric.name, None, 0, 12)
+    assert (measured.low, measured.high) == (None, None)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_an_outcome_without_the_score_does_not_count(metric: Metric) -> None:
+    assert metric.read(_outcome(status="failed")) is None
+    assert metric.read(_outcome(other=1.0)) is None
+
+
+def test_what_retrieval_found_counts_though_the_judge_was_unreadable() -> None:
+    assert Rate("recall@5", "recall@5").read(_outcome(status="unscored", **{"recall@5": 0.5})) == (0.5,)
+
+
+def test_a_score_of_zero_is_read() -> None:
+    assert Rate("accuracy", "correct").read(_outcome(correct=0.0)) == (0.0,)
+
+
+def test_a_rate_has_the_interval_of_its_clusters() -> None:
+    values, clusters = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], list("aabbcc")
+    value, low, high = interval(values, clusters)
+    assert Rate("accuracy", "correct").measure([(v,) for v in values], clusters, 9) == Measure(
+        name="accuracy", value=value, n=6, planned=9, low=low, high=high
+    )
+
+
+def test_a_share_such_as_recall_stays_within_0_and_1() -> None:
+    measured = Rate("recall@5", "recall@5").measure([(1.0,)] * 9 + [(0.5,)], [""] * 10, 10)
+    assert measured.high is not None
+    assert measured.high < 1
+
+
+def test_a_mean_of_ones_is_no_proportion() -> None:
+    assert Mean("calls", "calls").measure([(1.0,)] * 10, [""] * 10, 10).low is None
+
+
+def test_which_way_is_better_is_kept() -> None:
+    assert not Rate("hallucinated_memory_rate", "invented", higher_is_better=False).measure([], [], 0).higher_is_better
+    assert not Total("cost", "cost").measure([], [], 0).higher_is_better
+
+
+def test_pooled_counts_make_micro_f1() -> None:
+    metric = Pooled("f1", ("tp", "fp", "fn"), f1)
+    assert metric.read(_outcome(tp=3.0, fp=0.0)) is None
+    rows = [row for tp in (3.0, 1.0, 4.0) if (row := metric.read(_outcome(tp=tp, fp=1.0, fn=0.0))) is not None]
+    measured = metric.measure(rows, ["a", "b", "c"], 3)
+    assert measured.value == pytest.approx(16 / 19)
+    assert measured.low is not None
+    assert 0 < measured.low < 16 / 19
+
+
+def test_percentiles_lie_between_values_in_proportion() -> None:
+    rows = [(float(value),) for value in (4, 1, 3, 2, 5)]
+    assert Percentile("p50", "latency", 50).measure(rows, [""] * 5, 5).value == 3
+    measured = Percentile("p95", "latency", 95).measure(rows, [""] * 5, 5)
+    assert (measured.value, measured.low, measured.high, measured.unit) == (pytest.approx(4.8), None, None, "s")
+
+
+def test_totals_add_up_to_the_last_digit() -> None:
+    measured = Total("cost", "cost").measure([(0.1,)] * 10, [""] * 10, 12)
+    assert (measured.value, measured.n, measured.planned, measured.unit) == (1.0, 10, 12, "$")
+
+
+def _outcome(status: Status = "scored", **scores: float) -> Outcome:
+    subject = Subject(role="provider", name="bm25")
+    return Outcome(
+        trial=Trial(suite="bench", case_id="q1", subject=subject),
+        status=status,
+        scores=tuple(Score(name=name, value=value) for name, value in scores.items()),
+    )

@@ -1,0 +1,151 @@
+import gzip
+import json
+from collections.abc import Callable
+from math import log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.metrics.retrieval import (
+    ndcg,
+    ndcg_any,
+    precision,
+    recall,
+    recall_all,
+    recall_any,
+    reciprocal_rank,
+)
+
+GOLDEN = Path(__file__).parents[2] / "../shared/data/longmemeval"
+OFFICIAL = {"recall_any": recall_any, "recall_all": recall_all, "ndcg_any": ndcg_any}
+RANKED = ["x", "a", "y", "b", "z"]
+AT_K = [recall, recall_any, recall_all, precision, ndcg, ndcg_any]
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        (recall, [0, 1 / 3, 1 / 3, 2 / 3, 2 / 3, 2 / 3]),
+        (recall_any, [0, 1, 1, 1, 1, 1]),
+        (recall_all, [0, 0, 0, 0, 0, 0]),
+        (precision, [0, 1 / 2, 1 / 3, 2 / 4, 2 / 5, 2 / 6]),
+    ],
+)
+def test_shares_of_the_first_k(metric: Callable[..., float | None], expected: list[float]) -> None:
+    assert [metric(RANKED, ["a", "b", "c"], k) for k in range(1, 7)] == pytest.approx(expected)
+
+
+def test_all_found_is_all_found() -> None:
+    assert recall_all(RANKED, ["a", "b"], 3) == 0
+    assert recall_all(RANKED, ["a", "b"], 4) == 1
+
+
+def test_standard_ndcg_discounts_the_second_place() -> None:
+    gained, best = 1 / log2(3) + 1 / log2(5), 1 + 1 / log2(3)
+    assert ndcg(RANKED, ["a", "b"], 5) == pytest.approx(gained / best)
+    assert ndcg(["a", "b"], ["a", "b"], 5) == 1
+
+
+def test_longmemevals_ndcg_does_not() -> None:
+    assert ndcg_any(RANKED, ["a", "b"], 5) == pytest.approx((1 / log2(2) + 1 / log2(4)) / 2)
+    assert ndcg_any(["x", "a"], ["a"], 2) == 1
+
+
+def test_the_ideal_is_cut_at_k() -> None:
+    assert ndcg(["a", "b"], ["a", "b", "c", "d"], 2) == 1
+    assert ndcg_any(["a", "b"], ["a", "b", "c", "d"], 2) == 1
+    assert ndcg(["a", "b"], ["a", "b", "c", "d"], 3) != 1
+
+
+def test_reciprocal_rank() -> None:
+    assert reciprocal_rank(RANKED, ["b", "a"]) == 1 / 2
+    assert reciprocal_rank(RANKED, ["c"]) == 0
+    assert reciprocal_rank([], ["c"]) == 0
+
+
+@pytest.mark.parametrize("metric", AT_K)
+def test_an_id_counts_once_at_its_first_place(metric: Callable[..., float | None]) -> None:
+    repeated = ["x", "a", "a", "x", "y", "b", "a", "z"]
+    for k in range(1, 8):
+        assert metric(repeated, ["a", "b", "b"], k) == metric(RANKED, ["a", "b"], k)
+    assert reciprocal_rank(["x", "x", "a"], ["a"]) == 1 / 2
+
+
+@pytest.mark.parametrize("metric", AT_K)
+def test_without_gold_there_is_no_figure_and_with_nothing_found_there_is_zero(
+    metric: Callable[..., float | None],
+) -> None:
+    assert metric(RANKED, [], 5) is None
+    assert metric([], ["a"], 5) == 0
+    assert reciprocal_rank(RANKED, []) is None
+
+
+@pytest.mark.parametrize("level", ["session", "turn"])
+def test_longmemevals_official_figures_to_the_last_digit(level: str) -> None:
+    compared = 0
+    for question in _golden(level):
+        ranked, gold = question["top50"], _gold(question["top50"])
+        for name, expected in question["metrics"][level].items() if gold else ():
+            metric, k = name.split("@")
+            assert OFFICIAL[metric](ranked, gold, int(k)) == expected, (question["question_id"], name)
+            compared += 1
+    assert compared == 428 * 18
+
+
+def test_longmemevals_sessions_from_turns_to_the_last_digit() -> None:
+    """Its recall is of k different sessions, as ours; its ndcg is of all turns above the place where the k-th came."""
+    compared = 0
+    for question in _golden("turn"):
+        turns, gold = question["top50"], _gold(question["top50"])
+        sessions, gold_sessions = [_session(turn) for turn in turns], {_session(turn) for turn in gold}
+        for name, expected in question["metrics"]["session"].items() if gold else ():
+            metric, at = name.split("@")
+            k = int(at)
+            ours = (
+                ndcg_any(turns, gold, _reach(sessions, k))
+                if metric == "ndcg_any"
+                else OFFICIAL[metric](sessions, gold_sessions, k)
+            )
+            assert ours == expected, (question["question_id"], name)
+            compared += 1
+    assert compared == 428 * 18
+
+
+@pytest.mark.parametrize("level", ["session", "turn"])
+def test_longmemevals_official_means(level: str) -> None:
+    """Of the 419 questions that have gold and are not abstentions."""
+    summary = json.loads(_present("golden_bm25_oracle_summary.json").read_text())[f"oracle_{level}"][level]
+    asked = [q["top50"] for q in _golden(level) if _gold(q["top50"]) and not q["question_id"].endswith("_abs")]
+    assert len(asked) == 419
+    for name, expected in summary.items():
+        metric, k = name.split("@")
+        values = [OFFICIAL[metric](ranked, _gold(ranked), int(k)) for ranked in asked]
+        assert sum(value for value in values if value is not None) / 419 == pytest.approx(expected, abs=1e-14)
+
+
+def _golden(level: str) -> list[dict[str, Any]]:
+    with gzip.open(_present(f"golden_bm25_oracle_{level}.jsonl.gz"), "rt") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def _present(name: str) -> Path:
+    if not (GOLDEN / name).exists():
+        pytest.skip(f"LongMemEval's golden file {name} is not here")
+    return GOLDEN / name
+
+
+def _gold(ranked: list[str]) -> set[str]:
+    """No question of this split has 50 documents, so all of its gold is ranked."""
+    assert len(ranked) < 50
+    return {found for found in ranked if "answer" in found}
+
+
+def _session(turn: str) -> str:
+    return turn.rpartition("_")[0]
+
+
+def _reach(sessions: list[str], k: int) -> int:
+    """The place where the k-th different session comes up, else past the end."""
+    firsts = [place for place, session in enumerate(sessions, 1) if session not in sessions[: place - 1]]
+    return firsts[k - 1] if k <= len(firsts) else len(sessions) + 1
