@@ -32,7 +32,7 @@ def _job(n: int) -> Job:
         return Performed(scores=SCORES)
 
     trial = Trial(suite="bench", case_id=f"q{n}", subject=SUBJECT, benchmark="instant")
-    return Job(trial=trial, perform=perform_job, case=Case(id=f"q{n}"))
+    return Job(trial=trial, perform=perform_job, ordinal=n, case=Case(id=f"q{n}"))
 
 
 def run(folder: Path, items: int) -> Gauges:

@@ -1,0 +1,103 @@
+"""`make perf`: one table, every figure a ratio or a size measured in this run. Machines are noisy; ratios travel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from perf.gauges import Gauges
+from perf.stub import stub_server
+
+ITEMS = 2_000
+FEW, MANY = 1_000, 100_000
+
+
+@dataclass(frozen=True)
+class Row:
+    what: str
+    figure: float
+    goal: str
+    met: bool
+    unit: str = "×"
+
+
+def at_most(what: str, figure: float, goal: float, unit: str = "×") -> Row:
+    return Row(what, figure, f"≤ {goal:g} {unit}", figure <= goal, unit)
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        rows = [*_latency(Path(folder)), *_size(Path(folder)), _help()]
+    width = max(len(row.what) for row in rows)
+    print(f"{'what':<{width}}  {'measured':>12}  {'goal':>10}")
+    for row in rows:
+        verdict = "" if row.met else "  MISSED"
+        print(f"{row.what:<{width}}  {f'{row.figure:,.2f} {row.unit}':>12}  {row.goal:>10}{verdict}")
+    return 0 if all(row.met for row in rows) else 3
+
+
+def _latency(folder: Path) -> list[Row]:
+    """Three rounds, one after the other, and the median ratio: a busy moment hits both sides or is outvoted."""
+    walls, cpus, memory, flights = [], [], [], []
+    with stub_server() as address:
+        for n in range(3):
+            bare = _measure("perf.latency", "bare", folder / f"bare{n}", ITEMS, address)
+            ours = _measure("perf.latency", "ours", folder / f"ours{n}", ITEMS, address)
+            walls.append(ours.wall / bare.wall)
+            cpus.append(ours.cpu / bare.cpu)
+            memory.append(ours.megabytes)
+            flights.append(ours.most_in_flight)
+    most = min(flights)
+    return [
+        at_most("wall time, engine / bare loop", median(walls), 1.10),
+        at_most("CPU time, engine / bare loop", median(cpus), 1.5),
+        Row("calls in flight of 100 asked", most, "= 100", most == 100, ""),
+        at_most(f"memory at {ITEMS:,} items", max(memory), 100, "MB"),
+    ]
+
+
+def _size(folder: Path) -> list[Row]:
+    few = [_measure("perf.instant", "run", folder / f"few{n}", FEW) for n in range(3)]
+    many = _measure("perf.instant", "run", folder / "many", MANY)
+    again = _measure("perf.instant", "resume", folder / "many", MANY)
+    each_few, each_many = median(run.cpu for run in few) / FEW, many.cpu / MANY
+    return [
+        at_most(f"CPU an item, {MANY:,} items / {FEW:,} items", each_many / each_few, 1.2),
+        at_most(f"memory, {MANY:,} items / {FEW:,} items", many.megabytes / few[0].megabytes, 1.5),
+        at_most(f"resuming a finished run of {MANY:,} steps", again.wall, 3, "s"),
+    ]
+
+
+def _help() -> Row:
+    bare = _fastest(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True))
+    helped = _fastest(
+        lambda: subprocess.run([sys.executable, "-m", "memorybench", "--help"], check=True, stdout=subprocess.DEVNULL)
+    )
+    return at_most("--help / bare interpreter", helped / bare, 4)
+
+
+def _fastest(call: Callable[[], object]) -> float:
+    times = []
+    for _ in range(10):
+        begun = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - begun)
+    return min(times)
+
+
+def _measure(module: str, what: str, *arguments: object) -> Gauges:
+    """In a process of its own, so that memory is its own, too."""
+    command = [sys.executable, "-m", module, what, *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Gauges(**json.loads(done.stdout))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Texts into vectors. The scripted double ships beside the real ones."""

@@ -1,0 +1,116 @@
+import asyncio
+import logging
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from memorybench.embedding.local import open_local_embedder
+from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.vocabulary.contracts import Embedder
+from memorybench.vocabulary.errors import BadInput
+
+np = pytest.importorskip("numpy")
+TEXTS = ["We adopted a puppy.", "", "I repaired the engine of my car.", "word " * 2_000, "🪁 小白 Straße"]
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError(f"an embedder went to the network: {arguments}")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.fixture
+def wordllama_installed() -> None:
+    pytest.importorskip("wordllama", reason="the extra embed is not installed")
+
+
+def embed_locally(texts: Sequence[str]) -> Sequence[Sequence[float]]:
+    async def embed() -> Sequence[Sequence[float]]:
+        async with open_local_embedder() as embedder:
+            assert isinstance(embedder, Embedder)
+            return await embedder.embed(texts)
+
+    return asyncio.run(embed())
+
+
+@pytest.mark.usefixtures("offline", "wordllama_installed")
+def test_local_vectors_have_length_one_and_need_no_network() -> None:
+    vectors = np.asarray(embed_locally(TEXTS))
+    assert vectors.shape == (5, 256)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1, 1, 1], abs=1e-5)
+
+
+@pytest.mark.usefixtures("wordllama_installed")
+def test_a_text_has_the_same_vector_in_any_company() -> None:
+    alone = [embed_locally([text])[0] for text in TEXTS]
+    assert np.array_equal(np.asarray(embed_locally(TEXTS * 100))[:5], np.asarray(alone))
+
+
+@pytest.mark.usefixtures("wordllama_installed")
+def test_local_vectors_know_kinship() -> None:
+    dog, puppy, car = np.asarray(embed_locally(["our dog", "the puppy we adopted", "the engine of the car"]))
+    assert dog @ puppy > dog @ car
+
+
+@pytest.mark.usefixtures("wordllama_installed")
+def test_local_vectors_are_those_of_the_library_itself() -> None:
+    import wordllama
+
+    theirs = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    assert np.allclose(theirs.embed([TEXTS[0], TEXTS[2]], norm=True), embed_locally([TEXTS[0], TEXTS[2]]), atol=1e-6)
+
+
+def test_opening_the_local_embedder_leaves_logging_as_it_was() -> None:
+    program = (
+        "import asyncio, logging\n"
+        "from memorybench.embedding.local import open_local_embedder\n"
+        "async def main():\n"
+        "    async with open_local_embedder():\n"
+        "        print(logging.getLogger().handlers, logging.getLogger().level)\n"
+        "asyncio.run(main())\n"
+    )
+    pytest.importorskip("wordllama", reason="the extra embed is not installed")
+    opened = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"})
+    assert opened.stdout.strip() == f"[] {logging.WARNING}", opened.stderr
+
+
+def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "wordllama", None)
+    with pytest.raises(BadInput, match=r'dense and hybrid need it; pip install "memorybench\[embed\]"') as refused:
+        embed_locally(["anything"])
+    assert "\n" not in str(refused.value)
+
+
+def test_scripted_vectors_are_the_same_in_every_process() -> None:
+    async def embed() -> list[float]:
+        async with open_scripted_embedder(8) as embedder:
+            assert isinstance(embedder, Embedder)
+            return [round(number, 4) for number in (await embedder.embed(["Hello, hello world!"]))[0]]
+
+    program = (
+        "import asyncio\n"
+        "from memorybench.embedding.scripted import ScriptedEmbedder\n"
+        "vectors = asyncio.run(ScriptedEmbedder(8).embed(['Hello, hello world!']))\n"
+        "print([round(number, 4) for number in vectors[0]])\n"
+    )
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"}
+    )
+    assert elsewhere.stdout.strip() == str(asyncio.run(embed())), elsewhere.stderr
+
+
+def test_scripted_vectors_of_texts_that_share_words_agree() -> None:
+    async def embed() -> Sequence[Sequence[float]]:
+        async with open_scripted_embedder() as embedder:
+            return await embedder.embed(["a red kite", "the red kite", "green tea", ""])
+
+    red, same, green, empty = np.asarray(asyncio.run(embed()))
+    assert red @ same > red @ green
+    assert not empty.any()

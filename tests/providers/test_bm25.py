@@ -1,0 +1,127 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memorybench.providers.bm25 import LexicalIndex, open_bm25
+from memorybench.providers.turn_memory import Asked
+from memorybench.providers.turn_store import kept_turns
+from memorybench.vocabulary.conversation import Memory, Session
+from tests.providers.embedded import AWAY, HOME, fill, session, sessions_of
+
+TALK = [session(f"talk-{n}", f"Nothing much happened on day {n}.") for n in range(5)]
+
+
+def search(folder: Path, sessions: list[Session], query: str) -> list[Memory]:
+    async def ask() -> list[Memory]:
+        async with open_bm25(folder / "bm25.db") as provider:
+            await fill(provider, sessions)
+            return list(await provider.search(HOME, query, 10))
+
+    return asyncio.run(ask())
+
+
+def test_words_are_found_in_another_form(tmp_path: Path) -> None:
+    found = search(tmp_path, [*TALK, session("told", "We adopted two puppies.")], "Who is adopting a puppy?")
+    assert sessions_of(found)[0] == "told"
+
+
+def test_a_turn_is_found_by_the_question_it_answers(tmp_path: Path) -> None:
+    told = session("told", "Where did you go camping?", "The lake in Vermont.")
+    found = search(tmp_path, [*TALK, told], "camping")
+    assert [memory.sources for memory in found] == [("told", "told:1"), ("told", "told:2")]
+
+
+def test_a_turn_does_not_hear_its_neighbour_in_another_session(tmp_path: Path) -> None:
+    found = search(tmp_path, [*TALK, session("a", "We went camping."), session("b", "It rained.")], "camping")
+    assert sessions_of(found) == ["a"]
+
+
+def test_only_the_near_end_of_a_long_neighbour_is_heard(tmp_path: Path) -> None:
+    far = session("far", "We went camping. " + "Much else was said. " * 100, "It rained.")
+    assert [memory.sources for memory in search(tmp_path, [*TALK, far], "camping")] == [("far", "far:1")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['"quotes" AND (NEAR', "camping NOT said", "said : camping", "camping*", "^camping", "NEAR(camping lake)"],
+)
+def test_search_operators_are_only_words(tmp_path: Path, query: str) -> None:
+    told = session("told", "Quotes from the camping site, not the hotel, near the lake.")
+    assert sessions_of(search(tmp_path, [*TALK, told], query)) == ["told"]
+
+
+def test_a_query_of_stop_words_is_taken_as_it_stands(tmp_path: Path) -> None:
+    told = session("told", "They saw The Who.")
+    assert sessions_of(search(tmp_path, [*TALK, told], "The Who"))[0] == "told"
+
+
+def test_stop_words_beside_telling_words_find_nothing(tmp_path: Path) -> None:
+    told = session("told", "What was it that they did?")
+    assert search(tmp_path, [*TALK, told], "What did the giraffe do?") == []
+
+
+def test_a_word_inside_a_sentence_without_blanks_is_found(tmp_path: Path) -> None:
+    told = [
+        session("cat", "我的猫叫小白。"),
+        session("dog", "我的狗叫大黄。"),
+        session("tama", "ペットの名前はタマです。"),
+    ]
+    assert sessions_of(search(tmp_path, [*TALK, *told], "小白"))[0] == "cat"
+    assert sessions_of(search(tmp_path, [*TALK, *told], "タマ")) == ["tama"]
+
+
+def test_a_word_is_as_rare_as_it_is_in_its_own_scope(tmp_path: Path) -> None:
+    """Elsewhere everybody talks of tortoises; here only one turn does, and must score as if nobody else were there."""
+    here = [*TALK, session("told", "My tortoise sleeps.")]
+
+    async def score(name: str, elsewhere: list[Session]) -> list[Memory]:
+        async with open_bm25(tmp_path / name) as provider:
+            await fill(provider, here)
+            await fill(provider, elsewhere, AWAY)
+            return list(await provider.search(HOME, "tortoise on day 3", 10))
+
+    crowd = [session(f"crowd-{n}", f"Tortoise number {n} on a day.") for n in range(50)]
+    assert asyncio.run(score("alone.db", [])) == asyncio.run(score("crowded.db", crowd))
+
+
+def test_ties_are_broken_alike_however_often_an_ingest_was_resumed(tmp_path: Path) -> None:
+    twins = [session(name, "My tortoise sleeps.") for name in ("a", "b", "c")]
+
+    async def ask(name: str, added: list[Session]) -> list[str]:
+        async with open_bm25(tmp_path / name) as provider:
+            await fill(provider, added)
+            return sessions_of(await provider.search(HOME, "tortoise", 10))
+
+    unbroken = asyncio.run(ask("unbroken.db", twins))
+    assert asyncio.run(ask("resumed.db", [twins[1], twins[2], twins[0], twins[1]])) == unbroken
+
+
+def test_what_is_added_after_a_search_is_found_by_the_next(tmp_path: Path) -> None:
+    async def ask() -> list[str]:
+        async with open_bm25(tmp_path / "bm25.db") as provider:
+            await fill(provider, TALK)
+            await provider.search(HOME, "tortoise", 10)
+            await fill(provider, [session("told", "My tortoise sleeps.")])
+            return sessions_of(await provider.search(HOME, "tortoise", 10))
+
+    assert asyncio.run(ask()) == ["told"]
+
+
+def test_more_scopes_than_indexes_are_kept_open_still_answer(tmp_path: Path) -> None:
+    scopes = [HOME.model_copy(update={"haystack": f"h{n}"}) for n in range(40)]
+
+    async def ask() -> list[list[str]]:
+        async with open_bm25(tmp_path / "bm25.db") as provider:
+            for n, scope in enumerate(scopes):
+                await fill(provider, [session(f"s{n}", "My tortoise sleeps.")], scope)
+            rounds = [await provider.search(scope, "tortoise", 10) for scope in [*scopes, *scopes]]
+            return [sessions_of(found) for found in rounds]
+
+    assert asyncio.run(ask()) == [[f"s{n}"] for n in range(40)] * 2
+
+
+def test_without_neighbours_a_turn_has_only_its_own_words() -> None:
+    index = LexicalIndex(kept_turns(session("told", "We went camping.", "It rained.")), around_words=0)
+    assert [hit.row for hit in index.best(Asked("camping"), 5)] == [0]
+    index.close()

@@ -1,0 +1,101 @@
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from memorybench.embedding.scripted import ScriptedEmbedder, open_scripted_embedder
+from memorybench.providers.dense import open_dense
+from memorybench.providers.turn_memory import TurnMemory
+from memorybench.vocabulary.conversation import Memory
+from memorybench.vocabulary.trials import Subject
+from tests.providers.embedded import HOME, fill, session, sessions_of
+
+
+class CompassEmbedder:
+    """North and east by hand, and of any length."""
+
+    subject = Subject(role="embedder", name="compass")
+
+    def __init__(self, **directions: tuple[float, float]) -> None:
+        self._directions = directions
+        self.batches: list[int] = []
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        self.batches.append(len(texts))
+        return [self._directions[text] for text in texts]
+
+
+@asynccontextmanager
+async def opened(folder: Path, embedder: CompassEmbedder | ScriptedEmbedder) -> AsyncIterator[TurnMemory]:
+    async with open_dense(folder / "dense.db", embedder) as provider:
+        yield provider
+
+
+def test_scores_are_cosines_whatever_the_length_of_the_vectors(tmp_path: Path) -> None:
+    embedder = CompassEmbedder(north=(0.0, 5.0), east=(0.1, 0.0), where=(0.0, 2.0))
+
+    async def ask() -> Sequence[Memory]:
+        async with opened(tmp_path, embedder) as provider:
+            await fill(provider, [session("n", "north"), session("e", "east")])
+            return await provider.search(HOME, "where", 5)
+
+    found = asyncio.run(ask())
+    assert sessions_of(found) == ["n", "e"]
+    assert [memory.score for memory in found] == pytest.approx([1.0, 0.0])
+
+
+def test_a_turn_carries_half_of_the_turn_before_it_in_its_own_session(tmp_path: Path) -> None:
+    embedder = CompassEmbedder(north=(0.0, 1.0), east=(1.0, 0.0), where=(0.0, 1.0))
+
+    async def ask() -> Sequence[Memory]:
+        async with opened(tmp_path, embedder) as provider:
+            await fill(provider, [session("a", "north", "east"), session("b", "east")])
+            return await provider.search(HOME, "where", 5)
+
+    found = {memory.id: memory.score for memory in asyncio.run(ask())}
+    assert found == pytest.approx({"a#1": 1.0, "a#2": 0.5 / 1.25**0.5, "b#1": 0.0})
+
+
+def test_a_session_is_embedded_in_one_call_and_never_again(tmp_path: Path) -> None:
+    embedder = CompassEmbedder(north=(0.0, 1.0), east=(1.0, 0.0))
+
+    async def live() -> list[int]:
+        async with opened(tmp_path, embedder) as provider:
+            await fill(provider, [session("a", "north", "east", "north")])
+        async with opened(tmp_path, embedder) as provider:
+            await provider.search(HOME, "north", 5)
+            await provider.search(HOME, "east", 5)
+        return embedder.batches
+
+    assert asyncio.run(live()) == [3, 1, 1]
+
+
+def test_a_text_without_direction_is_nobodys_neighbour(tmp_path: Path) -> None:
+    embedder = CompassEmbedder(north=(0.0, 1.0), void=(0.0, 0.0))
+
+    async def ask() -> list[float | None]:
+        async with opened(tmp_path, embedder) as provider:
+            await fill(provider, [session("a", "void"), session("b", "north")])
+            return [memory.score for memory in await provider.search(HOME, "north", 5)]
+
+    assert asyncio.run(ask()) == [1.0, 0.0]
+
+
+def test_to_another_embedder_a_store_is_another_store(tmp_path: Path) -> None:
+    async def incarnation(dimensions: int) -> str:
+        async with open_scripted_embedder(dimensions) as embedder, opened(tmp_path, embedder) as provider:
+            return provider.incarnation
+
+    assert asyncio.run(incarnation(64)) == asyncio.run(incarnation(64))
+    assert asyncio.run(incarnation(64)) != asyncio.run(incarnation(128))
+
+
+def test_the_subject_says_which_embedder_it_used(tmp_path: Path) -> None:
+    async def subject() -> Subject:
+        async with open_scripted_embedder() as embedder, opened(tmp_path, embedder) as provider:
+            return provider.subject
+
+    settings = asyncio.run(subject()).settings
+    assert settings["embedder"] == {"role": "embedder", "name": "scripted", "settings": {"dimensions": 256}}

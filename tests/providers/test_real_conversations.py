@@ -1,0 +1,80 @@
+"""The figures that the embedded providers are tuned to, made through the front door on real data."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from memorybench.embedding.local import open_local_embedder
+from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.hybrid import open_hybrid
+from memorybench.vocabulary.contracts import Provider, Scope
+from memorybench.vocabulary.conversation import Memory
+from perf.tune_embedded import RETRIEVED, Task, locomo, longmemeval
+from tests.providers.embedded import fill, sessions_of
+
+DATA = Path(__file__).parents[2] / "../shared/data"
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is not beside this checkout")
+
+Measure = Callable[[list[Memory], frozenset[str]], float]
+
+
+def turn_recall_at_10(found: list[Memory], evidence: frozenset[str]) -> float:
+    turns = {(memory.sources or ("", ""))[1] for memory in found[:10]}
+    return len(turns & evidence) / len(evidence)
+
+
+def session_recall_any_at_5(found: list[Memory], evidence: frozenset[str]) -> float:
+    return float(bool(evidence & set(sessions_of(found)[:5])))
+
+
+async def scored(provider: Provider, tasks: Iterable[Task], measure: Measure) -> list[float]:
+    values: list[float] = []
+    for task in tasks:
+        scope = Scope(run="run-1", benchmark="real", provider=provider.subject.name, haystack=task.haystack.id)
+        await fill(provider, task.haystack.sessions, scope)
+        for question in task.questions:
+            found = list(await provider.search(scope, question.text, RETRIEVED))
+            values.append(measure(found, question.evidence))
+        await provider.clear(scope)
+    return values
+
+
+def with_bm25(folder: Path, tasks: Iterable[Task], measure: Measure) -> list[float]:
+    async def run() -> list[float]:
+        async with open_bm25(folder / "bm25.db") as provider:
+            return await scored(provider, tasks, measure)
+
+    return asyncio.run(run())
+
+
+def with_hybrid(folder: Path, tasks: Iterable[Task], measure: Measure) -> list[float]:
+    pytest.importorskip("wordllama", reason="the extra embed is not installed")
+
+    async def run() -> list[float]:
+        async with open_local_embedder() as embedder, open_hybrid(folder / "hybrid.db", embedder) as provider:
+            return await scored(provider, tasks, measure)
+
+    return asyncio.run(run())
+
+
+def test_bm25_finds_the_evidence_of_locomo(tmp_path: Path) -> None:
+    values = with_bm25(tmp_path, locomo(DATA / "locomo/locomo10.json"), turn_recall_at_10)
+    assert len(values) == 1_982
+    assert fmean(values) > 0.72
+
+
+def test_hybrid_finds_more_of_locomo_than_bm25(tmp_path: Path) -> None:
+    values = with_hybrid(tmp_path, locomo(DATA / "locomo/locomo10.json"), turn_recall_at_10)
+    assert fmean(values) > 0.735
+
+
+def test_hybrid_finds_the_sessions_of_longmemeval(tmp_path: Path) -> None:
+    tasks = longmemeval(DATA / "longmemeval/longmemeval_s_subset.json.gz")
+    values = with_hybrid(tmp_path, tasks, session_recall_any_at_5)
+    assert len(values) == 44
+    assert fmean(values) >= 43 / 44

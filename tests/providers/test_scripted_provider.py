@@ -1,0 +1,75 @@
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from memorybench.providers.scripted import open_scripted
+from memorybench.vocabulary.contracts import Receipt, Scope
+from memorybench.vocabulary.conversation import Memory
+from memorybench.vocabulary.errors import NotReady, Transient
+from tests.providers.embedded import HOME, fill, session
+
+
+def test_each_call_leaves_a_line_that_others_can_count(tmp_path: Path) -> None:
+    ledger = tmp_path / "calls.jsonl"
+
+    async def live() -> None:
+        for _ in range(2):
+            async with open_scripted(ledger=ledger) as provider:
+                await fill(provider, [session("s1", "Hello there.")])
+                await provider.search(HOME, "hello", 5)
+                await provider.clear(HOME)
+
+    asyncio.run(live())
+    assert [json.loads(line) for line in ledger.read_text().splitlines()] == 2 * [
+        {"op": "add", "scope": HOME.name, "session": "s1"},
+        {"op": "settle", "scope": HOME.name},
+        {"op": "search", "scope": HOME.name, "query": "hello"},
+        {"op": "clear", "scope": HOME.name},
+    ]
+
+
+def test_a_hook_can_fail_a_call_that_was_still_counted(tmp_path: Path) -> None:
+    ledger = tmp_path / "calls.jsonl"
+
+    async def refuse_search(op: str, scope: Scope) -> None:
+        if op == "search":
+            raise Transient("busy", retry_after=1.0)
+
+    async def live() -> None:
+        async with open_scripted(ledger=ledger, hook=refuse_search) as provider:
+            await fill(provider, [session("s1", "Hello there.")])
+            await provider.search(HOME, "hello", 5)
+
+    with pytest.raises(Transient):
+        asyncio.run(live())
+    assert json.loads(ledger.read_text().splitlines()[-1])["op"] == "search"
+
+
+def test_a_function_can_answer_every_search() -> None:
+    def recall(scope: Scope, query: str, limit: int) -> list[Memory]:
+        return [Memory(id="m1", content=f"{scope.haystack}: {query}"[:limit])]
+
+    async def ask() -> str:
+        async with open_scripted(recall=recall) as provider:
+            return (await provider.search(HOME, "hello", 11))[0].content
+
+    assert asyncio.run(ask()) == "home: hello"
+
+
+def test_settling_what_was_never_added_is_not_ready() -> None:
+    async def settle() -> None:
+        async with open_scripted() as provider:
+            await provider.settle(HOME, [Receipt(ids=("s1",))])
+
+    with pytest.raises(NotReady, match='session "s1" was never added'):
+        asyncio.run(settle())
+
+
+def test_a_given_incarnation_outlives_the_opening() -> None:
+    async def incarnation() -> str:
+        async with open_scripted(incarnation="always") as provider:
+            return provider.incarnation
+
+    assert asyncio.run(incarnation()) == "always"

@@ -1,0 +1,208 @@
+import asyncio
+import multiprocessing
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.turn_store import KeptTurn, TurnStore, kept_turns
+from memorybench.vocabulary.conversation import Session, Turn
+from memorybench.vocabulary.errors import BadInput
+from tests.providers.embedded import HOME, session, sessions_of
+
+DIES_AFTER_ADDING = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from memorybench.providers.bm25 import open_bm25
+from tests.providers.embedded import HOME, session
+
+async def main():
+    async with open_bm25(Path(sys.argv[1])) as provider:
+        for n in range(3):
+            await provider.add(HOME, session(f"s{n}", f"The zebrafinch number {n} sings."))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+ADDS_UNTIL_THE_DISK_IS_FULL = """
+import asyncio, resource, sys
+from pathlib import Path
+from memorybench.providers.bm25 import open_bm25
+from memorybench.vocabulary.errors import ServiceError
+from tests.providers.embedded import HOME, session
+
+async def main():
+    async with open_bm25(Path(sys.argv[1])) as provider:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+        for n in range(100):
+            try:
+                await provider.add(HOME, session(f"s{n}", "The zebrafinch sings. " * 1_000))
+            except ServiceError as error:
+                print(n, error)
+                return
+
+asyncio.run(main())
+"""
+
+
+def run_child(program: str, file: Path) -> subprocess.CompletedProcess[str]:
+    child = [sys.executable, "-c", program, str(file)]
+    return subprocess.run(child, capture_output=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+
+
+def held_sessions(file: Path) -> list[str]:
+    async def listed() -> list[str]:
+        async with open_bm25(file) as provider:
+            return sessions_of(await provider.list(HOME))
+
+    return asyncio.run(listed())
+
+
+def raw_bytes(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def test_what_add_returned_from_survives_a_killed_process(tmp_path: Path) -> None:
+    died = run_child(DIES_AFTER_ADDING, tmp_path / "killed.db")
+    assert died.returncode == -signal.SIGKILL, died.stderr
+    assert held_sessions(tmp_path / "killed.db") == ["s0", "s1", "s2"]
+
+
+def test_a_full_disk_fails_the_add_and_harms_nothing_added_before(tmp_path: Path) -> None:
+    file = tmp_path / "full.db"
+    filled = run_child(ADDS_UNTIL_THE_DISK_IS_FULL, file)
+    count, complaint = filled.stdout.strip().split(" ", 1)
+    assert complaint.startswith(f"{file}: "), filled.stderr
+    assert int(count) > 0
+    assert sorted(held_sessions(file)) == sorted(f"s{n}" for n in range(int(count)))
+
+
+def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None:
+    store = TurnStore(tmp_path / "turns.db")
+    store.replace("scope", "s1", kept_turns(session("s1", "I own a dog.", "And a cat.")))
+    store.replace("scope", "s1", kept_turns(session("s1", "I own a horse.")))
+    assert [kept.said for kept in store.turns("scope")] == ["I own a horse."]
+    store.close()
+
+
+def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
+    store = TurnStore(tmp_path / "turns.db")
+    store.replace("scope", "s1", kept_turns(session("s1", "The zebrafinch sings.")))
+    store.replace("other", "s1", kept_turns(session("s1", "The tortoise sleeps.")))
+    assert b"zebrafinch" in raw_bytes(tmp_path)
+    store.clear("scope")
+    assert b"zebrafinch" not in raw_bytes(tmp_path)
+    assert b"tortoise" in raw_bytes(tmp_path)
+    store.close()
+
+
+def test_a_memory_reads_like_a_line_of_a_diary() -> None:
+    at = datetime(2024, 3, 2, 23, 5, tzinfo=UTC)
+    turns = (
+        Turn(
+            role="user", speaker="Caroline", content="I adopted a cat.", at=datetime(2024, 3, 5, tzinfo=UTC), id="D1:1"
+        ),
+        Turn(role="assistant", content="How lovely!"),
+    )
+    first, second = [kept.as_memory() for kept in kept_turns(Session(id="s1", turns=turns, at=at))]
+    assert (first.content, first.sources) == ("[2024-03-05] Caroline: I adopted a cat.", ("s1", "D1:1"))
+    assert (second.content, second.sources) == ("[2024-03-02] assistant: How lovely!", ("s1", "s1:2"))
+
+
+def test_without_a_date_a_memory_has_none() -> None:
+    undated = Session(id="s1", turns=(Turn(role="user", content="Hello."),))
+    assert kept_turns(undated)[0].as_memory().content == "user: Hello."
+
+
+def test_an_empty_turn_is_not_kept_but_counts_in_the_numbering() -> None:
+    assert [kept.turn for kept in kept_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
+
+
+def test_lone_surrogates_do_not_stop_an_ingest(tmp_path: Path) -> None:
+    store = TurnStore(tmp_path / "turns.db")
+    store.replace("scope", "s1", kept_turns(session("s1", "A broken \ud800 letter.")))
+    assert [kept.said for kept in store.turns("scope")] == ["A broken ? letter."]
+    store.close()
+
+
+def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
+    TurnStore(tmp_path / "turns.db").close()
+    assert stat.S_IMODE((tmp_path / "turns.db").stat().st_mode) == 0o600
+
+
+def test_each_new_file_is_another_incarnation_and_stays_it(tmp_path: Path) -> None:
+    incarnations = []
+    for name in ("a.db", "b.db", "a.db"):
+        store = TurnStore(tmp_path / name)
+        incarnations.append(store.incarnation)
+        store.close()
+    assert incarnations[0] == incarnations[2] != incarnations[1]
+
+
+def _text(folder: Path) -> Path:
+    (folder / "notes.txt").write_text("no database at all, but long enough to be read as one " * 30)
+    return folder / "notes.txt"
+
+
+def _anothers(folder: Path) -> Path:
+    with sqlite3.connect(folder / "other.db") as db:
+        db.execute("CREATE TABLE turns (mine TEXT)")
+    db.close()
+    return folder / "other.db"
+
+
+def _newer(folder: Path) -> Path:
+    TurnStore(folder / "newer.db").close()
+    with sqlite3.connect(folder / "newer.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    return folder / "newer.db"
+
+
+@pytest.mark.parametrize(
+    ("make", "complaint"),
+    [
+        (_text, "not a database"),
+        (_anothers, "another program"),
+        (_newer, "another version of memorybench (format 99"),
+        (lambda folder: folder, "Is a directory"),
+        (lambda folder: folder / "missing" / "turns.db", "No such file"),
+    ],
+    ids=["text", "another program's", "newer", "folder", "no folder"],
+)
+def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path, make, complaint: str) -> None:
+    file = make(tmp_path)
+    before = file.read_bytes() if file.is_file() else None
+    with pytest.raises(BadInput, match=complaint.replace("(", r"\(")) as refused:
+        TurnStore(file)
+    assert "\n" not in str(refused.value)
+    assert (file.read_bytes() if file.is_file() else None) == before
+
+
+def _open_and_write(file: Path, n: int) -> None:
+    store = TurnStore(file)
+    for m in range(20):
+        store.replace(f"scope-{n}", f"s{m}", [KeptTurn(f"s{m}", 1, "t", "", f"said {n} {m}")])
+    store.close()
+
+
+def test_eight_processes_share_one_new_file(tmp_path: Path) -> None:
+    file = tmp_path / "shared.db"
+    spawning = multiprocessing.get_context("spawn")
+    writers = [spawning.Process(target=_open_and_write, args=(file, n)) for n in range(8)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    store = TurnStore(file)
+    assert [len(store.turns(f"scope-{n}")) for n in range(8)] == [20] * 8
+    store.close()
