@@ -1,0 +1,114 @@
+"""Every key of the config files and its effect, as the records' own docstrings tell it.
+
+`python -m memorybench.catalog.keys` prints what docs/config-keys.md holds below its introduction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from memorybench.documents.spelling import camel
+
+from .files import Described
+from .schemas import RECORDS, one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    name: str
+    default: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Keys that stand together: those of the file, or those that several parts of it share."""
+
+    title: str
+    about: str
+    places: tuple[str, ...]
+    """Where in the file these keys may stand, if not at its top."""
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    place: str
+    """What leads to the section that has the field: `endpoints.add`."""
+    owner: type[BaseModel]
+    """The record that declares it; sections may inherit from it."""
+    name: str
+    info: FieldInfo
+
+
+def sections(kind: Described) -> tuple[Section, ...]:
+    """First all keys that have one place each, then the sections that stand in several places."""
+    owners: dict[type[BaseModel], list[_Field]] = {}
+    for field in _fields(RECORDS[kind], ""):
+        owners.setdefault(field.owner, []).append(field)
+    single: list[Key] = []
+    shared: list[Section] = []
+    for owner, fields in owners.items():
+        places = tuple(dict.fromkeys(field.place for field in fields))
+        if len(places) == 1:
+            single += [_key(field, field.place) for field in fields]
+        else:
+            listed = tuple(_key(field, "") for field in fields if field.place == places[0])
+            shared.append(Section(owner.__name__, one_line(owner.__doc__), places, listed))
+    record = RECORDS[kind]
+    return (Section("Keys of the file", one_line(record.__doc__), (), tuple(single)), *shared)
+
+
+def markdown(kind: Described) -> str:
+    return "\n".join(_markdown(section) for section in sections(kind))
+
+
+def _fields(record: type[BaseModel], place: str) -> Iterator[_Field]:
+    for name, info in record.model_fields.items():
+        spelled = camel(info.alias or name)
+        yield _Field(place, _declares(record, name), spelled, info)
+        inner = f"{place}.{spelled}" if place else spelled
+        for below, repeated in _records(info.annotation):
+            yield from _fields(below, f"{inner}[]" if repeated else inner)
+
+
+def _declares(record: type[BaseModel], name: str) -> type[BaseModel]:
+    return next(base for base in reversed(record.mro()) if name in getattr(base, "model_fields", ()))
+
+
+def _records(annotation: Any, repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+    """The records in an annotation, and whether it holds several of them."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, repeated
+    for inner in get_args(annotation):
+        yield from _records(inner, repeated or getattr(annotation, "__origin__", None) is tuple)
+
+
+def _key(field: _Field, place: str) -> Key:
+    name = f"{place}.{field.name}" if place else field.name
+    return Key(name, _default(field.info), one_line(field.info.description))
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "needed"
+    if info.default_factory is not None or info.default in (None, "", ()) or isinstance(info.default, BaseModel):
+        return ""
+    return f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
+
+
+def _markdown(section: Section) -> str:
+    places = f" Stands at {', '.join(f'`{place}`' for place in section.places)}." if section.places else ""
+    rows = "\n".join(
+        f"| `{key.name}` | {key.default} | {key.effect.replace('|', chr(92) + '|')} |" for key in section.keys
+    )
+    return f"### {section.title}\n\n{section.about}{places}\n\n| key | default | effect |\n|---|---|---|\n{rows}\n"
+
+
+if __name__ == "__main__":
+    print(f"## Provider configs\n\n{markdown('provider')}\n## Benchmark configs\n\n{markdown('benchmark')}", end="")

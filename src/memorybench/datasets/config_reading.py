@@ -1,0 +1,204 @@
+"""From a file to a benchmark config, with every check that needs no data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from memorybench.documents.environment import expand_environment
+from memorybench.documents.foreign import shown
+from memorybench.documents.jsonpaths import Path
+from memorybench.documents.located import Document, Place
+from memorybench.documents.names import safe_name
+from memorybench.documents.spelling import listed, suggestion
+from memorybench.documents.templates import Template
+from memorybench.documents.validation import validated
+from memorybench.vocabulary.errors import BadInput
+
+from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
+from .metric_names import metric
+from .prompts import answer_prompt, judge_prompt
+
+BUNDLED = ("starter",)
+"""What `data: {type: bundled, path: NAME}` may name."""
+PROMPT_NAMES = ("default", "temporal", "knowledge-update", "rubric", "abstention")
+"""Judge prompts that `evaluationPrompt` may name."""
+SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
+"""What `formatTemplate` may use; sessionDate is another name of date."""
+
+_SELF_EXPLAINING = ("bundled", "plugin")
+
+
+def read_benchmark(
+    document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] = ()
+) -> BenchmarkConfig:
+    """The benchmark config in `document`, or the first thing that is wrong with it.
+
+    `metrics` are those of plug-ins. Only `data` may refer to the environment: what a prompt says is the same on every
+    machine, and a prompt from others never carries a key away.
+    """
+    if environment is not None:
+        document = _with_environment(document, environment)
+    config = validated(document, BenchmarkConfig)
+    safe_name(config.name, document.where("name"))
+    _check_data(config, document.at("data"))
+    _check_mapping(config, document)
+    _check_question_types(config, document)
+    _check_formatting(config, document)
+    _check_evaluation(config, document)
+    for index, name in enumerate(config.metrics):
+        metric(name, document.where("metrics", index), metrics)
+    return config
+
+
+def _with_environment(document: Document, environment: Mapping[str, str]) -> Document:
+    if not isinstance(document.value, dict) or "data" not in document.value:
+        return document
+    data = expand_environment(document.at("data"), environment)
+    return replace(document, value={**document.value, "data": data.value})
+
+
+def _check_data(config: BenchmarkConfig, part: Document) -> None:
+    data, where = config.data, part.where("path")
+    match data.type:
+        case "huggingface":
+            if not re.fullmatch(r"[\w.-]+/[\w.-]+(/[\w./-]+)?", data.path) or ".." in data.path:
+                raise BadInput(where, f"{shown(data.path)} is no dataset", expected="owner/name or owner/name/file")
+        case "url":
+            scheme = urlsplit(data.path).scheme
+            if scheme not in ("http", "https") and "${" not in data.path:
+                raise BadInput(where, f"{shown(data.path)} can not be fetched", expected="https://…")
+        case "local":
+            if "://" in data.path:
+                raise BadInput(where, f"{shown(data.path)} is no path", remedy="write the path alone, or type: url")
+        case "bundled":
+            if data.path not in BUNDLED:
+                remedy = suggestion(data.path, BUNDLED)
+                raise BadInput(where, f"no data {shown(data.path)} is bundled", expected=listed(BUNDLED), remedy=remedy)
+        case "plugin":
+            safe_name(data.path, where)
+
+
+def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
+    mapping = config.mapping
+    if config.data.type in _SELF_EXPLAINING:
+        if mapping is not None:
+            raise BadInput(document.where("schema"), f"has no effect on {config.data.type} data", remedy="remove it")
+        return
+    if mapping is None:
+        raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
+    part = document.at("schema")
+    _check_questions(mapping, part)
+    _check_patterns(mapping.context, part.at("context"))
+    for place, path in _paths(mapping):
+        Path.parse(path, part.where(*place))
+
+
+def _check_questions(mapping: SchemaMapping, part: Document) -> None:
+    if mapping.questions is not None:
+        if mapping.question or mapping.answer:
+            raise BadInput(part.where("questions"), "stands beside question and answer", remedy="keep one of the two")
+    elif not (mapping.question and mapping.answer):
+        missing = "question" if not mapping.question else "answer"
+        raise BadInput(part.where(), f'"{missing}" is missing', expected="question and answer, or questions")
+
+
+def _check_patterns(context: Context, part: Document) -> None:
+    if context.item_schema.content and context.item_schema.text:
+        raise BadInput(part.where("item_schema", "text"), "stands beside content", remedy="keep one of the two")
+    if context.type == "object" and context.session_pattern is None:
+        raise BadInput(
+            part.where(), '"sessionPattern" is missing', expected="a pattern of its sessions' keys: session_*"
+        )
+    for name in ("session_pattern", "date_pattern"):
+        pattern = getattr(context, name)
+        if pattern is None:
+            continue
+        if context.type != "object":
+            raise BadInput(part.where(name), f"has no effect on an {context.type}", remedy="say type: object")
+        if pattern.count("*") != 1:
+            raise BadInput(part.where(name), f"{shown(pattern)} has no place for the number", expected="one *")
+
+
+def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
+    """Every path of a mapping, and where it stands."""
+    sections: dict[Place, Mapping[str, object]] = {
+        (): mapping.model_dump(include={"item_id", "question", "answer", "evidence"}),
+        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field"}),
+        ("context", "item_schema"): mapping.context.item_schema.model_dump(),
+        ("metadata",): mapping.metadata,
+    }
+    if mapping.questions is not None:
+        sections["questions",] = mapping.questions.model_dump()
+    for place, section in sections.items():
+        for name, path in section.items():
+            if isinstance(path, str):
+                yield (*place, name), path
+
+
+def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
+    names = [kind.name for kind in config.question_types]
+    for index, kind in enumerate(config.question_types):
+        if kind.name in names[:index]:
+            where = document.where("question_types", index, "name")
+            raise BadInput(where, f"two question types are called {shown(kind.name)}", remedy="remove one")
+        if kind.evaluation_prompt not in PROMPT_NAMES:
+            raise BadInput(
+                document.where("question_types", index, "evaluation_prompt"),
+                f"no judge prompt is called {shown(kind.evaluation_prompt)}",
+                expected=f"one of {listed(PROMPT_NAMES)}",
+                remedy=suggestion(kind.evaluation_prompt, PROMPT_NAMES)
+                or "put your own into judgePrompts.byQuestionType",
+            )
+
+
+def _check_formatting(config: BenchmarkConfig, document: Document) -> None:
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        where = document.where("ingestion", "preprocessing", "format_template")
+        Template.parse(template, SESSION_VARIABLES, where)
+
+
+def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:
+    part, evaluation = document.at("evaluation"), config.evaluation
+    if evaluation.method == "custom" and evaluation.custom_evaluator is None:
+        raise BadInput(part.where(), '"customEvaluator" is missing', expected="./file.py:function")
+    if evaluation.custom_evaluator is not None:
+        _check_evaluator(evaluation.custom_evaluator, part.where("custom_evaluator"))
+    types = [kind.name for kind in config.question_types]
+    for name, prompts, check in (
+        ("answer_prompt", evaluation.answer_prompt, answer_prompt),
+        ("judge_prompts", evaluation.judge_prompts, judge_prompt),
+    ):
+        _check_prompts(prompts, types, part, name, check)
+
+
+def _check_prompts(
+    prompts: AnswerPrompt | JudgePrompts,
+    types: Collection[str],
+    part: Document,
+    name: str,
+    check: Callable[[str, str], Template],
+) -> None:
+    if prompts.default is not None:
+        check(prompts.default, part.where(name, "default"))
+    for kind, text in prompts.by_question_type.items():
+        where = part.where(name, "by_question_type", kind)
+        if types and kind not in types:
+            raise BadInput(
+                where,
+                f"no question type is called {shown(kind)}",
+                expected=f"one of {listed(types)}",
+                remedy=suggestion(kind, types),
+            )
+        check(text, where)
+
+
+def _check_evaluator(evaluator: str, where: str) -> None:
+    stem, _, suffix = evaluator.rpartition(".")
+    if suffix in ("ts", "js", "mjs"):
+        raise BadInput(where, f"{shown(evaluator)} is not Python", remedy=f'write it as "{stem}.py:evaluate"')
+    if not re.fullmatch(r".+\.py:[A-Za-z_]\w*", evaluator):
+        raise BadInput(where, f"{shown(evaluator)} names no function", expected="./file.py:function")

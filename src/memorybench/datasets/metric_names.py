@@ -1,0 +1,40 @@
+"""What a benchmark config may ask to see."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from memorybench.documents.foreign import shown
+from memorybench.documents.spelling import listed, suggestion
+from memorybench.vocabulary.errors import BadInput
+
+CUTS = (1, 3, 5, 10)
+_AT_K = ("recall", "recall_any", "recall_all", "precision", "ndcg", "ndcg_any", "session_recall", "turn_recall")
+METRICS = frozenset(
+    {
+        *("accuracy", "exact_match", "answer_f1", "mrr", "session_mrr", "turn_mrr"),
+        *("context_tokens", "latency", "cost"),
+        *(f"{name}@{k}" for name in _AT_K for k in CUTS),
+    }
+)
+ALIASES = {
+    "accuracy_by_question_type": "accuracy",
+    "accuracy_by_category": "accuracy",
+    "f1": "answer_f1",
+    **{f"{name}_at_{k}": f"{name}@{k}" for name in _AT_K for k in CUTS},
+}
+"""The spec's names: breakdowns by type and category are always made."""
+
+
+def metric(name: str, where: str, plugins: Collection[str] = ()) -> str:
+    """The name under which `name` is measured."""
+    measured = ALIASES.get(name, name)
+    if measured in METRICS or measured in plugins:
+        return measured
+    known = {*METRICS, *ALIASES, *plugins}
+    raise BadInput(
+        where,
+        f"no metric is called {shown(name)}",
+        expected=f"one of {listed({*METRICS, *plugins})}",
+        remedy=suggestion(name, known),
+    )

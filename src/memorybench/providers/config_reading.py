@@ -1,0 +1,210 @@
+"""From a file to a provider config, with every check that needs neither network nor keys."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from memorybench.documents.environment import expand_environment
+from memorybench.documents.foreign import shown
+from memorybench.documents.located import Document, Place
+from memorybench.documents.names import safe_name
+from memorybench.documents.spelling import camel, listed, suggestion
+from memorybench.documents.templates import Template
+from memorybench.documents.validation import validated
+from memorybench.vocabulary.errors import BadInput
+
+from .config import Embedding, ProviderConfig
+from .config_retired import check_retired
+from .config_variables import check_requests
+
+BUILT_IN = ("bm25", "dense", "hybrid")
+"""What `adapter: builtin:NAME` may name."""
+
+_SCOPE_PARTS = frozenset({"benchmarkId", "runId", "haystackId"})
+_NEEDED = {"hosted": ("connection", "endpoints"), "docker": ("docker", "endpoints"), "local": ("adapter",)}
+_FOR_HTTP = ("connection", "auth", "scoping", "setup", "endpoints", "teardown", "limits", "embedding")
+_WITHOUT_EFFECT = {
+    "hosted": ("adapter", "docker", "local"),
+    "docker": ("adapter", "local"),
+    "local": ("docker", *_FOR_HTTP),
+}
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
+_STAND_IN = "set-by-the-environment"
+
+
+def read_provider(document: Document, environment: Mapping[str, str] | None = None) -> ProviderConfig:
+    """The provider config in `document`, or the first thing that is wrong with it.
+
+    Without an environment, `${VAR}` stays as it is written: a config is sound before its keys are set. With one,
+    a variable that is missing is an error.
+    """
+    if environment is not None:
+        filled = document = expand_environment(document, environment)
+    else:
+        filled = expand_environment(document, dict.fromkeys(_references(document.value), _STAND_IN))
+    config = validated(document, ProviderConfig)
+    _check(validated(filled, ProviderConfig), filled)
+    return config
+
+
+def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
+    """Each environment variable that this config cannot do without, and whether it is set."""
+    names = [*_keys(config).values(), *_references(config.model_dump(mode="json"))]
+    return {name: bool(environment.get(name)) for name in dict.fromkeys(names)}
+
+
+def _keys(config: ProviderConfig) -> dict[Place, str]:
+    """The variables that hold keys, by the place that names them."""
+    named: dict[Place, str | None] = {("auth", "env_var"): config.auth.env_var}
+    named |= {(*place, "env_var"): embedding.env_var for place, embedding in _embeddings(config)}
+    return {place: name for place, name in named.items() if name is not None}
+
+
+def _embeddings(config: ProviderConfig) -> Iterator[tuple[Place, Embedding]]:
+    if config.embedding is not None:
+        yield ("embedding",), config.embedding
+    if config.local is not None:
+        yield ("local", "embedding"), config.local.embedding
+
+
+def _references(value: object) -> list[str]:
+    return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))
+
+
+def _check(config: ProviderConfig, document: Document) -> None:
+    safe_name(config.name, document.where("name"))
+    _check_kind(config, document)
+    _check_addresses(config, document)
+    _check_auth(config, document)
+    Template.parse(config.scoping.run_id_format, _SCOPE_PARTS, document.where("scoping", "run_id_format"))
+    if config.adapter is not None:
+        _check_adapter(config.adapter, document.where("adapter"))
+    if config.local is not None:
+        _check_local(config, document)
+    check_retired(config, document)
+    check_requests(config, document)
+
+
+def _check_kind(config: ProviderConfig, document: Document) -> None:
+    """Each kind has what it needs, and nothing that would have no effect."""
+    for name in _WITHOUT_EFFECT[config.type]:
+        if name in config.model_fields_set:
+            raise BadInput(
+                document.where(name), f"has no effect on a {config.type} provider", remedy="remove it, or change type"
+            )
+    for name in _NEEDED[config.type]:
+        if name not in config.model_fields_set:
+            needed = " and ".join(camel(needed) for needed in _NEEDED[config.type])
+            problem = f'"{camel(name)}" is missing'
+            raise BadInput(document.where(), problem, expected=f"{needed} in a {config.type} provider")
+    if config.type == "hosted" and not config.connection.base_url:
+        raise BadInput(document.where("connection"), '"baseUrl" is missing', remedy="add the address of the API")
+    if config.type == "docker" and config.connection.base_url:
+        raise BadInput(document.where("connection", "base_url"), "has no effect here", remedy="use docker.baseUrl")
+
+
+def _check_addresses(config: ProviderConfig, document: Document) -> None:
+    insecure = config.connection.insecure
+    if config.connection.base_url:
+        _check_address(config.connection.base_url, document.where("connection", "base_url"), insecure)
+    if config.docker:
+        _check_address(config.docker.base_url, document.where("docker", "base_url"), insecure)
+        _check_address(config.docker.healthcheck, document.where("docker", "healthcheck"), insecure)
+    for place, embedding in _embeddings(config):
+        if embedding.base_url:
+            _check_address(embedding.base_url, document.where(*place, "base_url"), insecure)
+
+
+def _check_address(url: str, where: str, insecure: bool) -> None:
+    """The same rules hold again for every request; here they speak before a run is begun."""
+    if _STAND_IN in url:
+        return
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        raise BadInput(where, "is no URL", expected="https://…") from None
+    if parts.username is not None or parts.password is not None:
+        raise BadInput(where, "the URL holds credentials", remedy="name their environment variable in auth.envVar")
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadInput(where, f"{shown(url)} can not be called", expected="https://…, or http://localhost…")
+    if parts.scheme == "http" and not insecure and not _is_loopback(host):
+        raise BadInput(
+            where,
+            f"plain http would show keys and data on the way to {shown(host)}",
+            expected="https, or http on this machine",
+            remedy="say connection.insecure: true if the network is yours",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _check_auth(config: ProviderConfig, document: Document) -> None:
+    if config.auth.type != "none" and not config.auth.env_var:
+        raise BadInput(
+            document.where("auth"), '"envVar" is missing', expected="the name of the environment variable with the key"
+        )
+    for place, name in _keys(config).items():
+        if not _VARIABLE_NAME.fullmatch(name):
+            # what stands here instead is most likely the key itself: it is not shown
+            raise BadInput(
+                document.where(*place),
+                "is not the name of an environment variable",
+                expected="a name such as MEM0_API_KEY",
+                remedy="keep the key itself out of the file",
+            )
+
+
+def _check_adapter(adapter: str, where: str) -> None:
+    kind, _, name = adapter.partition(":")
+    path = PurePosixPath(adapter)
+    if path.suffix in (".ts", ".js", ".mjs"):
+        made = "".join(word.capitalize() for word in re.split(r"\W|_", path.stem))
+        raise BadInput(
+            where,
+            f"{shown(adapter)} is not Python",
+            expected="a Python class with the methods of a provider",
+            remedy=f'write it as "{adapter[: -len(path.suffix)]}.py:{made}"',
+        )
+    if kind == "builtin":
+        if name not in BUILT_IN:
+            raise BadInput(
+                where,
+                f"no built-in adapter is called {shown(name)}",
+                expected=f"one of {listed(BUILT_IN)}",
+                remedy=suggestion(name, BUILT_IN),
+            )
+    elif kind == "plugin":
+        safe_name(name, where)
+    elif not re.fullmatch(r".+\.py:[A-Za-z_]\w*", adapter):
+        raise BadInput(
+            where, f"{shown(adapter)} names no adapter", expected="builtin:NAME, plugin:NAME or ./file.py:Class"
+        )
+
+
+def _check_local(config: ProviderConfig, document: Document) -> None:
+    assert config.local is not None
+    if config.adapter and config.adapter.startswith("builtin:"):
+        raise BadInput(document.where("local"), f"has no effect on {config.adapter}", remedy="remove it")
+    chunking, database = config.local.chunking, config.local.database
+    if chunking.overlap >= chunking.size:
+        raise BadInput(
+            document.where("local", "chunking", "overlap"),
+            f"{chunking.overlap} tokens of overlap leave nothing new in a chunk of {chunking.size}",
+            expected="an overlap smaller than size",
+        )
+    if database.type == "postgres" and not database.connection_string:
+        raise BadInput(
+            document.where("local", "database"), '"connectionString" is missing', remedy="add it: ${DATABASE_URL}"
+        )

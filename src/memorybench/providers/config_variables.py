@@ -1,0 +1,203 @@
+"""Which variables each request may use, and whether what it sends keeps memories apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memorybench.documents.bodies import BodyTemplate
+from memorybench.documents.foreign import shown
+from memorybench.documents.jsonpaths import Path
+from memorybench.documents.located import Document, Place
+from memorybench.documents.spelling import camel, listed, suggestion
+from memorybench.documents.templates import Template
+from memorybench.vocabulary.errors import BadInput
+
+from .config import ProviderConfig
+from .config_requests import BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
+
+SCOPE = frozenset({"scope", "runTag", "userId"})
+"""Three names of one thing."""
+ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
+OF_A_DOCUMENT = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
+VARIABLES: Mapping[str, frozenset[str]] = {
+    "setup": ALWAYS,
+    "add": ALWAYS | OF_A_DOCUMENT,
+    "batch_add": ALWAYS | {"documents"},
+    "search": ALWAYS | {"query", "limit", "tokenBudget", "threshold", "embedding"},
+    "clear": ALWAYS,
+    "list": ALWAYS,
+    "teardown": ALWAYS,
+}
+"""What each request may use, beside what `setup` captured before it."""
+POLL_ID = "pollId"
+
+# what others call our variables, where the spelling gives no hint
+_ALSO_KNOWN_AS = {"id": "documentId", "text": "content", "timestamp": "epoch", "namespace": "scope", "topK": "limit"}
+_CAPTURED_NAME = re.compile(r"[a-z][A-Za-z0-9]*")
+
+Used = tuple[str, str]
+"""A variable, and where it is used."""
+
+
+def check_requests(config: ProviderConfig, document: Document) -> None:
+    captured: frozenset[str] = frozenset()
+    carriers = SCOPE
+    for place, stage, call in _in_order(config):
+        part = document.at(*place)
+        names = _check_call(config, part, call, VARIABLES[stage] | captured)
+        if place[0] == "endpoints":
+            _check_scope(part, names, carriers)
+        elif isinstance(call, Request):
+            captured |= call.captures.keys()
+            if names & carriers and config.scoping.strategy == "custom":
+                carriers |= call.captures.keys()  # an id that the server made for a scope stands for that scope
+    _check_capabilities(config, document)
+
+
+def _in_order(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
+    """Every request: where it stands, which variables it may use, and itself."""
+    for index, request in enumerate(config.setup):
+        yield ("setup", index), "setup", request
+    for stage in ("add", "batch_add", "search", "clear", "list"):
+        call = getattr(config.endpoints, stage, None)
+        if call is not None:
+            yield ("endpoints", stage), stage, call
+    for index, request in enumerate(config.teardown):
+        yield ("teardown", index), "teardown", request
+
+
+def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
+    """The variables that a request uses, all of them known to it."""
+    if not call.path.startswith("/"):
+        raise BadInput(part.where("path"), f"{shown(call.path)} is no path", expected="/ and what follows the base URL")
+    names = _known_names(config, _used(part, call, known), known)
+    if isinstance(call, BatchAdd):
+        within = known | OF_A_DOCUMENT
+        names |= _known_names(config, _used_in(part.at("document"), within), within)
+    if isinstance(call, Search | ListAll):
+        _check_response(call.response, part.at("response"))
+    if isinstance(call, Request):
+        _check_captures(call.captures, part, known)
+    if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
+        asked_about = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
+        _check_poll(config, call.wait, part.at("wait"), known | call.captures.keys() | asked_about)
+    return names
+
+
+def _used(part: Document, call: Call, known: frozenset[str]) -> Iterator[Used]:
+    yield from _named(Template.parse(call.path, _Open(known), part.where("path")))
+    for section in ("query", "headers", "body"):
+        if getattr(call, section):
+            yield from _used_in(part.at(section), known)
+
+
+def _used_in(part: Document, known: frozenset[str]) -> Iterator[Used]:
+    yield from _named(BodyTemplate.parse(part, _Open(known)).root)
+
+
+class _Open(frozenset[str]):
+    """Lets every name pass, so that they can be gathered; known ones are still listed in complaints."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _named(node: Any) -> Iterator[Used]:
+    match node:
+        case Template():
+            yield from ((name, node.where) for name in sorted(node.names))
+        case Path():
+            yield from ((str(route.steps[0]), node.where) for route in node.routes)
+        case dict():
+            for inner in node.values():
+                yield from _named(inner)
+        case list():
+            for inner in node:
+                yield from _named(inner)
+
+
+def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[str]) -> frozenset[str]:
+    names = set()
+    for name, where in used:
+        if name not in known:
+            raise _unknown(name, where, known)
+        if name == "embedding" and config.embedding is None:
+            raise BadInput(where, "nobody makes embeddings", remedy="add an embedding section, e.g. provider: local")
+        if name == "metadata" and config.capabilities.supports_metadata is False:
+            raise BadInput(where, "metadata is sent, but capabilities.supportsMetadata is false", remedy="change one")
+        names.add(name)
+    return frozenset(names)
+
+
+def _unknown(name: str, where: str, known: frozenset[str]) -> BadInput:
+    elsewhere = [camel(stage) for stage, variables in VARIABLES.items() if name in variables]
+    meant = _ALSO_KNOWN_AS.get(name)
+    if elsewhere:
+        remedy = f"it is known in {listed(elsewhere)} only"
+    elif meant in known:
+        remedy = f'did you mean "{meant}"?'
+    else:
+        remedy = suggestion(name, known) or f"capture it in a setup request: captures: {{{name}: $.id}}"
+    return BadInput(where, f"unknown variable {shown(name)}", expected=f"one of {listed(known)}", remedy=remedy)
+
+
+def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]) -> None:
+    if not names & carriers:
+        raise BadInput(
+            part.where(),
+            "scope without run and haystack: all would share one memory",
+            expected=f"one of {listed(carriers)} in every endpoint",
+            remedy='put "$.scope" where the system keeps users, tags or namespaces apart',
+        )
+
+
+def _check_captures(captures: Mapping[str, str], part: Document, known: frozenset[str]) -> None:
+    for name, path in captures.items():
+        where = part.where("captures", name)
+        if name in known:
+            raise BadInput(where, f"{shown(name)} is taken", expected="a variable of your own", remedy="rename it")
+        if not _CAPTURED_NAME.fullmatch(name):
+            raise BadInput(where, f"{shown(name)} can not be used as ${{…}}", expected="a name such as collectionId")
+        Path.parse(path, where)
+
+
+def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:
+    _check_call(config, part, poll, known)
+    _check_paths(part, {"id": poll.id, "status": poll.status})
+
+
+def _check_response(response: Response, part: Document) -> None:
+    if response.zip is not None:
+        _check_paths(part.at("zip"), response.zip.model_dump())
+        if response.results or response.content_field:
+            raise BadInput(part.where("zip"), "stands beside results", remedy="keep zip, or results and contentField")
+    elif not (response.results and response.content_field):
+        missing = "results" if not response.results else "contentField"
+        raise BadInput(part.where(), f'"{missing}" is missing', expected="results and contentField, or zip")
+    _check_paths(part, response.model_dump(exclude={"zip", "score_direction"}))
+
+
+def _check_paths(part: Document, paths: Mapping[str, str | None]) -> None:
+    for name, path in paths.items():
+        if path is not None:
+            Path.parse(path, part.where(name))
+
+
+def _check_capabilities(config: ProviderConfig, document: Document) -> None:
+    """What a config claims is what it does."""
+    if config.endpoints is None:
+        return
+    if config.capabilities.supports_batch and config.endpoints.batch_add is None:
+        raise BadInput(
+            document.where("capabilities", "supports_batch"),
+            "is true, but there is no endpoint for it",
+            remedy="add endpoints.batchAdd, or say false",
+        )
+    if config.capabilities.supports_chunks is False and config.endpoints.search.response.chunks_field:
+        raise BadInput(
+            document.where("capabilities", "supports_chunks"),
+            "is false, but endpoints.search.response has a chunksField",
+            remedy="change one",
+        )

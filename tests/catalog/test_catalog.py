@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.entries import BASELINES, Entry
+from memorybench.catalog.files import recognise
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.suites.bench.arms import remembered as remembered_by
+from memorybench.vocabulary.conversation import Haystack, Session, Turn
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.questions import Question
+
+PROVIDER = "name: NAME\ntype: local\nadapter: ./mine.py:Mine\ntags: [mine]\n"
+BENCHMARK = """\
+name: NAME
+data: {type: local, path: data.json}
+schema: {itemId: id, question: q, answer: a, context: {field: c}}
+evaluation: {method: exact-match}
+"""
+
+
+def dropped(folder: Path, place: str, text: str) -> Path:
+    path = folder / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text.replace("NAME", path.stem), encoding="utf-8")
+    return path
+
+
+def named(entries: tuple[Entry, ...], name: str) -> Entry:
+    return next(entry for entry in entries if entry.name == name)
+
+
+def refusal(catalog: Catalog, name: str) -> str:
+    with pytest.raises(BadInput) as caught:
+        catalog.provider(name)
+    return str(caught.value)
+
+
+def test_what_is_bundled_is_sound_and_described(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    found = catalog.entries("provider", "baseline", "benchmark")
+    assert {"bm25", "dense", "hybrid", "none", "full-context", "oracle", "starter"} <= {entry.name for entry in found}
+    for entry in found:
+        assert entry.broken is None
+        assert entry.origin == "bundled"
+        assert entry.display_name
+        assert entry.description
+        assert entry.tags
+    assert catalog.provider("bm25").adapter == "builtin:bm25"
+    assert catalog.benchmark("starter").data.licence == "CC BY 4.0"
+
+
+@pytest.mark.parametrize("baseline", [entry.name for entry in BASELINES])
+def test_every_baseline_is_one_that_the_suite_can_make(baseline: str) -> None:
+    haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="It rained."),)),))
+    question = Question(id="q", haystack="h", question="Did it rain?", gold_sessions=("s",))
+    remembered = remembered_by(baseline, question, haystack)
+    assert [memory.content for memory in remembered] == ([] if baseline == "none" else ["user: It rained."])
+
+
+def test_a_baseline_is_chosen_like_a_provider_and_has_no_config(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    assert catalog.chosen("provider", "oracle").kind == "baseline"
+    assert refusal(catalog, "oracle") == '"oracle" is a baseline; expected a provider with a config'
+
+
+def test_files_dropped_into_the_working_folder_are_found(tmp_path: Path) -> None:
+    mine = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    dropped(tmp_path, "benchmarks/configs/quiz.yml", BENCHMARK)
+    dropped(tmp_path, "providers/configs/notes.txt", "no config")
+    catalog = Catalog(tmp_path)
+    entry = catalog.chosen("provider", "mine")
+    assert (entry.origin, entry.file, entry.tags) == (str(mine), mine, ("mine",))
+    assert catalog.provider("mine").adapter == "./mine.py:Mine"
+    assert catalog.benchmark("quiz").evaluation.method == "exact-match"
+
+
+def test_files_in_a_named_folder_are_told_apart_by_what_they_say(tmp_path: Path) -> None:
+    dropped(tmp_path, "shared/mine.yaml", PROVIDER)
+    dropped(tmp_path, "shared/quiz.yaml", BENCHMARK)
+    dropped(tmp_path, "sorted/providers/yours.yaml", PROVIDER)
+    dropped(tmp_path, "sorted/benchmarks/exam.yaml", BENCHMARK)
+    catalog = Catalog(tmp_path, [tmp_path / "shared", tmp_path / "sorted"])
+    assert {"mine", "yours"} <= {entry.name for entry in catalog.entries("provider")}
+    assert {"quiz", "exam"} <= {entry.name for entry in catalog.entries("benchmark")}
+
+
+def test_a_folder_that_is_looked_into_anyway_may_be_named(tmp_path: Path) -> None:
+    dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    assert Catalog(tmp_path, [tmp_path / "providers/configs"]).chosen("provider", "mine").broken is None
+
+
+@pytest.mark.parametrize(("folder", "complaint"), [("gone", "no such folder"), ("empty", "holds no configs")])
+def test_a_named_folder_without_configs_is_an_error(tmp_path: Path, folder: str, complaint: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadInput, match=complaint):
+        Catalog(tmp_path, [tmp_path / folder]).entries("provider")
+
+
+def test_a_file_that_is_no_config_is_listed_with_a_hint(tmp_path: Path) -> None:
+    dropped(tmp_path, "shared/mine.yaml", PROVIDER)
+    dropped(tmp_path, "shared/shopping.yaml", "milk: 2\n")
+    dropped(tmp_path, "shared/torn.yaml", "name: [\n")
+    shopping, torn = Catalog(tmp_path, [tmp_path / "shared"]).entries("unknown")
+    assert "neither a provider config nor a benchmark config" in str(shopping.broken)
+    assert "not YAML" in str(torn.broken)
+
+
+@pytest.mark.parametrize(
+    "text", ["name: [\n", "name: broken\ntype: hosted\n", "name: broken\ntype: local\nadaptor: x\n", "- a\n- b\n"]
+)
+def test_a_broken_entry_is_listed_and_hinders_no_other(tmp_path: Path, text: str) -> None:
+    path = dropped(tmp_path, "providers/configs/broken.yaml", text)
+    catalog = Catalog(tmp_path)
+    broken = named(catalog.entries("provider"), "broken").broken
+    assert str(broken).startswith(f"{path}:")
+    assert refusal(catalog, "broken") == str(broken)
+    with pytest.raises(BadInput):
+        catalog.chosen("provider", "broken")
+    assert catalog.provider("bm25").name == "bm25"
+
+
+def test_a_name_that_stands_twice_is_an_error_naming_both_places(tmp_path: Path) -> None:
+    first = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    second = dropped(tmp_path, "more/mine.yaml", PROVIDER)
+    third = dropped(tmp_path, "more/again.yaml", PROVIDER.replace("NAME", "bm25"))
+    catalog = Catalog(tmp_path, [tmp_path / "more"])
+    assert refusal(catalog, "mine") == (f'2 providers are called "mine": {first} and {second}; rename or remove one')
+    assert f"bundled and {third}" in refusal(catalog, "bm25")
+    assert named(catalog.entries("provider"), "mine").broken is not None
+    assert catalog.provider("dense").name == "dense"
+
+
+def test_no_provider_may_call_itself_a_baseline(tmp_path: Path) -> None:
+    path = dropped(tmp_path, "providers/configs/oracle.yaml", PROVIDER)
+    assert f"bundled and {path}" in refusal(Catalog(tmp_path), "oracle")
+
+
+def test_a_benchmark_may_be_called_like_a_provider(tmp_path: Path) -> None:
+    dropped(tmp_path, "benchmarks/configs/bm25.yaml", BENCHMARK)
+    assert Catalog(tmp_path).benchmark("bm25").name == "bm25"
+    assert Catalog(tmp_path).provider("bm25").name == "bm25"
+
+
+def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    assert refusal(catalog, "hybird") == 'no provider "hybird"; did you mean "hybrid"? (memorybench list --providers)'
+    with pytest.raises(BadInput, match=r'no benchmark "zzz"; \(memorybench list --benchmarks\)'):
+        catalog.benchmark("zzz")
+
+
+def test_a_missing_variable_matters_only_when_the_environment_is_asked(tmp_path: Path) -> None:
+    text = PROVIDER + 'local: {database: {type: postgres, connectionString: "${DATABASE_URL}"}}\n'
+    dropped(tmp_path, "providers/configs/mine.yaml", text)
+    catalog = Catalog(tmp_path)
+    assert named(catalog.entries("provider"), "mine").broken is None
+    with pytest.raises(BadInput, match="DATABASE_URL is not set"):
+        catalog.provider("mine", {})
+    local = catalog.provider("mine", {"DATABASE_URL": "postgres://here"}).local
+    assert local is not None
+    assert local.database.connection_string == "postgres://here"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (PROVIDER, "provider"),
+        (BENCHMARK, "benchmark"),
+        ("name: a\nrate_limit: {}\n", "provider"),
+        ("name: a\nquestion_types: []\n", "benchmark"),
+        ("name: a\ndescription: b\n", None),
+        ("- 1\n", None),
+    ],
+)
+def test_files_are_recognised_by_their_keys(text: str, kind: str | None) -> None:
+    assert recognise(parse_yaml(text, "file.yaml")) == kind
+
+
+@pytest.fixture
+def sample_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package as it lies installed: entry points whose code can not even be imported."""
+    info = tmp_path / "site/sample_plugin-1.2.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-plugin\nVersion: 1.2\nSummary: Remembers\n")
+    (info / "entry_points.txt").write_text(
+        "[memorybench.providers]\nelephant = no_such_module:open\nBad Name = no_such_module:open\n"
+        "[memorybench.benchmarks]\ntrivia = no_such_module:load\n"
+        "[memorybench.metrics]\nnovelty = no_such_module:Novelty\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+
+
+@pytest.mark.usefixtures("sample_package")
+def test_plug_ins_are_listed_without_being_loaded(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path)
+    entry = catalog.chosen("provider", "elephant")
+    assert (entry.origin, entry.description) == ("sample-plugin 1.2", "Remembers")
+    assert catalog.provider("elephant").adapter == "plugin:elephant"
+    assert catalog.benchmark("trivia").data.type == "plugin"
+    assert catalog.plugin("metric", "novelty").value == "no_such_module:Novelty"
+    assert [entry.name for entry in catalog.entries("metric")] == ["novelty"]
+
+
+@pytest.mark.usefixtures("sample_package")
+def test_a_plug_in_with_an_impossible_name_is_broken(tmp_path: Path) -> None:
+    assert "is not a name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
+
+
+@pytest.mark.usefixtures("sample_package")
+def test_a_benchmark_may_ask_for_the_metric_of_a_plug_in(tmp_path: Path) -> None:
+    dropped(tmp_path, "benchmarks/configs/quiz.yaml", BENCHMARK + "metrics: [novelty]\n")
+    assert Catalog(tmp_path).benchmark("quiz").metrics == ("novelty",)
+
+
+@pytest.mark.usefixtures("sample_package")
+def test_a_file_may_not_take_a_plug_ins_name(tmp_path: Path) -> None:
+    path = dropped(tmp_path, "providers/configs/elephant.yaml", PROVIDER)
+    assert f"sample-plugin 1.2 and {path}" in refusal(Catalog(tmp_path), "elephant")
+
+
+def test_what_is_no_plug_in_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match='the provider "bm25" is no plug-in but bundled'):
+        Catalog(tmp_path).plugin("provider", "bm25")
+
+
+def test_listing_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from pathlib import Path; from memorybench.catalog.catalog import Catalog;"
+        "Catalog(Path('.')).entries('provider', 'baseline', 'benchmark');"
+        "print([m for m in ('numpy', 'scipy', 'aiohttp', 'rich', 'wordllama') if m in sys.modules])"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"

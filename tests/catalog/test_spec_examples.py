@@ -1,0 +1,99 @@
+"""Every YAML example of the spec, pasted as it stands, loads or is refused with a line that names the replacement."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from memorybench.catalog.files import recognise
+from memorybench.datasets.config_reading import read_benchmark
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.providers.config_reading import read_provider
+from memorybench.vocabulary.errors import BadInput
+
+SPEC = Path(__file__).parents[2] / "../shared/spec/memorybench.md"
+
+FATE = {
+    "supermemory": 'takes "q", not "query"; use base URL …/v4',
+    "mem0": "use POST /v3/memories/add/",
+    "aqrag": 'write it as "./adapters/aqrag.py:Aqrag"',
+    "chroma": "/api/v1 is gone; use /api/v2/tenants/default_tenant/databases/default_database/collections",
+    "longmemeval": "write ${session}: it is the session's JSON",
+    "locomo": "write ${dialogue}: it is the session's lines",
+    "newprovider": '"endpoints" is missing',
+    "myalgorithm": 'write it as "./adapters/myalgorithm.py:Myalgorithm"',
+    "newbench": None,
+}
+"""What becomes of each example; None: it loads."""
+
+
+@pytest.fixture(scope="module")
+def examples() -> dict[str, str]:
+    """By name. The two schemas of the spec, whose name is the word `string`, are no examples."""
+    if not SPEC.exists():
+        pytest.skip("the spec is not beside this checkout (../shared/spec/memorybench.md)")
+    blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```", SPEC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    found = {}
+    for _, block in blocks:
+        text = dedent(block)
+        name = re.search(r"^name: (\S+)", text, re.MULTILINE)
+        assert name is not None
+        found[name[1]] = text
+    found.pop("string")
+    return found
+
+
+def read(text: str) -> None:
+    document = parse_yaml(text, "example.yaml")
+    if recognise(document) == "provider":
+        read_provider(document)
+    else:
+        assert recognise(document) == "benchmark"
+        read_benchmark(document)
+
+
+def test_no_example_is_left_out(examples: dict[str, str]) -> None:
+    assert examples.keys() == FATE.keys()
+
+
+@pytest.mark.parametrize("name", FATE)
+def test_an_example_loads_or_names_its_replacement(examples: dict[str, str], name: str) -> None:
+    replacement = FATE[name]
+    if replacement is None:
+        read(examples[name])
+        return
+    with pytest.raises(BadInput) as caught:
+        read(examples[name])
+    line = str(caught.value)
+    assert "\n" not in line
+    assert re.match(r"example.yaml:\d+: ", line)
+    assert replacement in line
+
+
+@pytest.mark.parametrize(
+    ("name", "mends"),
+    [
+        ("longmemeval", {"${JSON.stringify(session)}": "${session}"}),
+        ("locomo", {"${session.map(turn => `${turn.speaker}: ${turn.text}`).join('\\n')}": "${dialogue}"}),
+        ("aqrag", {"aqrag.ts": "aqrag.py:Aqrag"}),
+        (
+            "mem0",
+            {
+                "/v1}": "}",
+                "path: /memories/search/": "path: /v3/memories/search/",
+                "path: /memories/\n    body:\n      messages": "path: /v3/memories/add/\n    body:\n      messages",
+                "path: /memories/\n    body:\n      user_id": "path: /v1/memories/\n    query:\n      user_id",
+                "supportsBatch: true": "supportsBatch: false",
+            },
+        ),
+    ],
+)
+def test_an_example_loads_once_it_is_mended_as_told(examples: dict[str, str], name: str, mends: dict[str, str]) -> None:
+    text = examples[name]
+    for old, new in mends.items():
+        assert old in text
+        text = text.replace(old, new)
+    read(text)

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import pytest
+
+from memorybench.datasets.config_reading import read_benchmark
+from memorybench.datasets.metric_names import ALIASES, METRICS, metric
+from memorybench.datasets.prompts import answer_prompt, judge_prompt
+from memorybench.documents.located import Document
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.suites.bench import measures
+from memorybench.vocabulary.errors import BadInput
+
+SAMPLE = """\
+name: sample
+data: {type: local, path: ./sample.json}
+schema:
+  itemId: id
+  question: query
+  answer: $.gold.text | $.gold
+  context:
+    field: sessions
+    dateField: dates
+    itemSchema: {content: $.content, role: $.role}
+questionTypes:
+  - name: temporal-reasoning
+    evaluationPrompt: temporal
+    allowOffByOne: true
+ingestion:
+  preprocessing:
+    removeFields: [has_answer]
+    formatTemplate: "${date} ${dialogue}"
+evaluation:
+  method: llm-judge
+  answerPrompt:
+    default: "${retrievedContext} ${question}"
+  judgePrompts:
+    default: Say yes or no.
+    byQuestionType:
+      temporal-reasoning: "Is ${response} right? ${answer}"
+metrics: [accuracy, recall_at_5]
+"""
+
+
+def document(text: str) -> Document:
+    return parse_yaml(text, "sample.yaml")
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(BadInput) as caught:
+        read_benchmark(document(text))
+    line = str(caught.value)
+    assert "\n" not in line
+    assert line.startswith("sample.yaml:")
+    return line
+
+
+def test_a_benchmark_is_data_a_mapping_and_a_way_to_score() -> None:
+    config = read_benchmark(document(SAMPLE))
+    assert config.mapping is not None
+    assert config.mapping.context.type == "array"
+    assert config.search.default_limit == 10
+    assert config.evaluation.answer_prompt.user_override
+    assert config.question_types[0].allow_off_by_one
+
+
+def test_many_questions_on_one_conversation() -> None:
+    nested = SAMPLE.replace(
+        "  question: query\n  answer: $.gold.text | $.gold\n",
+        "  questions: {field: qa, questionField: question, answerField: answer, categoryField: category}\n",
+    ).replace("    field: sessions\n", "    field: talk\n    type: object\n    sessionPattern: session_*\n")
+    config = read_benchmark(document(nested + 'categories: {1: multi-hop, 2: "temporal"}\n'))
+    assert config.categories == {"1": "multi-hop", "2": "temporal"}
+    assert config.mapping is not None
+    assert config.mapping.questions is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("name: sample", "name: My/Bench", "is not a name"),
+        ("itemId:", "itemID:", 'did you mean "itemId"?'),
+        ("itemId: id", "itemId: '$.['", "sample.yaml:4: schema.itemId"),
+        ("role: $.role", "role: '$.a[b'", "is no JSONPath"),
+        ("  question: query\n", "", '"question" is missing'),
+        ("  answer: $", "  questions: {field: q, questionField: q, answerField: a}\n  answer: $", "stands beside"),
+        ("dateField: dates", "sessionPattern: session_*", "has no effect on an array"),
+        ("field: sessions", "field: sessions\n    type: object", '"sessionPattern" is missing'),
+        ("field: sessions", "field: sessions\n    type: object\n    sessionPattern: session", "expected one *"),
+        ("content: $.content", "content: $.content, text: $.text", "stands beside content"),
+        ("type: local", "type: url", "can not be fetched"),
+        ("./sample.json", "file:///etc/passwd", "is no path"),
+        ("type: local, path: ./sample.json", "type: huggingface, path: LoCoMo", "owner/name"),
+        ("type: local, path: ./sample.json", "type: bundled, path: startr", 'did you mean "starter"?'),
+        ("type: local, path: ./sample.json", "type: bundled, path: starter", "schema: has no effect on bundled data"),
+        ("./sample.json}", "./sample.json, sha256: abc}", "data.sha256"),
+        ("./sample.json}", "./sample.json, license: MIT}", 'did you mean "licence"?'),
+        ("evaluationPrompt: temporal", "evaluationPrompt: temporl", 'did you mean "temporal"?'),
+        ("${date} ${dialogue}", "${JSON.stringify(session)}", "write ${session}"),
+        ("${date} ${dialogue}", "${session.map(turn => turn.text)}", "write ${dialogue}"),
+        ("${date} ${dialogue}", "${dialog}", 'did you mean "dialogue"?'),
+        ("${retrievedContext} ${question}", "${retrievedContext}", "put ${question} into it"),
+        ("${retrievedContext} ${question}", "${context} ${question}", 'unknown variable "context"'),
+        ("${retrievedContext} ${question}", "${question} ${answer}", 'unknown variable "answer"'),
+        ("${retrievedContext} ${question}", "${question} ${OPENAI_API_KEY}", 'unknown variable "OPENAI_API_KEY"'),
+        ("${retrievedContext} ${question}", "  ", "the prompt is empty"),
+        ("Is ${response} right? ${answer}", "Is it ${answer}?", "put ${response} into the prompt"),
+        ("Is ${response} right? ${answer}", "${respons}", 'did you mean "response"?'),
+        ("      temporal-reasoning:", "      temporal-reasonin:", 'did you mean "temporal-reasoning"?'),
+        ("recall_at_5", "recal_at_5", "sample.yaml:27: metrics[1]"),
+        ("recall_at_5", "recal_at_5", 'did you mean "recall_at_5"?'),
+        ("method: llm-judge", "method: llm_judge", 'did you mean "llm-judge"?'),
+        ("method: llm-judge", "method: custom", '"customEvaluator" is missing'),
+        ("method: llm-judge", "method: custom\n  customEvaluator: ./e/mine.ts", 'write it as "./e/mine.py:evaluate"'),
+        ("method: llm-judge", "method: custom\n  customEvaluator: ./e/mine.py", "names no function"),
+    ],
+)
+def test_what_is_wrong_is_told_in_one_line(old: str, new: str, complaint: str) -> None:
+    assert old in SAMPLE
+    assert complaint in refusal(SAMPLE.replace(old, new))
+
+
+def test_a_question_type_stands_once() -> None:
+    assert "questionTypes[1].name" in refusal(
+        SAMPLE.replace("ingestion:", "  - name: temporal-reasoning\ningestion:", 1)
+    )
+
+
+def test_a_mapping_is_missed_where_nobody_else_can_read_the_data() -> None:
+    without = SAMPLE[: SAMPLE.index("schema:")] + SAMPLE[SAMPLE.index("questionTypes:") :]
+    assert '"schema" is missing' in refusal(without)
+    read_benchmark(document(without.replace("type: local, path: ./sample.json", "type: plugin, path: theirs")))
+
+
+def test_only_data_reads_the_environment() -> None:
+    text = SAMPLE.replace("./sample.json", '"${DATA}/sample.json"')
+    assert read_benchmark(document(text)).data.path == "${DATA}/sample.json"
+    assert read_benchmark(document(text), {"DATA": "/data"}).data.path == "/data/sample.json"
+    with pytest.raises(BadInput, match=r"sample.yaml:2: data.path: the environment variable DATA is not set"):
+        read_benchmark(document(text), {})
+
+
+def test_metrics_of_plug_ins_are_known() -> None:
+    text = SAMPLE.replace("recall_at_5", "novelty")
+    assert 'no metric is called "novelty"' in refusal(text)
+    read_benchmark(document(text), metrics=["novelty"])
+
+
+def test_the_specs_names_are_other_names() -> None:
+    assert metric("recall_at_5", "") == metric("recall@5", "") == "recall@5"
+    assert metric("accuracy_by_category", "") == "accuracy"
+
+
+def test_every_figure_of_the_bench_suite_may_be_asked_for() -> None:
+    measured = {found.name for found in measures.measures(answered=True, levels=("session", "turn"))}
+    assert measured <= METRICS
+    assert measures.ALIASES.items() <= ALIASES.items()
+
+
+def test_a_judge_prompt_may_do_without_variables() -> None:
+    assert judge_prompt("Say yes or no.", "here").names == frozenset()
+    assert answer_prompt("${question}", "here").names == {"question"}
