@@ -4,6 +4,7 @@ import random
 from pathlib import Path
 
 import pytest
+
 from tests.engine.sweep import crash_and_resume
 from tests.engine.workload import Ledger, plan, report, run_once
 

@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.engine.workload import PRICE, RUN, Ledger, plan, report, run_once
 
 from memorybench.engine.budget import Budget
 from memorybench.journal.shelf import Shelf
 from memorybench.vocabulary.errors import Denied, RunConflict, Transient
 from memorybench.vocabulary.plans import Limits
+from tests.engine.workload import PRICE, RUN, Ledger, plan, report, run_once
 
 
 @pytest.fixture

@@ -61,13 +61,14 @@ def plan(
     def jobs() -> Iterator[Job]:
         for haystack in range(haystacks):
             for question in range(questions):
-                yield _job(ledger, f"h{haystack}", f"h{haystack}q{question}", sessions, hook)
+                place = haystack * questions + question
+                yield _job(place, ledger, f"h{haystack}", f"h{haystack}q{question}", sessions, hook)
 
     chosen = limits or Limits(first_delay=0.0)
     return Plan(jobs=jobs(), size=haystacks * questions, limits={MODEL.key: chosen, PROVIDER.key: chosen})
 
 
-def _job(ledger: Ledger, haystack: str, question: str, sessions: int, hook: Hook) -> Job:
+def _job(place: int, ledger: Ledger, haystack: str, question: str, sessions: int, hook: Hook) -> Job:
     async def call(label: str, reply: str, *, paid: bool = False) -> str:
         ledger.write(label)
         await hook(label)
@@ -109,7 +110,7 @@ def _job(ledger: Ledger, haystack: str, question: str, sessions: int, hook: Hook
         return Performed(scores=(correct,), shown=Exhibit(asked=question, got=answer))
 
     trial = Trial(suite="bench", case_id=question, subject=PROVIDER, benchmark="mini", cluster=haystack)
-    return Job(trial=trial, perform=job, case=Case(id=question))
+    return Job(trial=trial, perform=job, ordinal=place, case=Case(id=question))
 
 
 def killer(at: int) -> Callable[[], None]:

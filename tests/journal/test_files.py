@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 
 from memorybench.journal.book import open_run
 from memorybench.journal.database import APPLICATION_ID, check
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.shelf import Shelf
 from memorybench.vocabulary.errors import BadInput, MemorybenchError, RunConflict
+from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 
 
 @pytest.fixture

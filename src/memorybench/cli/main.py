@@ -11,6 +11,12 @@ from importlib import import_module
 from memorybench import __version__
 
 VERBS = {
+    "eval": "put memory providers to benchmarks and compare them",
+    "results": "show, compare and dig into results",
+    "export": "write one row a question to a file",
+    "list": "which providers and benchmarks there are",
+    "describe": "all about one provider or benchmark",
+    "schema": "JSON Schema of a config file, for editors",
     "doctor": "what is installed, which keys are set, and what to do about the rest",
     "validate": "check a config, a dataset or a results file",
 }

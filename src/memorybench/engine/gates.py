@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 
 from memorybench.vocabulary.errors import Denied
 from memorybench.vocabulary.plans import Limits
@@ -24,16 +23,21 @@ class Gate:
         self._paused_until = 0.0
         self._closed: str | None = None
 
-    @asynccontextmanager
-    async def passing(self) -> AsyncIterator[None]:
+    async def __aenter__(self) -> None:
         """One call. Waits for a slot and for its turn; refuses once the subject has denied us."""
         if self._slots is None:
             await self._turn()
-            yield
-        else:
-            async with self._slots:
-                await self._turn()
-                yield
+            return
+        await self._slots.acquire()
+        try:
+            await self._turn()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._slots is not None:
+            self._slots.release()
 
     def pause(self, seconds: float) -> None:
         """Nobody calls before that: a 429 is meant for all of us."""

@@ -28,7 +28,7 @@ async def patiently(work: Callable[[], Awaitable[T]], gate: Gate, trying: Trying
     """The result of `work`, asked again while it is worth it. No call starts before a Retry-After has passed."""
     limits = gate.limits
     while True:
-        async with gate.passing():
+        async with gate:
             trying.tries += 1
             try:
                 return await work()

@@ -48,15 +48,24 @@ async def perform(
             async with asyncio.TaskGroup() as workers:
                 for _ in range(max(1, min(concurrency, plan.size))):
                     workers.create_task(_work(feed, shared, stopping, watch))
+            ending = _ending(feed, stopping, budget)
+            if ending.status == "complete" and plan.closing is not None:
+                await plan.closing(JobSteps(shared))
         except* MemorybenchError as group:  # only what stops the whole run gets here
             raise group.exceptions[0] from None
+        except* Interrupted:  # while closing: every trial is settled, what was not put away is told on resume
+            pass
+    return ending
+
+
+def _ending(feed: _Feed, stopping: asyncio.Event, budget: Budget) -> Ending:
     if stopping.is_set() and (feed.dropped or feed.next()):
         return Ending("partial", True, feed.settled)
     return Ending("partial" if budget.exhausted and feed.blocked else "complete", False, feed.settled)
 
 
 class _Feed:
-    """Hands out jobs in the order of the plan, with their place in it, leaving out what is scored already."""
+    """Hands out jobs in the order of the plan, leaving out what is scored already."""
 
     def __init__(self, plan: Plan, scored: set[str]) -> None:
         self._jobs = self._pending(plan, scored)
@@ -65,30 +74,29 @@ class _Feed:
         self.dropped = 0
 
     @staticmethod
-    def _pending(plan: Plan, scored: set[str]) -> Iterator[tuple[int, Job]]:
+    def _pending(plan: Plan, scored: set[str]) -> Iterator[Job]:
         if len(scored) >= plan.size:
             return  # a finished run is resumed without making its jobs again
-        for ordinal, job in enumerate(plan.jobs):
+        for job in plan.jobs:
             if job.trial.key not in scored:
-                yield ordinal, job
+                yield job
 
-    def next(self) -> tuple[int, Job] | None:
+    def next(self) -> Job | None:
         return next(self._jobs, None)
 
 
 async def _work(feed: _Feed, shared: SharedSteps, stopping: asyncio.Event, watch: Watch) -> None:
     while not stopping.is_set():
-        found = feed.next()
-        if found is None:
+        job = feed.next()
+        if job is None:
             return
-        ordinal, job = found
         steps = JobSteps(shared)
         try:
             outcome = await _settle(job, steps)
         except Interrupted:
             feed.dropped += 1
             return
-        await shared.book.settle(outcome, ordinal, job.case)
+        await shared.book.settle(outcome, job.ordinal, job.case)
         feed.settled += 1
         feed.blocked += outcome.status == "blocked"
         watch(outcome)

@@ -28,8 +28,11 @@ T = TypeVar("T")
 _aside: ContextVar[bool] = ContextVar("memorybench_aside", default=False)
 
 
-class Interrupted(Exception):
-    """The run is draining: no new work starts. The job leaves no outcome and is done on resume."""
+class Interrupted(BaseException):
+    """The run is draining: no new work starts. The job leaves no outcome and is done on resume.
+
+    Not an Exception, so that no suite takes it for a failure of its subject.
+    """
 
 
 class SharedSteps:
@@ -115,7 +118,7 @@ class SharedSteps:
         with tallying() as tally:
             try:
                 value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
-            except Exception as error:
+            except (Exception, Interrupted) as error:
                 if attempt is not None:
                     self._budget.take(tally.spent)
                     await self.book.give_up(
@@ -125,7 +128,7 @@ class SharedSteps:
         seconds = time.monotonic() - clock
         self._budget.take(tally.spent)
         result = adapter.dump_json(value).decode()
-        step = Step.model_construct(  # our own values: checking them again costs more than the step's record
+        step = Step(
             key=key,
             name=name,
             subject=who,
@@ -136,7 +139,6 @@ class SharedSteps:
             tries=trying.tries,
             uncertain=trying.uncertain,
             spent=tally.spent,
-            reused_from=None,
         )
         await self.book.record(step, attempt)
         return value, result
@@ -179,6 +181,9 @@ class JobSteps:
         if not _aside.get():
             self.keys.append(key)
         return await self._shared.once(key, name, text, work, _adapter(returns), on, paid, after)
+
+    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return self._shared.book.step(step_key(name, canonical(inputs))) is not None
 
     async def note(self, kind: str, text: str) -> None:
         await self._shared.book.note(kind, text)

@@ -14,7 +14,7 @@ from .migrations import MIGRATIONS
 
 FILE_NAME = "results.db"
 APPLICATION_ID = 0x6D656D62  # "memb"; tells our files from other programs'
-_BUSY_SECONDS = 120.0  # many processes may share a folder: each waits for its turn to commit
+BUSY_SECONDS = 120.0  # many processes may share a folder: each waits for its turn to commit
 _LARGEST_CHECKED = 256 * 1024 * 1024  # a whole-file check of more would make every start slow; rows have checksums
 
 
@@ -26,10 +26,11 @@ def open_for_writing(folder: Path) -> sqlite3.Connection:
     else:
         _create(path)
     with translated(path):
-        db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA cache_size=-8000")
         migrate(db)
+        db.execute("PRAGMA busy_timeout=0")  # from here on the writer waits by itself, off the event loop
     return db
 
 
@@ -53,7 +54,7 @@ def _create(path: Path) -> None:
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """A connection that can not write: looking must not change what is looked at."""
     with translated(path):
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_BUSY_SECONDS)
+        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             db.execute("SELECT 1 FROM sqlite_master").fetchone()
         except sqlite3.OperationalError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import difflib
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
 
 from memorybench.vocabulary.records import Record, digest
-from memorybench.vocabulary.spending import Spending
+from memorybench.vocabulary.spending import NOTHING, Spending
 
 RunStatus = Literal["running", "complete", "partial", "blocked"]
 
@@ -38,17 +39,20 @@ class Run(Record):
     finished: str | None = None
 
 
-class Step(Record):
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Made of our own values a hundred thousand times: not checked again, so no Record."""
+
     key: str
     name: str
-    subject: str = ""
+    subject: str
     inputs: str
     result: str
     started: str
     seconds: float
     tries: int = 1
     uncertain: int = 0
-    spent: Spending = Spending()
+    spent: Spending = NOTHING
     reused_from: str | None = None
 
 

@@ -69,8 +69,8 @@ class Shelf:
         if row is None:
             known = [name for (name,) in self._db.execute("SELECT id FROM runs ORDER BY created DESC, id")]
             close = difflib.get_close_matches(run, known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(known[:5])}" if known else ""
-            raise BadInput(str(self._path), f"no run {run!r}", expected=hint, remedy="`memorybench results` lists them")
+            hint = f"did you mean {close[0]!r}? " if close else ""
+            raise BadInput(str(self._path), f"no run {run!r}", remedy=f"{hint}`memorybench results` lists them")
         return self._run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
@@ -79,8 +79,12 @@ class Shelf:
 
     def outcomes(self, run: str) -> Iterator[Outcome]:
         """In the order of the plan, whatever the order they were settled in."""
+        return (outcome for _, outcome in self.settled(run))
+
+    def settled(self, run: str) -> Iterator[tuple[str, Outcome]]:
+        """Outcomes with the time they were settled at."""
         for row in self._outcome_rows(run):
-            yield Outcome.model_validate_json(row[7])
+            yield row[8], Outcome.model_validate_json(row[7])
 
     def _outcome_rows(self, run: str) -> Iterator[tuple[Any, ...]]:
         rows = self._db.execute(

@@ -1,0 +1,28 @@
+"""All about one provider or benchmark: what it is, what it needs, whether that is there."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .shared import add_json, add_list, flat
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="a provider, baseline or benchmark")
+    add_list(parser, "--config-dir", metavar="DIR", help="more folders with provider and benchmark configs")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.compose.descriptions import describe
+    from memorybench.reporting.entries import show_facts
+    from memorybench.reporting.terminal import console
+
+    facts = describe(args.name, Path(), [Path(place) for place in flat(args.config_dir)])
+    if args.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        show_facts(console(), args.name, facts)
+    return 0

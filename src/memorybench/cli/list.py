@@ -1,0 +1,60 @@
+"""Which providers, benchmarks and plug-in metrics there are, and where each comes from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .shared import add_json, add_list, flat
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--providers", action="store_true", help="only providers and baselines")
+    parser.add_argument("--benchmarks", action="store_true", help="only benchmarks")
+    add_list(parser, "--tags", metavar="TAG", help="only entries with one of these tags")
+    add_list(parser, "--config-dir", metavar="DIR", help="more folders with provider and benchmark configs")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.catalog.catalog import Catalog
+    from memorybench.reporting.entries import show_entries
+    from memorybench.reporting.terminal import console
+
+    catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
+    everything = not (args.providers or args.benchmarks)
+    sections = []
+    if args.providers or everything:
+        sections.append(("PROVIDERS", catalog.entries("provider", "baseline")))
+    if args.benchmarks or everything:
+        sections.append(("BENCHMARKS", catalog.entries("benchmark")))
+    if everything:
+        sections.append(("METRICS FROM PLUG-INS", catalog.entries("metric")))
+        sections.append(("FILES NOT UNDERSTOOD", catalog.entries("unknown")))
+    tags = set(flat(args.tags))
+    shown = [(title, [e for e in entries if not tags or tags & set(e.tags)]) for title, entries in sections]
+    if args.json:
+        print(json.dumps([_plain(entry) for _, entries in shown for entry in entries], indent=2))
+        return 0
+    out = console()
+    for title, entries in shown:
+        if entries:
+            show_entries(out, title, [_plain(entry) for entry in entries])
+    if not any(entries for _, entries in shown):
+        out.print(f"Nothing has the tag {', '.join(sorted(tags))}.")
+    return 0
+
+
+def _plain(entry: object) -> dict[str, object]:
+    from memorybench.catalog.entries import Entry
+
+    assert isinstance(entry, Entry)
+    return {
+        "kind": entry.kind,
+        "name": entry.name,
+        "description": entry.description or entry.display_name,
+        "tags": list(entry.tags),
+        "origin": entry.origin,
+        "broken": str(entry.broken) if entry.broken else None,
+    }

@@ -1,0 +1,81 @@
+"""Shows a run, reads shards as one, compares arms, and lists what was missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from .shared import add_json, add_list, add_results, flat
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="a run; several are read as shards of one")
+    add_list(parser, "--compare", metavar="PROVIDER", help="compare these, question by question")
+    parser.add_argument("--benchmark", metavar="NAME", help="with --compare: on which benchmark")
+    parser.add_argument("--measure", metavar="NAME", help="with --compare: by which measure (default: the headline)")
+    parser.add_argument("--failures", action="store_true", help="show what was missed, one by one")
+    add_list(parser, "--providers", metavar="NAME", help="with --failures: only of these")
+    add_results(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.compare:
+        return _compare(args)
+    if not args.runs:
+        return _list(args)
+    from memorybench.compose.results import facts_of, find
+    from memorybench.reporting.failures import failures, show_failures
+    from memorybench.reporting.terminal import console, show_header, show_results
+
+    with find(args.runs, args.results) as found:
+        if args.failures:
+            outcomes = failures((outcome for _, _, outcome in found.settled()), flat(args.providers))
+            if args.json:
+                json.dump([outcome.model_dump(mode="json") for outcome in outcomes], sys.stdout, indent=2)
+                print()
+            else:
+                show_failures(console(), outcomes)
+            return 0
+        summary = found.summary()
+        if args.json:
+            from memorybench.reporting.documents import as_json
+
+            sys.stdout.write(as_json(summary))
+        else:
+            out = console()
+            facts = {**facts_of(found.parts[0][1]), "Run ID": summary.run_id}
+            show_header(out, "MEMORYBENCH RESULTS", facts)
+            show_results(out, summary)
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from memorybench.compose.results import overview
+    from memorybench.reporting.terminal import console, show_runs
+
+    rows = overview(args.results)
+    if args.json:
+        print(json.dumps([{**row.run.model_dump(mode="json"), "counts": row.counts} for row in rows], indent=2))
+    else:
+        show_runs(console(), [(row.run, row.counts) for row in rows])
+    return 0
+
+
+def _compare(args: argparse.Namespace) -> int:
+    from memorybench.compose.results import comparable
+    from memorybench.reporting.comparison import pairs
+    from memorybench.reporting.terminal import console, headline, show_comparison
+
+    subjects = flat(args.compare)
+    with comparable(subjects, args.benchmark, args.runs, args.results) as (found, benchmark):
+        results = [result for one in found for result in one.summary().overall(benchmark) if result.subject in subjects]
+        measure = args.measure or headline(results)
+        outcomes = (outcome for one in found for _, _, outcome in one.settled())
+        compared = pairs(outcomes, subjects, benchmark, measure)
+        if args.json:
+            print(json.dumps([pair.model_dump(mode="json") for pair in compared], indent=2))
+        else:
+            show_comparison(console(), benchmark, results, measure, [pair.sentence() for pair in compared])
+    return 0

@@ -1,0 +1,52 @@
+"""Arguments that several verbs take."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> None:
+    """A list: blanks, commas and repeats all do."""
+    parser.add_argument(*names, nargs="+", action="extend", default=None, **options)  # type: ignore[arg-type]
+
+
+def flat(values: Sequence[str] | None) -> tuple[str, ...]:
+    found = (part.strip() for value in values or () for part in value.split(","))
+    return tuple(part for part in found if part)
+
+
+def positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too small; expected 1 or more")
+    return number
+
+
+def dollars(text: str) -> float:
+    try:
+        amount = float(text.removeprefix("$"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars") from None
+    if not 0 <= amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars; expected 0 or more")
+    return amount
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        nargs="+",
+        type=Path,
+        default=[Path("results")],
+        help="folders to look in (default: ./results)",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON document, and nothing else, on stdout")

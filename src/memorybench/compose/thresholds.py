@@ -1,0 +1,68 @@
+"""Figures that a run must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from memorybench.reporting.summary import Summary
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.measures import Measure
+from memorybench.vocabulary.records import Record
+
+Held = Literal["value", "lower"]
+
+
+class Threshold(Record):
+    name: str
+    least: float
+
+    @classmethod
+    def parse(cls, text: str) -> Threshold:
+        name, _, value = text.partition("=")
+        try:
+            return cls(name=name.strip(), least=float(value))
+        except ValueError:
+            raise BadInput(
+                "--threshold", f"{text!r} is no threshold", expected="NAME=NUMBER, as recall@5=0.6"
+            ) from None
+
+
+class Missed(Record):
+    line: str
+    missed: bool
+
+
+def hold(summary: Summary, thresholds: Sequence[Threshold], on: Held, exempt: Sequence[str]) -> list[Missed]:
+    """One line for each threshold and subject. `exempt` subjects, the baselines, are not held to any."""
+    lines = []
+    overall = [result for result in summary.results if not result.group and result.subject not in exempt]
+    for threshold in thresholds:
+        measured = [(result, m) for result in overall if (m := result.measure(threshold.name)) is not None]
+        if not measured:
+            known = sorted({measure.name for result in overall for measure in result.measures})
+            raise BadInput("--threshold", f'no measure "{threshold.name}"', expected=f"one of {', '.join(known)}")
+        for result, measure in measured:
+            lines.append(_held(f"{result.benchmark} × {result.subject}", threshold, measure, on))
+    return lines
+
+
+def _held(who: str, threshold: Threshold, measure: Measure, on: Held) -> Missed:
+    sure = measure.low if measure.higher_is_better else measure.high
+    reached, surely = (_clears(figure, threshold.least, measure.higher_is_better) for figure in (measure.value, sure))
+    missed = not (surely if on == "lower" else reached)
+    figure = "no value" if measure.value is None else f"{measure.value:.3f}"
+    end = "clears" if surely else "does not clear"
+    sign = "≥" if measure.higher_is_better else "≤"
+    said = "missed" if missed else "met"
+    return Missed(
+        line=f"threshold {said}: {who}: {threshold.name} {figure}, wanted {sign} {threshold.least:g};"
+        f" the interval's end {end} it",
+        missed=missed,
+    )
+
+
+def _clears(figure: float | None, least: float, higher_is_better: bool) -> bool:
+    if figure is None:
+        return False
+    return figure >= least if higher_is_better else figure <= least

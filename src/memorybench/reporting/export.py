@@ -1,0 +1,85 @@
+"""One row a trial, for spreadsheets and scripts."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator
+from typing import IO, Any, Literal
+
+from memorybench.documents.foreign import csv_safe
+from memorybench.vocabulary.trials import Outcome
+
+Format = Literal["csv", "json", "jsonl"]
+COLUMNS = (
+    "run",
+    "benchmark",
+    "provider",
+    "item",
+    "question",
+    "expected",
+    "actual",
+    "score",
+    "correct",
+    "status",
+    "metadata",
+    "created",
+)
+_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
+
+
+def rows(run: str, settled: Iterable[tuple[str, Outcome]]) -> Iterator[dict[str, Any]]:
+    for created, outcome in settled:
+        trial, shown = outcome.trial, outcome.shown
+        correct = outcome.score("correct")
+        yield {
+            "run": run,
+            "benchmark": trial.benchmark,
+            "provider": trial.subject.name,
+            "item": trial.case_id,
+            "question": shown.asked,
+            "expected": shown.expected,
+            "actual": shown.got,
+            "score": next((s for name in _HEADLINE_SCORES if (s := outcome.score(name)) is not None), None),
+            "correct": None if correct is None else int(correct == 1.0),
+            "status": outcome.status,
+            "metadata": {
+                **trial.labels,
+                "scores": {score.name: score.value for score in outcome.scores},
+                **({"failure": outcome.failure.message} if outcome.failure else {}),
+            },
+            "created": created,
+        }
+
+
+def write(found: Iterable[dict[str, Any]], form: Format, file: IO[str]) -> int:
+    """Writes as it reads; how many rows."""
+    return {"csv": _csv, "json": _json, "jsonl": _jsonl}[form](found, file)
+
+
+def _csv(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    written = 0
+    for row in found:
+        cells = {**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)}
+        writer.writerow(csv_safe(cell) if isinstance(cell, str) else cell for cell in cells.values())
+        written += 1
+    return written
+
+
+def _json(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
+    written = 0
+    for row in found:
+        file.write((",\n " if written else "[\n ") + json.dumps(row, ensure_ascii=False))
+        written += 1
+    file.write("\n]\n" if written else "[]\n")
+    return written
+
+
+def _jsonl(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
+    written = 0
+    for row in found:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        written += 1
+    return written

@@ -1,0 +1,85 @@
+"""report.md: the figures of a run, to be read and passed on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memorybench.documents.foreign import clean
+
+from . import figures
+from .summary import Result, Summary
+from .terminal import accounting, caveats, headline
+
+_COLUMNS = ("recall@1", "recall@3", "recall@5", "recall@10", "recall_any@5", "recall_all@5", "precision@5", "ndcg@10")
+
+
+def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
+    parts = [f"# memorybench {summary.suite}: {summary.run_id}", _list(facts)]
+    parts += [f"> {line}" for line in caveats(summary)]
+    for benchmark in summary.benchmarks:
+        parts += [f"## {_cell(benchmark)}", _results(summary.overall(benchmark)), *_groups(summary, benchmark)]
+    if summary.stages:
+        parts += ["## Time and money", _stages(summary)]
+    parts.append(accounting(summary))
+    return "\n\n".join(parts) + "\n"
+
+
+def _list(facts: Mapping[str, str]) -> str:
+    return "\n".join(f"- {name}: {_cell(fact)}" for name, fact in facts.items())
+
+
+def _results(results: Sequence[Result]) -> str:
+    main = headline(results)
+    names = [name for name in (*_COLUMNS, "mrr", "context_tokens") if name != main]
+    shown = [name for name in names if any((m := result.measure(name)) and m.n for result in results)]
+    rows = [["provider", f"{main} [95 %]", *shown, "n of planned"]]
+    for result in results:
+        found = result.measure(main)
+        n = f"{found.n} of {found.planned}" if found else figures.ABSENT
+        values = [figures.value(result.measure(name)) for name in shown]
+        rows.append([result.subject, figures.with_interval(found), *values, n])
+    return _table(rows)
+
+
+def _groups(summary: Summary, benchmark: str) -> list[str]:
+    results, grouped = summary.overall(benchmark), summary.grouped(benchmark)
+    main = headline(results)
+    labels = dict.fromkeys(next(iter(result.group.items())) for result in grouped)
+    if len(labels) < 2:
+        return []
+    rows = [["", *(result.subject for result in results), "n"]]
+    for label in labels:
+        found = {result.subject: result.measure(main) for result in grouped if label in result.group.items()}
+        n = max((measure.n for measure in found.values() if measure), default=0)
+        if n:
+            rows.append([label[1], *(figures.with_interval(found.get(result.subject)) for result in results), str(n)])
+    return [f"### {main} by {next(iter(labels))[0].replace('_', ' ')}", _table(rows)]
+
+
+def _stages(summary: Summary) -> str:
+    rows = [["step", "subject", "steps", "p50", "p95", "calls", "tokens in", "tokens out", "cost"]]
+    for stage in summary.stages:
+        times = [figures.percentile(stage.seconds, percent) for percent in (50, 95)]
+        rows.append(
+            [
+                stage.name,
+                stage.subject,
+                str(stage.steps),
+                *(figures.ABSENT if time is None else figures.seconds(time) for time in times),
+                str(stage.spent.calls),
+                str(stage.spent.input_tokens),
+                str(stage.spent.output_tokens),
+                figures.money(stage.spent),
+            ]
+        )
+    return _table(rows)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = ([_cell(cell) for cell in row] for row in rows)
+    lines = [head, ["---"] * len(head), *body]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(clean(text).split()).replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,140 @@
+"""What the outcomes of a run add up to. Several runs that are shards of one spec are read as one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from memorybench.journal.rows import Run, RunStatus
+from memorybench.journal.shelf import Shelf, Stage
+from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.records import Record
+from memorybench.vocabulary.spending import NOTHING, Spending
+from memorybench.vocabulary.trials import STATUSES, Outcome
+
+
+class Result(Record):
+    """The measures of one subject on one benchmark; with a group, of the trials that carry its label."""
+
+    benchmark: str
+    subject: str
+    group: Mapping[str, str]
+    measures: tuple[Measure, ...]
+
+    def measure(self, name: str) -> Measure | None:
+        return next((measure for measure in self.measures if measure.name == name), None)
+
+
+class Summary(Record):
+    run_id: str
+    suite: str
+    status: RunStatus
+    counts: Mapping[str, int]
+    """planned, and the five states that add up to it in a complete run."""
+    results: tuple[Result, ...]
+    stages: tuple[Stage, ...] = ()
+    spent: Spending = NOTHING
+    possibly_charged_twice: int = 0
+    notes: tuple[tuple[str, str], ...] = ()
+    created: str = ""
+    finished: str | None = None
+    program: str = ""
+
+    @property
+    def pending(self) -> int:
+        return self.counts["planned"] - sum(self.counts[status] for status in STATUSES)
+
+    def overall(self, benchmark: str) -> list[Result]:
+        return [result for result in self.results if result.benchmark == benchmark and not result.group]
+
+    def grouped(self, benchmark: str) -> list[Result]:
+        return [result for result in self.results if result.benchmark == benchmark and result.group]
+
+    @property
+    def benchmarks(self) -> list[str]:
+        return list(dict.fromkeys(result.benchmark for result in self.results))
+
+
+@dataclass(slots=True)
+class _Pile:
+    """What one result is computed from. Outcomes pass by; only the numbers that metrics read are kept."""
+
+    outcomes: int = 0
+    rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
+    clusters: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, outcome: Outcome, metrics: Sequence[Metric]) -> None:
+        self.outcomes += 1
+        for metric in metrics:
+            row = metric.read(outcome)
+            if row is not None:
+                self.rows.setdefault(metric.name, []).append(row)
+                self.clusters.setdefault(metric.name, []).append(outcome.trial.cluster)
+
+    def measures(self, metrics: Sequence[Metric], planned: int) -> tuple[Measure, ...]:
+        return tuple(
+            metric.measure(self.rows.get(metric.name, []), self.clusters.get(metric.name, []), planned)
+            for metric in metrics
+        )
+
+
+def measure(outcomes: Iterable[Outcome], metrics: Sequence[Metric], planned: Mapping[str, int]) -> tuple[Result, ...]:
+    """Overall and by each label. `planned` tells trials by benchmark and subject where some may still be pending."""
+    piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {}
+    for outcome in outcomes:
+        trial = outcome.trial
+        for group in (None, *trial.labels.items()):
+            piles.setdefault((trial.benchmark, trial.subject.name, group), _Pile()).take(outcome, metrics)
+    return tuple(
+        Result(
+            benchmark=benchmark,
+            subject=subject,
+            group=dict([group]) if group else {},
+            measures=pile.measures(metrics, pile.outcomes if group else max(pile.outcomes, planned.get(benchmark, 0))),
+        )
+        for (benchmark, subject, group), pile in piles.items()
+    )
+
+
+def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> Summary:
+    """One run, or several that are shards of one."""
+    runs = [run for _, run in parts]
+    counts = [shelf.counts(run.id) for shelf, run in parts]
+    totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
+    planned: Counter[str] = Counter()
+    for run in runs:
+        planned.update(run.spec.get("questions", {}))
+    return Summary(
+        run_id=" + ".join(run.id for run in runs),
+        suite=runs[0].suite,
+        status=next((run.status for run in runs if run.status != "complete"), "complete"),
+        counts={"planned": sum(run.planned for run in runs), **totals},
+        results=measure(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts), metrics, planned),
+        stages=_merged([stage for shelf, run in parts for stage in shelf.stages(run.id)]),
+        spent=sum((shelf.spent(run.id) for shelf, run in parts), NOTHING),
+        possibly_charged_twice=sum(shelf.possibly_charged_twice(run.id) for shelf, run in parts),
+        notes=tuple(note for shelf, run in parts for note in shelf.notes(run.id)),
+        created=min(run.created for run in runs),
+        finished=max((run.finished or "" for run in runs), default="") or None,
+        program=", ".join(dict.fromkeys(run.program for run in runs)),
+    )
+
+
+def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Stages of the same name and subject as one."""
+    grouped: dict[tuple[str, str], list[Stage]] = {}
+    for stage in stages:
+        grouped.setdefault((stage.name, stage.subject), []).append(stage)
+    return tuple(
+        Stage(
+            name=name,
+            subject=subject,
+            steps=sum(stage.steps for stage in same),
+            seconds=tuple(sorted(chain.from_iterable(stage.seconds for stage in same))),
+            spent=sum((stage.spent for stage in same), NOTHING),
+            reused=sum(stage.reused for stage in same),
+        )
+        for (name, subject), same in grouped.items()
+    )

@@ -1,0 +1,224 @@
+"""What a person sees at the end of a run: figures first, then what they rest on, then what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from memorybench.documents.foreign import clean
+from memorybench.vocabulary.trials import STATUSES
+
+from . import figures
+from .summary import Result, Summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from memorybench.journal.rows import Run
+
+_HEADLINES = ("accuracy", "answer_f1", "recall@5")
+_WIDE = 130
+_NARROW_COLUMNS = ("recall@5", "recall_any@5", "ndcg@10")
+_WIDE_COLUMNS = (
+    "answer_f1",
+    "recall@1",
+    "recall@3",
+    "recall@5",
+    "recall@10",
+    "recall_any@5",
+    "recall_all@5",
+    "precision@5",
+    "ndcg@10",
+    "mrr",
+)
+_LIMIT_UNSCORED = 0.02
+
+
+def console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False, emoji=False, markup=False)
+
+
+def headline(results: Sequence[Result]) -> str:
+    """The first of the headline measures that any of these has a value for."""
+    measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
+    return next((name for name in _HEADLINES if name in measured), _HEADLINES[-1])
+
+
+def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
+    from rich import box
+    from rich.align import Align
+    from rich.table import Table
+
+    table = Table(box=box.ROUNDED, show_header=True, header_style="bold", width=min(out.width, 80))
+    table.add_column(Align.center(title), overflow="fold")
+    for name, fact in facts.items():
+        table.add_row(f"{name}: {clean(fact)}")
+    out.print(table)
+
+
+def show_hints(out: Console, hints: Mapping[str, str]) -> None:
+    """Commands to try, each with what it is good for; below each other where a line would break."""
+    for command, purpose in hints.items():
+        line = f"  {command}    {purpose}"
+        out.print(line if len(line) <= out.width else f"  {command}\n      {purpose}", soft_wrap=True)
+
+
+def show_results(out: Console, summary: Summary) -> None:
+    for benchmark in summary.benchmarks:
+        out.print()
+        _results_table(out, summary, benchmark)
+        _groups_table(out, summary, benchmark)
+    _latency_table(out, summary)
+    out.print()
+    out.print(accounting(summary))
+    for line in caveats(summary):
+        out.print(line, style="yellow")
+
+
+def _results_table(out: Console, summary: Summary, benchmark: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    results = summary.overall(benchmark)
+    main = headline(results)
+    wide = out.width >= _WIDE
+    extra = [name for name in (_WIDE_COLUMNS if wide else _NARROW_COLUMNS) if name != main and _any(results, name)]
+    table = Table(box=box.ROUNDED, title=f"RESULTS: {clean(benchmark)}", title_justify="left", title_style="bold")
+    table.add_column("provider", no_wrap=True)
+    table.add_column(f"{main} [95%]", justify="right", no_wrap=True, style="bold")
+    for name in extra:
+        table.add_column(_short(name), justify="right", no_wrap=True)
+    table.add_column("context", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    for result in results:
+        found = result.measure(main)
+        table.add_row(
+            clean(result.subject),
+            figures.with_interval(found),
+            *(figures.value(result.measure(name)) for name in extra),
+            figures.value(result.measure("context_tokens")),
+            f"{found.n}/{found.planned}" if found else figures.ABSENT,
+        )
+    out.print(table)
+
+
+def _groups_table(out: Console, summary: Summary, benchmark: str) -> None:
+    """The headline measure by question type; types as rows, so that any number of them fits."""
+    from rich import box
+    from rich.table import Table
+
+    grouped = summary.grouped(benchmark)
+    subjects = [result.subject for result in summary.overall(benchmark)]
+    main = headline(summary.overall(benchmark))
+    found = {(next(iter(r.group.items())), r.subject): r.measure(main) for r in grouped}
+    groups = list(dict.fromkeys(group for group, _ in found))
+    shown = [group for group in groups if any((m := found.get((group, s))) and m.n for s in subjects)]
+    if len(shown) < 2:
+        return
+    title = f"{main} by {shown[0][0].replace('_', ' ')}"
+    table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
+    table.add_column("", overflow="fold")
+    for subject in subjects:
+        table.add_column(clean(subject), justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    for group in shown:
+        measures = [found.get((group, subject)) for subject in subjects]
+        n = max((measure.n for measure in measures if measure), default=0)
+        table.add_row(clean(group[1]), *(figures.value(measure) for measure in measures), str(n))
+    out.print(table)
+
+
+def show_runs(out: Console, runs: Sequence[tuple[Run, Mapping[str, int]]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.ROUNDED, title="RUNS", title_justify="left", title_style="bold")
+    for heading in ("run", "suite", "benchmarks × providers", "status", "scored", "started (UTC)"):
+        table.add_column(heading, overflow="fold")
+    for run, counts in runs:
+        what = f"{', '.join(run.spec.get('benchmarks', ()))} × {', '.join(run.spec.get('providers', ()))}"
+        started = run.created.replace("T", " ")[:16]
+        table.add_row(run.id, run.suite, clean(what), run.status, f"{counts['scored']}/{run.planned}", started)
+    out.print(table)
+
+
+def show_comparison(
+    out: Console, benchmark: str, results: Sequence[Result], measure: str, sentences: Sequence[str]
+) -> None:
+    from rich import box
+    from rich.table import Table
+
+    title = f"COMPARISON: {clean(benchmark)}"
+    table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
+    table.add_column("provider")
+    table.add_column(f"{measure} [95%]", justify="right")
+    table.add_column("n", justify="right")
+    for result in results:
+        found = result.measure(measure)
+        n = f"{found.n}/{found.planned}" if found else figures.ABSENT
+        table.add_row(clean(result.subject), figures.with_interval(found), n)
+    out.print(table)
+    for sentence in sentences:
+        out.print(clean(sentence))
+
+
+def _latency_table(out: Console, summary: Summary) -> None:
+    from rich import box
+    from rich.table import Table
+
+    times = {(stage.name, stage.subject): stage.seconds for stage in summary.stages if stage.seconds}
+    names = [name for name in ("add", "settle", "search", "answer", "judge") if any(key[0] == name for key in times)]
+    subjects = list(dict.fromkeys(subject for name, subject in times if name in names))
+    if not names:
+        return
+    table = Table(box=box.ROUNDED, title="latency, p50 / p95", title_justify="left", title_style="bold")
+    table.add_column("")
+    for name in names:
+        table.add_column({"settle": "settle (searchable)"}.get(name, name), justify="right", no_wrap=True)
+    for subject in subjects:
+        table.add_row(clean(subject), *(_p50_p95(times.get((name, subject), ())) for name in names))
+    out.print(table)
+
+
+def _p50_p95(ordered: Sequence[float]) -> str:
+    middle, slow = figures.percentile(ordered, 50), figures.percentile(ordered, 95)
+    if middle is None or slow is None:
+        return figures.ABSENT
+    return f"{figures.seconds(middle)} / {figures.seconds(slow)}"
+
+
+def accounting(summary: Summary) -> str:
+    """planned = scored + unscored + failed + skipped + blocked, always printed."""
+    counts = summary.counts
+    parts = " + ".join(f"{counts[status]} {status}" for status in STATUSES)
+    pending = f" + {summary.pending} pending" if summary.pending else ""
+    return f"planned {counts['planned']} = {parts}{pending}; spent {figures.money(summary.spent)}"
+
+
+def caveats(summary: Summary) -> list[str]:
+    """What a reader must know before believing the figures."""
+    lines = []
+    counts = summary.counts
+    if summary.status != "complete":
+        lines.append(f"The run is {summary.status}: figures are of the trials settled so far.")
+    if counts["planned"] and counts["unscored"] / counts["planned"] > _LIMIT_UNSCORED:
+        share = figures.share(counts["unscored"] / counts["planned"])
+        lines.append(f"Inconclusive: {share} of the trials could not be scored.")
+    if counts["failed"]:
+        lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
+    if summary.possibly_charged_twice:
+        lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
+    lines += [f"{kind}: {clean(text)}" for kind, text in summary.notes]
+    return lines
+
+
+def _any(results: Sequence[Result], name: str) -> bool:
+    return any((measure := result.measure(name)) is not None and measure.n for result in results)
+
+
+def _short(name: str) -> str:
+    return {"recall_any@5": "any@5", "recall_all@5": "all@5", "precision@5": "prec@5", "ndcg@10": "nDCG@10"}.get(
+        name, name
+    )

@@ -1,0 +1,34 @@
+"""What is reported of a bench run, in the order of a reader's interest."""
+
+from __future__ import annotations
+
+from memorybench.metrics.rates import Mean, Rate
+from memorybench.vocabulary.measures import Metric
+from memorybench.vocabulary.questions import EvidenceLevel
+
+from .scores import AT_K, CUTS, OTHER_LEVEL
+
+ALIASES = {
+    **{f"{name}_at_{k}": f"{name}@{k}" for name in AT_K for k in CUTS},
+    "accuracy_by_question_type": "accuracy",
+    "accuracy_by_category": "accuracy",
+}
+"""Names of the older spec: the same figure, or the same figure by group."""
+
+
+def measures(*, answered: bool, levels: tuple[EvidenceLevel, ...] = ("session",)) -> tuple[Metric, ...]:
+    """All metrics of a bench run whose benchmarks count evidence at these levels."""
+    found: list[Metric] = []
+    if answered:
+        found += [
+            Rate("accuracy", "correct"),
+            Rate("exact_match", "exact_match"),
+            Rate("answer_f1", "answer_f1"),
+        ]
+    found += [Rate(f"{name}@{k}", f"{name}@{k}") for name in AT_K for k in CUTS]
+    found.append(Rate("mrr", "mrr"))
+    for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
+        found += [Rate(f"{level}_recall@{k}", f"{level}_recall@{k}") for k in CUTS]
+        found.append(Rate(f"{level}_mrr", f"{level}_mrr"))
+    found.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
+    return tuple(found)

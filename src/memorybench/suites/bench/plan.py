@@ -1,0 +1,216 @@
+"""Questions × arms as jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from itertools import zip_longest
+from typing import TypeVar
+
+from memorybench.documents.templates import Template
+from memorybench.suites.answering import answer, answer_scores, context_of, estimated_tokens
+from memorybench.vocabulary.contracts import Model
+from memorybench.vocabulary.conversation import Memory
+from memorybench.vocabulary.errors import Blocked
+from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.vocabulary.questions import Dataset, Question
+from memorybench.vocabulary.records import Record, digest
+from memorybench.vocabulary.trials import Exhibit, Score, Trial
+
+from .arms import Arm, remembered
+from .ingest import Ingest, still_pending
+from .measures import measures
+from .scores import Places, retrieval_scores
+
+SIDE_BY_SIDE = 16
+"""Haystacks whose questions are mixed, so that their ingests run side by side. Constant: the order of work must not
+depend on how many workers there are."""
+_SHOWN = 600
+
+T = TypeVar("T")
+
+
+class Retrieved(Record):
+    memories: tuple[Memory, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How questions are answered: one model, one prompt, for every arm."""
+
+    model: Model
+    prompts: Mapping[str, Template]
+    """By question type; "" for all others."""
+    method: str
+
+    def prompt(self, kind: str) -> Template:
+        return self.prompts.get(kind) or self.prompts[""]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One benchmark of a run: its questions (as chosen), and how deep arms are searched."""
+
+    dataset: Dataset
+    questions: Sequence[Question]
+    depth: int = 50
+    """Memories that a provider is asked for."""
+    shown: int = 10
+    """Memories that the answering model gets to see: the same number for every provider."""
+    reading: Reading | None = None
+
+
+@dataclass(slots=True)
+class BenchPlan:
+    run: str
+    benches: Sequence[Bench]
+    arms: Sequence[Arm]
+    scored: Collection[str] = ()
+    """Keys of trials that an earlier process has settled."""
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        return Plan(
+            jobs=self._jobs(),
+            size=sum(len(bench.questions) for bench in self.benches) * len(self.arms),
+            metrics=measures(
+                answered=any(bench.reading for bench in self.benches),
+                levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
+            ),
+            limits=self.limits,
+            closing=self._clear_all,
+        )
+
+    def _jobs(self) -> Iterator[Job]:
+        ordinal = 0
+        for bench in self.benches:
+            for arm in self.arms:
+                yield from self._arm_jobs(bench, arm, ordinal)
+                ordinal += len(bench.questions)
+
+    def _arm_jobs(self, bench: Bench, arm: Arm, first: int) -> Iterator[Job]:
+        trials = [_trial(bench.dataset.name, question, arm) for question in bench.questions]
+        ingest = None
+        if arm.provider is not None:
+            pending = still_pending(
+                [(trial.key, trial.cluster) for trial in trials],
+                self.scored,
+            )
+            ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, pending)
+            self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
+        asking = _Asking(bench, arm, ingest)
+        by_haystack: dict[str, list[int]] = {}
+        for place, question in enumerate(bench.questions):
+            by_haystack.setdefault(question.haystack, []).append(place)
+        for place in mixed(list(by_haystack.values()), SIDE_BY_SIDE):
+            yield Job(
+                trial=trials[place],
+                perform=partial(asking.perform, bench.questions[place]),
+                ordinal=first + place,
+                case=bench.questions[place],
+                spends=arm.spends or bench.reading is not None,
+            )
+
+    async def _clear_all(self, steps: Steps) -> None:
+        """What an interrupted run left behind: haystacks whose questions were all settled before."""
+        for ingest, haystacks in self._ingests:
+            for haystack in haystacks:
+                await ingest.clear(steps, haystack)
+
+
+class _Asking:
+    """One benchmark put to one arm."""
+
+    def __init__(self, bench: Bench, arm: Arm, ingest: Ingest | None) -> None:
+        self._bench = bench
+        self._arm = arm
+        self._ingest = ingest
+        # a haystack is looked at by question after question: the last few are kept
+        self._looked_up = lru_cache(maxsize=SIDE_BY_SIDE)(self._look_up)
+
+    async def perform(self, question: Question, steps: Steps) -> Performed:
+        try:
+            performed = await self._ask(steps, question)
+        except Blocked:
+            raise  # a larger budget will go on from here: the memory stays filled
+        except Exception:
+            await self._leave(steps, question)  # a failed question is settled, too
+            raise
+        await self._leave(steps, question)
+        return performed
+
+    async def _ask(self, steps: Steps, question: Question) -> Performed:
+        memories = await self._retrieve(steps, question)
+        places, _ = self._looked_up(question.haystack)
+        scores = []
+        if self._arm.ranked:
+            scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence)
+        seen = memories[: self._bench.shown] if self._arm.cut else memories
+        context = context_of(seen)
+        scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
+        got = ""
+        reading = self._bench.reading
+        if reading is not None:
+            completion = await answer(steps, reading.model, reading.prompt(question.kind), question, context)
+            got = completion.text
+            scores += answer_scores(got, question, reading.method)
+        shown = Exhibit(
+            asked=question.question, expected=" | ".join(question.answers), got=got, context=_beginning(context)
+        )
+        return Performed(scores=tuple(scores), shown=shown)
+
+    async def _retrieve(self, steps: Steps, question: Question) -> Sequence[Memory]:
+        provider, ingest = self._arm.provider, self._ingest
+        if provider is None or ingest is None:
+            return remembered(self._arm.name, question, self._bench.dataset.haystack(question.haystack))
+        scope, limit = ingest.scope(question.haystack), self._bench.depth
+
+        async def search() -> Retrieved:
+            found = await provider.search(scope, question.question, limit)
+            return Retrieved(memories=tuple(found[:limit]))
+
+        _, content = self._looked_up(question.haystack)
+        retrieved = await steps.once(
+            "search",
+            # what was searched, not where: so another run may reuse it
+            {"provider": provider.subject, "haystack": content, "query": question.question, "limit": limit},
+            search,
+            Retrieved,
+            on=provider.subject,
+            paid=self._arm.spends,
+            after=lambda: ingest.fill(steps, question.haystack),
+        )
+        return retrieved.memories
+
+    async def _leave(self, steps: Steps, question: Question) -> None:
+        if self._ingest is not None:
+            await self._ingest.leave(steps, question.haystack)
+
+    def _look_up(self, haystack: str) -> tuple[Places, str]:
+        found = self._bench.dataset.haystack(haystack)
+        return Places(found), digest(found)
+
+
+def _trial(benchmark: str, question: Question, arm: Arm) -> Trial:
+    return Trial(
+        suite="bench",
+        benchmark=benchmark,
+        case_id=question.id,
+        subject=arm.subject,
+        labels=question.labels,
+        cluster=question.haystack,
+    )
+
+
+def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
+    """All members of all groups, taking turns among `width` groups at a time."""
+    for start in range(0, len(groups), width):
+        rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
+        for row in rows:
+            yield from (place[0] for place in row if place is not None)
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"

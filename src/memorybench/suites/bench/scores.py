@@ -1,0 +1,72 @@
+"""What a ranking is worth: only from gold evidence, and from the provenance that the system itself gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from memorybench.metrics import retrieval
+from memorybench.vocabulary.conversation import Haystack, Memory
+from memorybench.vocabulary.questions import EvidenceLevel, Question
+from memorybench.vocabulary.trials import Score
+
+CUTS = (1, 3, 5, 10)
+AT_K = {
+    "recall": retrieval.recall,
+    "recall_any": retrieval.recall_any,
+    "recall_all": retrieval.recall_all,
+    "precision": retrieval.precision,
+    "ndcg": retrieval.ndcg,
+    "ndcg_any": retrieval.ndcg_any,
+}
+OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
+
+
+class Places:
+    """Which ids of a haystack are sessions and which are turns."""
+
+    __slots__ = ("_session_of",)
+
+    def __init__(self, haystack: Haystack) -> None:
+        self._session_of: dict[str, str] = {}
+        for session in haystack.sessions:
+            for n, turn in enumerate(session.turns, 1):
+                self._session_of[turn.id or f"{session.id}:{n}"] = session.id
+        self._session_of.update((session.id, session.id) for session in haystack.sessions)
+
+    def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
+        """The ids at that level, best first; None where the system does not say where its memories came from."""
+        ranked: list[str] = []
+        told = not memories
+        for place, memory in enumerate(memories):
+            ids = [id for source in memory.sources or () if (id := self._at(source, level))]
+            told = told or bool(ids)
+            ranked.extend(ids or [f"?{place}"])  # of unknown origin: it takes a place and is no hit
+        return ranked if told else None
+
+    def _at(self, source: str, level: EvidenceLevel) -> str | None:
+        session = self._session_of.get(source)
+        if level == "session":
+            return session
+        return source if session is not None and session != source else None
+
+
+def retrieval_scores(
+    memories: Sequence[Memory], question: Question, places: Places, level: EvidenceLevel
+) -> list[Score]:
+    """Plain names at the level the benchmark counts by, names with a prefix at the other one."""
+    scores = []
+    other = OTHER_LEVEL[level]
+    for at, prefix, measured in ((level, "", AT_K), (other, f"{other}_", {"recall": retrieval.recall})):
+        gold = question.gold(at)
+        ranked = places.ranking(memories, at)
+        if not gold or ranked is None:
+            continue
+        for name, formula in measured.items():
+            for k in CUTS:
+                value = formula(ranked, gold, k)
+                if value is not None:
+                    scores.append(Score(name=f"{prefix}{name}@{k}", value=value))
+        first = retrieval.reciprocal_rank(ranked, gold)
+        if first is not None:
+            scores.append(Score(name=f"{prefix}mrr", value=first))
+    return scores
