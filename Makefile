@@ -20,7 +20,7 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --verbose --no-timing
+	$(BIN)/lint-imports
 
 test-real: $(REAL)/.installed
 	$(REAL)/bin/python -m pytest tests/real -rs

@@ -29,19 +29,27 @@ IN_FLIGHT = 100
 MEMORY = Subject(role="provider", name="memory")
 
 
-def bare(folder: Path, items: int, address: str) -> Gauges:
-    """What one would write by hand, without resume, retries, limits, accounting or redaction."""
+def bare(folder: Path, items: int, address: str, synchronous: str = "FULL") -> Gauges:
+    """What one would write by hand, without resume, retries, limits, accounting or redaction.
+
+    As durable as the engine: every step is on disk before the next one begins.
+    """
     folder.mkdir()
     with measured() as gauges:
-        asyncio.run(_bare(folder, items, address))
+        asyncio.run(_bare(folder, items, address, synchronous))
     gauges.most_in_flight = _most(address)
     return gauges
 
 
-async def _bare(folder: Path, items: int, address: str) -> None:
+def careless(folder: Path, items: int, address: str) -> Gauges:
+    """The same without waiting for the disk: a power cut takes the last steps, paid or not."""
+    return bare(folder, items, address, synchronous="NORMAL")
+
+
+async def _bare(folder: Path, items: int, address: str, synchronous: str) -> None:
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
-    db.execute("PRAGMA synchronous=NORMAL")
+    db.execute(f"PRAGMA synchronous={synchronous}")
     db.execute("CREATE TABLE steps (key TEXT PRIMARY KEY, result TEXT)")
     left = iter(range(items))
 
@@ -120,4 +128,4 @@ def _most(address: str) -> int:
 
 if __name__ == "__main__":
     what, folder, items, address = sys.argv[1:]
-    print({"bare": bare, "ours": ours}[what](Path(folder), int(items), address).as_json())
+    print({"bare": bare, "careless": careless, "ours": ours}[what](Path(folder), int(items), address).as_json())

@@ -11,7 +11,7 @@ from memorybench.models.options import Options
 from memorybench.models.presets import ModelAddress, key_of, resolve
 from memorybench.vocabulary.contracts import Completion, Model
 from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.spending import Tally, tallying
+from memorybench.vocabulary.spending import Tally
 from memorybench.vocabulary.trials import Subject
 from memorybench.wire.redaction import Redactor
 
@@ -44,7 +44,7 @@ def complete(
 
     async def ask() -> Completion:
         async with opened(name, url, **options) as model:
-            with tallying() as charged:
+            with Tally() as charged:
                 try:
                     return await model.complete(turns, schema=schema)
                 finally:

@@ -11,7 +11,7 @@ from memorybench.models.scripted import Script, ScriptedModel
 from memorybench.vocabulary.contracts import Completion, Model
 from memorybench.vocabulary.conversation import Turn
 from memorybench.vocabulary.errors import ServiceError, Transient
-from memorybench.vocabulary.spending import Spending, tallying
+from memorybench.vocabulary.spending import Spending, Tally
 
 
 def ask(model: ScriptedModel, *said: str) -> list[str]:
@@ -52,7 +52,7 @@ def test_it_fails_on_cue() -> None:
 
 def test_it_charges_what_it_is_said_to_spend() -> None:
     spent = Spending(calls=1, input_tokens=10, output_tokens=2, cost=0.25)
-    with tallying() as tally:
+    with Tally() as tally:
         ask(ScriptedModel(["a", "b"], spent=spent), "x", "y")
     assert tally.spent == spent + spent
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,37 +57,49 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.bench import BenchSpec, prepare
-    from memorybench.compose.thresholds import Threshold
+    from memorybench.compose.bench import prepare
+    from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_again
+    from memorybench.compose.results import facts_of
+    from memorybench.compose.thresholds import check_names, parse
     from memorybench.documents.names import safe_run_id
-    from memorybench.journal.shelf import Shelf
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.reporting.documents import as_json
+    from memorybench.reporting.progress import progress
+    from memorybench.reporting.terminal import console, show_header
 
-    thresholds = [Threshold.parse(text) for text in args.threshold]
+    thresholds = parse(args.threshold)
     if args.resume is None:
-        spec = _spec(args)
-        prepared = prepare(spec, Path())
-        run_id = safe_run_id(args.run_id, "--run-id") if args.run_id else _new_id()
+        prepared = prepare(_spec(args), Path())
+        run_id = safe_run_id(args.run_id, "--run-id") if args.run_id else new_run_id()
     else:
-        given = [flag for name, flag in _SPEC_FLAGS if getattr(args, name) is not None]
-        if given:
-            raise BadInput("--resume", f"goes on with what was started, {given[0]} can not change it", remedy=_ANOTHER)
-        run_id = safe_run_id(args.resume, "--resume")
-        with Shelf.open(args.output) as shelf:
-            saved = shelf.run(run_id)
-            if shelf.counts(run_id)["scored"] == saved.planned:
-                raise BadInput("--resume", f"run {run_id} is finished", remedy=f"memorybench results {run_id} shows it")
-        known = BenchSpec.model_fields.keys()
-        prepared = prepare(BenchSpec.model_validate({k: v for k, v in saved.spec.items() if k in known}), Path())
+        _refuse_changes(args)
+        prepared, run_id = prepare_again(args.resume, args.output), args.resume
+    check_names(thresholds, prepared.metrics())
     if args.dry_run:
         _show_plan(prepared)
         return 0
-    ending, summary = _perform(args, prepared, run_id)
+    evaluated = evaluate_prepared(
+        prepared,
+        args.output,
+        run_id,
+        resuming=args.resume is not None,
+        concurrency=args.concurrency,
+        budget=args.budget,
+        announce=lambda run: None if args.json else show_header(console(), "MEMORYBENCH EVALUATION", facts_of(run)),
+        watching=progress,
+    )
     if args.json:
-        from memorybench.reporting.documents import as_json
+        sys.stdout.write(as_json(evaluated.summary))
+    else:
+        _show(args, evaluated.summary, evaluated.ending)
+    return _exit_code(args, evaluated.ending, evaluated.summary, thresholds)
 
-        sys.stdout.write(as_json(summary))
-    return _exit_code(args, ending, summary, thresholds)
+
+def _refuse_changes(args: argparse.Namespace) -> None:
+    from memorybench.vocabulary.errors import BadInput
+
+    given = [flag for name, flag in _SPEC_FLAGS if getattr(args, name) is not None]
+    if given:
+        raise BadInput("--resume", f"goes on with what was started, {given[0]} can not change it", remedy=_ANOTHER)
 
 
 _ANOTHER = "start a new run; with --reuse RUN it takes over every step that is still the same"
@@ -122,61 +133,6 @@ def _default_arms(arms: tuple[str, ...]) -> tuple[str, ...]:
         return arms
     print('dense and hybrid are left out: pip install "memorybench[embed]" brings them', file=sys.stderr)
     return tuple(arm for arm in arms if arm not in ("dense", "hybrid"))
-
-
-def _new_id() -> str:
-    import secrets
-
-    return f"run_{secrets.token_hex(3)}"
-
-
-def _perform(args: argparse.Namespace, prepared: Prepared, run_id: str) -> tuple[Ending, Summary]:
-    from collections import Counter
-
-    from memorybench.compose.bench import run as run_bench
-    from memorybench.compose.environment import fault, redactor
-    from memorybench.compose.results import facts_of, find, write_reports
-    from memorybench.engine.budget import Budget
-    from memorybench.journal.book import open_run, reopen_run
-    from memorybench.journal.shelf import Shelf
-    from memorybench.reporting.progress import progress
-    from memorybench.reporting.terminal import console, show_header
-
-    redact = redactor().clean
-    done: Counter[tuple[str, str]] = Counter()
-    spent = 0.0
-    if args.resume:
-        with Shelf.open(args.output, thorough=False) as shelf:
-            scored = (outcome.trial for outcome in shelf.outcomes(run_id) if outcome.status == "scored")
-            done.update((trial.benchmark, trial.subject.name) for trial in scored)
-            spent = shelf.spent(run_id).cost or 0.0
-        opened = reopen_run(args.output, run_id, fingerprints=prepared.fingerprints, redact=redact, fault=fault())
-    else:
-        row = prepared.row(run_id)
-        opened = open_run(args.output, row, redact=redact, fault=fault(), reuse=prepared.spec.reuse)
-    totals = {
-        (dataset.name, arm.name): len(questions) for _, dataset, questions in prepared.benches for arm in prepared.arms
-    }
-    with opened as book:
-        if not args.json:
-            show_header(console(), "MEMORYBENCH EVALUATION", facts_of(book.run))
-        with progress(totals, done) as watch:
-            ending = asyncio.run(
-                run_bench(
-                    prepared,
-                    book,
-                    args.output,
-                    concurrency=args.concurrency,
-                    budget=Budget(args.budget, spent),
-                    watch=watch,
-                )
-            )
-        book.end(ending.status)
-    with find([run_id], [args.output]) as found:
-        summary = write_reports(found, args.output / run_id, facts_of(found.parts[0][1]))
-    if not args.json:
-        _show(args, summary, ending)
-    return ending, summary
 
 
 def _show(args: argparse.Namespace, summary: Summary, ending: Ending) -> None:

@@ -92,6 +92,9 @@ class Prepared:
             "evidence": {dataset.name: dataset.evidence for _, dataset, _ in self.benches},
         }
 
+    def metrics(self) -> tuple[Metric, ...]:
+        return bench_metrics(self.saved, plugin_metrics(self.catalog))
+
     def row(self, run_id: str) -> Run:
         return Run(
             id=run_id,
@@ -166,7 +169,12 @@ def bench_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric] = ()) -> tu
     return (*measures(answered=spec["answered"], levels=levels), *plugins)
 
 
-async def run(
+def plugin_metrics(catalog: Catalog) -> tuple[Metric, ...]:
+    """Metrics of installed plug-ins: they read outcomes only, so they go with every report."""
+    return tuple(catalog.plugin("metric", entry.name).load() for entry in catalog.entries("metric"))
+
+
+async def run_bench(
     prepared: Prepared,
     book: Book,
     output: Path,

@@ -19,7 +19,7 @@ from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.measures import Metric
 from memorybench.vocabulary.trials import Outcome
 
-from .bench import bench_metrics
+from .bench import bench_metrics, plugin_metrics
 
 _SHARD_KEYS = ("start", "end", "questions")
 
@@ -101,13 +101,7 @@ def overview(folders: Sequence[Path]) -> list[Listed]:
 
 
 def metrics_of(run: Run) -> tuple[Metric, ...]:
-    return bench_metrics(run.spec, plugin_metrics())
-
-
-def plugin_metrics() -> tuple[Metric, ...]:
-    """Metrics of installed plug-ins: they read outcomes only, so they go with every report."""
-    catalog = Catalog(Path())
-    return tuple(catalog.plugin("metric", entry.name).load() for entry in catalog.entries("metric"))
+    return bench_metrics(run.spec, plugin_metrics(Catalog(Path())))
 
 
 def write_reports(found: Found, folder: Path, facts: Mapping[str, str]) -> Summary:

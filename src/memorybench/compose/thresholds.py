@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from memorybench.documents.spelling import suggestion
 from memorybench.reporting.summary import Summary
 from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.measures import Measure
+from memorybench.vocabulary.measures import Measure, Metric
 from memorybench.vocabulary.records import Record
 
 Held = Literal["value", "lower"]
@@ -28,6 +29,20 @@ class Threshold(Record):
             ) from None
 
 
+def parse(texts: Sequence[str]) -> list[Threshold]:
+    return [Threshold.parse(text) for text in texts]
+
+
+def check_names(thresholds: Sequence[Threshold], metrics: Sequence[Metric]) -> None:
+    """Before anything is spent: a threshold must be on something that is measured."""
+    known = [metric.name for metric in metrics]
+    for threshold in thresholds:
+        if threshold.name not in known:
+            raise BadInput(
+                "--threshold", f'nothing measures "{threshold.name}"', remedy=suggestion(threshold.name, known)
+            )
+
+
 class Missed(Record):
     line: str
     missed: bool
@@ -38,12 +53,10 @@ def hold(summary: Summary, thresholds: Sequence[Threshold], on: Held, exempt: Se
     lines = []
     overall = [result for result in summary.results if not result.group and result.subject not in exempt]
     for threshold in thresholds:
-        measured = [(result, m) for result in overall if (m := result.measure(threshold.name)) is not None]
-        if not measured:
-            known = sorted({measure.name for result in overall for measure in result.measures})
-            raise BadInput("--threshold", f'no measure "{threshold.name}"', expected=f"one of {', '.join(known)}")
-        for result, measure in measured:
-            lines.append(_held(f"{result.benchmark} × {result.subject}", threshold, measure, on))
+        for result in overall:
+            measure = result.measure(threshold.name)
+            if measure is not None:
+                lines.append(_held(f"{result.benchmark} × {result.subject}", threshold, measure, on))
     return lines
 
 

@@ -15,7 +15,7 @@ from memorybench.journal.book import Book, now
 from memorybench.journal.rows import Step
 from memorybench.vocabulary.errors import MemorybenchError
 from memorybench.vocabulary.records import canonical
-from memorybench.vocabulary.spending import tallying
+from memorybench.vocabulary.spending import Tally
 from memorybench.vocabulary.trials import Subject
 
 from .budget import Budget
@@ -115,7 +115,7 @@ class SharedSteps:
             self._budget.allow()
             attempt = await self.book.intend(key, name, who)
         trying, started, clock = Trying(), now(), time.monotonic()
-        with tallying() as tally:
+        with Tally() as tally:
             try:
                 value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
             except (Exception, Interrupted) as error:
@@ -139,8 +139,9 @@ class SharedSteps:
             tries=trying.tries,
             uncertain=trying.uncertain,
             spent=tally.spent,
+            attempt=attempt,
         )
-        await self.book.record(step, attempt)
+        await self.book.record(step)
         return value, result
 
     def _guarded(self, work: Callable[[], Awaitable[T]], paid: bool) -> Callable[[], Awaitable[T]]:

@@ -17,18 +17,19 @@ from memorybench.vocabulary.trials import Case, Outcome
 from .database import FILE_NAME, check
 from .lock import RunLock
 from .rows import Fingerprint, Run, RunStatus, Step, crc, differences
-from .shelf import Shelf
+from .seen import SeenKeys
+from .shelf import OPEN_ATTEMPT, Shelf
 from .writer import Statement, Writer, connection
 
 Redact = Callable[[str], str]
 
 _STEP = (
     "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain,"
-    " calls, input_tokens, output_tokens, cost, reused_from, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 _STEP_ROW = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
-    " calls, input_tokens, output_tokens, cost, reused_from, crc FROM steps WHERE run = ? AND key = ?"
+    " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc FROM steps WHERE run = ? AND key = ?"
 )
 _OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
@@ -49,9 +50,14 @@ class Book:
         self._redact = redact
         self._reuse = reuse
         self._reads = connection(writer.path)
+        self._seen = SeenKeys()
+        for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
+            self._seen.add(key)
 
     def step(self, key: str) -> str | None:
         """The recorded result of a step, as JSON."""
+        if not self._seen.may_hold(key):
+            return None
         row = self._row(self.run.id, key)
         return None if row is None else str(row[3])
 
@@ -93,7 +99,7 @@ class Book:
         )
         return attempt
 
-    async def record(self, step: Step, attempt: int | None = None) -> None:
+    async def record(self, step: Step) -> None:
         spent = step.spent
         columns = (
             self.run.id,
@@ -111,11 +117,10 @@ class Book:
             spent.output_tokens,
             spent.cost,
             step.reused_from,
+            step.attempt,
         )
-        statements: list[Statement] = [(_STEP, (*columns, crc(*columns)))]
-        if attempt is not None:
-            statements.append(("DELETE FROM attempts WHERE id = ?", (attempt,)))
-        await self._writer.write(statements)
+        await self._writer.write([(_STEP, (*columns, crc(*columns)))])
+        self._seen.add(step.key)
 
     async def give_up(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Paid work came to nothing: what it cost is kept all the same."""
@@ -238,7 +243,7 @@ def reopen_run(
         book._writer.write_now(
             [
                 (
-                    "UPDATE attempts SET ended = ?, error = 'interrupted' WHERE run = ? AND ended IS NULL",
+                    f"UPDATE attempts SET ended = ?, error = 'interrupted' WHERE run = ? AND {OPEN_ATTEMPT}",  # noqa: S608  our own constant
                     (now(), run_id),
                 ),
                 ("UPDATE runs SET status = 'running', finished = NULL WHERE id = ?", (run_id,)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from memorybench.vocabulary.errors import BadInput, JournalError
@@ -54,14 +54,20 @@ def _create(path: Path) -> None:
 def open_for_reading(path: Path) -> sqlite3.Connection:
     """A connection that can not write: looking must not change what is looked at."""
     with translated(path):
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
-            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return _read_only(path, "mode=ro")
         except sqlite3.OperationalError:
             # a folder we may not write has no place for the shared-memory file that readers keep
-            db.close()
-            db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-            db.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return _read_only(path, "mode=ro&immutable=1")
+
+
+def _read_only(path: Path, how: str) -> sqlite3.Connection:
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=BUSY_SECONDS)
+    try:
+        db.execute("SELECT 1 FROM sqlite_master").fetchone()
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
@@ -81,15 +87,34 @@ def check(path: Path, *, thorough: bool = True) -> None:
             expected="a memorybench results file",
             remedy="name another folder, or move the file away; it was not touched",
         )
-    with open_for_reading(path) as db, translated(path):
+    if _being_written(path):
+        _check_inside(path, open_for_reading(path), thorough)
+        return
+    try:
+        # nobody has it open: read it without leaving even a shared-memory file beside it
+        with translated(path):
+            db = _read_only(path, "mode=ro&immutable=1")
+        _check_inside(path, db, thorough)
+    except BadInput:
+        if not _being_written(path):
+            raise
+        _check_inside(path, open_for_reading(path), thorough)  # a writer came while we read: look again, with its log
+
+
+def _being_written(path: Path) -> bool:
+    return path.with_name(f"{path.name}-wal").exists()
+
+
+def _check_inside(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
+    with closing(db), translated(path):
         (application,) = db.execute("PRAGMA application_id").fetchone()
         (version,) = db.execute("PRAGMA user_version").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
         if application != APPLICATION_ID and (application or tables):
-            raise BadInput(where, "belongs to another program", remedy="name another folder; it was not touched")
+            raise BadInput(str(path), "belongs to another program", remedy="name another folder; it was not touched")
         if version > len(MIGRATIONS):
             raise BadInput(
-                where,
+                str(path),
                 f"was written by a newer memorybench (schema {version}, this one knows {len(MIGRATIONS)})",
                 remedy="upgrade memorybench",
             )
@@ -97,7 +122,6 @@ def check(path: Path, *, thorough: bool = True) -> None:
             found = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if found != "ok":
                 raise _damaged(path, str(found).splitlines()[0])
-    db.close()
 
 
 def migrate(db: sqlite3.Connection) -> None:

@@ -25,7 +25,7 @@ def first_tables(db: sqlite3.Connection) -> None:
             inputs TEXT NOT NULL, result TEXT NOT NULL, started TEXT NOT NULL, seconds REAL NOT NULL,
             tries INTEGER NOT NULL, uncertain INTEGER NOT NULL, calls INTEGER NOT NULL,
             input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cost REAL,
-            reused_from TEXT, crc INTEGER NOT NULL,
+            reused_from TEXT, attempt INTEGER, crc INTEGER NOT NULL,
             UNIQUE (run, key))"""
     )
     db.execute(

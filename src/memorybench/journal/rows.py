@@ -54,6 +54,8 @@ class Step:
     uncertain: int = 0
     spent: Spending = NOTHING
     reused_from: str | None = None
+    attempt: int | None = None
+    """The announcement it fulfils, where the work was paid."""
 
 
 def crc(*columns: object) -> int:

@@ -70,6 +70,16 @@ class Provider(Protocol):
 
 
 @runtime_checkable
+class Batching(Protocol):
+    """A provider that can take several sessions of one scope in a single call."""
+
+    @property
+    def batch_size(self) -> int: ...
+
+    async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt: ...
+
+
+@runtime_checkable
 class Listing(Protocol):
     """A provider or store that can say all it holds."""
 

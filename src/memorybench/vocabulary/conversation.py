@@ -19,6 +19,8 @@ class Session(Record):
     id: str
     turns: tuple[Turn, ...]
     at: datetime | None = None
+    text: str | None = None
+    """What a memory that takes text is given, where the benchmark says so; None: lines of `speaker: text`."""
 
 
 class Haystack(Record):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 
 from .records import Record
@@ -30,26 +28,22 @@ NOTHING = Spending()
 
 
 class Tally:
-    """Collects what is charged while it is open."""
+    """Collects what is charged inside its `with`, also in tasks started there."""
 
-    __slots__ = ("spent",)
+    __slots__ = ("_token", "spent")
 
     def __init__(self) -> None:
         self.spent = NOTHING
 
+    def __enter__(self) -> Tally:
+        self._token = _open_tally.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _open_tally.reset(self._token)
+
 
 _open_tally: ContextVar[Tally | None] = ContextVar("memorybench_tally", default=None)
-
-
-@contextmanager
-def tallying() -> Iterator[Tally]:
-    """Opens a tally; `charge` inside, also in tasks started inside, adds to it."""
-    tally = Tally()
-    token = _open_tally.set(tally)
-    try:
-        yield tally
-    finally:
-        _open_tally.reset(token)
 
 
 def charge(spent: Spending) -> None:

@@ -1,0 +1,61 @@
+"""Runs the command as a user does, in this process or in a forked one that may be killed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.cli.main import main
+from tests.engine.workload import in_child
+
+
+@dataclass(frozen=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+class Command:
+    """`command("eval", "--limit", "5")` in a folder of its own."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.folder = folder
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Said:
+        self._capsys.readouterr()
+        try:
+            code = main(list(arguments))
+        except SystemExit as left:  # argparse
+            code = int(left.code or 0)
+        said = self._capsys.readouterr()
+        return Said(code, said.out, said.err)
+
+    def killed(self, *arguments: str, at: int) -> bool:
+        """Whether the command was killed at its n-th durable step; False: it came to its end."""
+
+        def die() -> None:
+            os.environ["MEMORYBENCH_FAULT_AT"] = str(at)
+            with open(os.devnull, "w") as nowhere:
+                os.dup2(nowhere.fileno(), 1)
+                os.dup2(nowhere.fileno(), 2)
+            assert main(list(arguments)) == 0
+
+        return in_child(die) is None
+
+
+def measured(document: Mapping[str, Any]) -> str:
+    """A report without its circumstances: what must not depend on kills, time or machine."""
+    kept = {name: value for name, value in document.items() if name not in ("circumstances", "run_id")}
+    return json.dumps(kept, indent=1, sort_keys=True)

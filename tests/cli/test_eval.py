@@ -1,0 +1,265 @@
+"""What a user may claim about `memorybench eval` and the commands that read its results."""
+
+import csv
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Command, measured
+
+ARMS = ["bm25", "dense", "hybrid", "none", "full-context", "oracle"]
+
+
+def rows(folder: Path, sql: str) -> list[tuple]:
+    with sqlite3.connect(folder / "results.db") as db:
+        return db.execute(sql).fetchall()
+
+
+def recall(document: dict, subject: str, name: str = "recall@5") -> float:
+    (result,) = [r for r in document["results"] if r["subject"] == subject and not r["group"]]
+    (measure,) = [m for m in result["measures"] if m["name"] == name]
+    return measure["value"]
+
+
+def test_without_arguments_the_starter_ranks_six_arms_as_they_should_be(command: Command) -> None:
+    said = command("eval", "--json")
+    assert said.code == 0
+    document = said.json
+    assert [r["subject"] for r in document["results"] if not r["group"]] == ARMS
+    assert recall(document, "none") == 0 < recall(document, "bm25") < recall(document, "hybrid") < 1
+    assert recall(document, "hybrid") > recall(document, "dense")
+    assert recall(document, "oracle", "turn_recall@10") == 1
+    assert recall(document, "full-context") is None, "the whole history has no ranking to judge"
+    counts = document["counts"]
+    assert counts["planned"] == 2160 == sum(n for name, n in counts.items() if name != "planned")
+    assert not list(command.folder.glob("results/*/stores")), "the memories were put away"
+
+
+def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command) -> None:
+    arguments = (
+        "eval",
+        "--providers",
+        "bm25",
+        "none",
+        "--limit",
+        "24",
+        "--concurrency",
+        "1",
+        "--run-id",
+        "whole",
+        "--json",
+    )
+    whole = command(*arguments).json
+    for place in (1, 3, 60, 95, 140):
+        output = f"killed-{place}"
+        again = tuple("victim" if word == "whole" else word for word in arguments)
+        assert command.killed(*again, "--output", output, at=place)
+        said = command("eval", "--resume", "victim", "--output", output, "--json")
+        if place <= 2:  # killed before the run was recorded: there is nothing to resume, nor to lose
+            assert said.code == 2
+            continue
+        assert measured(said.json) == measured(whole)
+        report = json.loads((command.folder / output / "victim" / "report.json").read_text())
+        assert measured(report) == measured(whole)
+
+
+def test_a_store_that_vanished_is_filled_again_and_never_searched_empty(command: Command) -> None:
+    arguments = ("--providers", "bm25", "--limit", "24", "--concurrency", "1", "--run-id", "r", "--json")
+    whole = command("eval", *arguments, "--output", "whole").json
+    assert command.killed("eval", *arguments, at=100)
+    for file in command.folder.glob("results/r/stores/*"):
+        file.unlink()
+    said = command("eval", "--resume", "r", "--json")
+    assert measured(said.json) == measured(whole)
+    assert (
+        len(
+            rows(
+                command.folder / "results",
+                "SELECT DISTINCT json_extract(inputs, '$.incarnation') FROM steps WHERE name = 'add'",
+            )
+        )
+        == 2
+    )
+
+
+def test_one_persons_memories_are_never_found_in_anothers(command: Command) -> None:
+    """Two runs into one folder, twelve histories each: all that is retrieved is from the history asked about."""
+    for run in ("first", "second"):
+        assert command("eval", "--providers", "bm25", "hybrid", "--run-id", run).code == 0
+    searches = rows(
+        command.folder / "results",
+        "SELECT o.case_id, s.result FROM outcomes o JOIN steps s ON s.run = o.run AND s.name = 'search'"
+        " AND json_extract(o.body, '$.steps') LIKE '%' || s.key || '%'",
+    )
+    assert len(searches) == 2 * 2 * 360
+    for case, result in searches:
+        person = case.rpartition("-q")[0]
+        for memory in json.loads(result)["memories"]:
+            assert memory["id"].startswith(f"{person}-"), f"{memory['id']} was found for {case}"
+
+
+def test_question_types_and_ranges_are_as_asked_for(command: Command) -> None:
+    said = command("eval", "--providers", "none,oracle", "--question-type", "temporal", "--run-id", "t", "--json")
+    assert said.json["counts"]["planned"] == 2 * 60
+    assert command("eval", "--providers", "none", "--start", "11", "--end", "20", "--run-id", "s").code == 0
+    command("export", "s", "--format", "jsonl", "--output", "s.jsonl")
+    items = [json.loads(line)["item"] for line in (command.folder / "s.jsonl").read_text().splitlines()]
+    assert items == [f"amara-q{n}" for n in range(11, 21)]
+
+
+def test_a_seed_draws_the_same_sample_again(command: Command) -> None:
+    def items(run: str, *more: str) -> list[str]:
+        command("eval", "--providers", "none", "--limit", "20", "--run-id", run, *more)
+        return [
+            case
+            for (case,) in rows(
+                command.folder / "results", f"SELECT case_id FROM outcomes WHERE run = '{run}' ORDER BY ordinal"
+            )
+        ]
+
+    assert items("a", "--seed", "7") == items("b", "--seed", "7") != items("c", "--seed", "8")
+    assert len({item.split("-")[0] for item in items("d", "--seed", "7")}) > 4
+
+
+def test_shards_from_two_folders_read_as_one_run(command: Command) -> None:
+    arms = ("--providers", "bm25", "oracle")
+    whole = command("eval", *arms, "--end", "60", "--run-id", "whole", "--json").json
+    command("eval", *arms, "--start", "1", "--end", "25", "--run-id", "one", "--output", "machine-a")
+    command("eval", *arms, "--start", "26", "--end", "60", "--run-id", "two", "--output", "machine-b")
+    both = command("results", "one", "two", "--results", "machine-a", "machine-b", "--json").json
+    assert both["counts"] == whole["counts"]
+    assert sorted(map(json.dumps, both["results"])) == sorted(map(json.dumps, whole["results"]))
+
+
+def test_runs_that_are_no_shards_are_not_added_up(command: Command) -> None:
+    command("eval", "--providers", "none", "--limit", "5", "--run-id", "a")
+    command("eval", "--providers", "oracle", "--limit", "5", "--run-id", "b")
+    said = command("results", "a", "b")
+    assert said.code == 2
+    assert "are not shards of one spec: providers" in said.err
+
+
+def test_comparing_two_arms_says_whether_they_differ(command: Command) -> None:
+    command("eval", "--providers", "bm25", "hybrid", "oracle")
+    said = command("results", "--compare", "oracle", "bm25", "--benchmark", "starter")
+    assert "oracle is better in recall@5" in said.out
+    said = command("results", "--compare", "oracle", "bm2", "--benchmark", "starter")
+    assert said.code == 2
+    assert 'no complete run has "bm2"' in said.err
+
+
+def test_arms_too_alike_are_said_to_be(command: Command) -> None:
+    command("eval", "--providers", "bm25", "dense", "--limit", "30")
+    said = command("results", "--compare", "bm25", "dense")
+    assert "can not be told apart" in said.out
+
+
+def test_export_has_the_columns_and_keeps_formulas_out_of_spreadsheets(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--limit", "5", "--answering-model", "scripted/quote", "--run-id", "r")
+    assert command("export", "r", "--format", "csv", "--output", "r.csv").code == 0
+    with (command.folder / "r.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == 5
+    wanted = ["run", "benchmark", "provider", "item", "question", "expected", "actual", "score", "correct"]
+    assert list(table[0])[:9] == wanted
+    assert json.loads(table[0]["metadata"])["question_type"] == "single-hop"
+    assert not any(cell.startswith(("=", "+", "-", "@")) for row in table for cell in row.values())
+    parsed = json.loads(command("export", "r", "--format", "json").out)
+    assert [row["item"] for row in parsed] == [row["item"] for row in table]
+
+
+def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> None:
+    said = command("eval", "--providers", "oracle", "none", "--answering-model", "scripted/quote", "--json")
+    document = said.json
+    assert recall(document, "oracle", "answer_f1") > recall(document, "none", "answer_f1")
+    assert recall(document, "none", "accuracy") == 0
+
+
+def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Command) -> None:
+    arms = ("eval", "--providers", "bm25", "none", "--limit", "60")
+    assert command(*arms, "--threshold", "recall@5=0.1").code == 0
+    assert command(*arms, "--threshold", "recall@5=0.99").code == 3
+    said = command(*arms, "--threshold", "recall@5=0.55", "--threshold-on", "lower")
+    assert said.code == 3
+    assert "the interval's end does not clear it" in said.out
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) -> None:
+    said = command("eval", "--dry-run", "--providers", "bm25", "--limit", "40")
+    assert said.code == 0
+    assert "40 questions on 2 histories" in said.out
+    assert not (command.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["eval", "--providers", "bm52"], 'no provider "bm52"; did you mean "bm25"?'),
+        (["eval", "--benchmarks", "startr"], 'no benchmark "startr"; did you mean "starter"?'),
+        (["eval", "--start", "0"], "expected 1 or more"),
+        (["eval", "--start", "9", "--end", "3"], "--start: 9 comes after --end 3"),
+        (["eval", "--start", "999"], "beyond the 360 questions"),
+        (["eval", "--concurrency", "-4"], "expected 1 or more"),
+        (["eval", "--limit", "many"], "'many' is no whole number"),
+        (["eval", "--budget", "-1"], "is no amount of dollars"),
+        (["eval", "--run-id", "../x"], "is not a run id"),
+        (["eval", "--run-id", "a%2Fb"], "is not a run id"),
+        (["eval", "--resume", "../x"], "is not a run id"),
+        (["eval", "--resume", "nobody"], "holds no results.db"),
+        (["eval", "--question-type", "tempral"], "expected one of abstention"),
+        (["eval", "--threshold", "recall@5"], "expected NAME=NUMBER"),
+        (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY is not set"),
+        (["eval", "--answering-model", "scripted/poet"], "there is no such script"),
+        (["eval", "--answering-model", "olama/x"], 'did you mean "ollama/x"'),
+        (["eval", "--config-dir", "nowhere"], "there is no such folder"),
+        (["results", "nobody"], "holds no results.db"),
+        (["describe", "hybird"], 'did you mean "hybrid"?'),
+        (["evaluate"], "invalid choice"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_before_anything_happens(
+    command: Command, arguments: list[str], said: str
+) -> None:
+    answer = command(*arguments)
+    assert answer.code == 2
+    assert said in " ".join(answer.err.split())
+    assert "Traceback" not in answer.err
+    assert list(command.folder.iterdir()) == [], "nothing on disk is changed"
+
+
+def test_a_finished_run_is_not_resumed_and_an_unknown_one_names_the_nearest(command: Command) -> None:
+    command("eval", "--providers", "none", "--limit", "3", "--run-id", "done")
+    said = command("eval", "--resume", "done")
+    assert said.code == 2
+    assert "run done is finished" in said.err
+    assert "did you mean 'done'" in command("eval", "--resume", "dome").err
+    assert "exists already" in command("eval", "--run-id", "done").err
+
+
+def test_a_flag_can_not_change_a_run_that_is_resumed(command: Command) -> None:
+    said = command("eval", "--resume", "r", "--limit", "5")
+    assert said.code == 2
+    assert "--limit can not change it" in said.err
+
+
+def test_json_is_all_there_is_on_standard_output(command: Command) -> None:
+    for arguments in (
+        ("eval", "--providers", "none", "--limit", "3", "--run-id", "r"),
+        ("results", "r"),
+        ("results",),
+        ("results", "r", "--failures"),
+        ("list",),
+        ("describe", "starter"),
+        ("doctor",),
+    ):
+        json.loads(command(*arguments, "--json").out)
+
+
+def test_failures_show_the_question_and_what_was_found_instead(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--run-id", "r")
+    said = command("results", "r", "--failures")
+    assert "question" in said.out
+    assert "expected" in said.out
+    assert "found" in said.out

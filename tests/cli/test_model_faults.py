@@ -1,0 +1,115 @@
+"""What a misbehaving model server does to a run, through the command. Numbers are those of docs/engine.md."""
+
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Behaviour, Stub, completion, gzip_bomb, half_body, html, reset, status
+
+QUESTIONS = 12
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    with Stub() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def evaluate(command: Command, *more: str, questions: int = QUESTIONS) -> dict:
+    said = command(
+        "eval", "--providers", "oracle", "--limit", str(questions), "--answering-model", "gpt-4o", "--json", *more
+    )
+    assert said.code in (0, 1), said.err
+    return said.json
+
+
+def settled(document: dict) -> dict[str, int]:
+    return {name: n for name, n in document["counts"].items() if n and name != "planned"}
+
+
+@pytest.mark.parametrize("code", [401, 402, 403])
+def test_a_refused_key_stops_the_arm_and_scores_nothing(command: Command, stub: Stub, code: int) -> None:
+    """[9]"""
+    stub.always(status(code))
+    document = evaluate(command, "--concurrency", "3", questions=40)
+    assert settled(document) == {"failed": 40}
+    assert 1 <= len(stub.calls) <= 3
+
+
+@pytest.mark.parametrize("code", [400, 404])
+def test_a_request_that_is_wrong_is_not_asked_again(command: Command, stub: Stub, code: int) -> None:
+    stub.always(status(code))
+    assert settled(evaluate(command)) == {"failed": QUESTIONS}
+    assert len(stub.calls) == QUESTIONS
+
+
+@pytest.mark.parametrize("hint", ["0", "-1", "0.2", "soon"])
+def test_a_429_is_asked_again_after_its_hint(command: Command, stub: Stub, hint: str) -> None:
+    """[8]"""
+    stub.next(status(429, headers={"Retry-After": hint}))
+    stub.always(completion("Paris"))
+    begun = time.monotonic()
+    assert settled(evaluate(command)) == {"scored": QUESTIONS}
+    assert len(stub.calls) == QUESTIONS + 1
+    assert time.monotonic() - begun >= (0.2 if hint == "0.2" else 0)
+
+
+def test_a_429_may_name_a_date(command: Command, stub: Stub) -> None:
+    """[8]"""
+    later = datetime.now(UTC) + timedelta(seconds=2)
+    stub.next(status(429, headers={"Retry-After": format_datetime(later, usegmt=True)}))
+    stub.always(completion("Paris"))
+    assert settled(evaluate(command, "--concurrency", "1", questions=1)) == {"scored": 1}
+    assert datetime.now(UTC) >= later - timedelta(seconds=1), "dates have whole seconds"
+
+
+def test_a_429_for_thirty_years_is_not_waited_for(command: Command, stub: Stub) -> None:
+    """[8]"""
+    stub.next(status(429, headers={"Retry-After": "1000000000"}))
+    stub.always(completion("Paris"))
+    assert settled(evaluate(command, "--concurrency", "1")) == {"scored": QUESTIONS - 1, "failed": 1}
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "uncertain"),
+    [(status(500), 0), (reset(), 1), (half_body(), 1)],
+    ids=["500", "reset", "half a body"],
+)
+def test_a_stumble_is_asked_again_and_told_where_it_may_have_been_charged(
+    command: Command, stub: Stub, behaviour: Behaviour, uncertain: int
+) -> None:
+    """[10, 11]"""
+    stub.next(behaviour)
+    stub.always(completion("Paris"))
+    document = evaluate(command, questions=4)
+    assert settled(document) == {"scored": 4}
+    assert document["possibly_charged_twice"] == uncertain
+
+
+@pytest.mark.parametrize("behaviour", [html(), gzip_bomb(64 * 2**20)], ids=["HTML with 200", "gzip bomb"])
+def test_what_is_no_answer_fails_the_trial(command: Command, stub: Stub, behaviour: Behaviour) -> None:
+    """[12]"""
+    stub.next(behaviour)
+    stub.always(completion("Paris"))
+    assert settled(evaluate(command, questions=4)) == {"scored": 3, "failed": 1}
+
+
+def test_the_budget_is_held_and_what_was_spent_adds_up(command: Command, stub: Stub) -> None:
+    """[24] gpt-4o at 1,000 tokens in and 100 out costs $0.0035 a call."""
+    stub.always(completion("Paris", tokens=(1000, 100)))
+    said = command(
+        "eval", "--providers", "oracle", "--limit", "40", "--answering-model", "gpt-4o", "--concurrency", "2",
+        "--budget", "0.0175", "--run-id", "r", "--json",
+    )  # fmt: skip
+    assert said.code == 1
+    assert said.json["status"] == "partial"
+    assert 5 <= len(stub.calls) <= 7
+    assert said.json["circumstances"]["spent"]["cost"] == pytest.approx(0.0035 * len(stub.calls))
+    assert said.json["counts"]["blocked"] == 40 - len(stub.calls)
+    assert settled(command("eval", "--resume", "r", "--json").json) == {"scored": 40}
+    assert len(stub.calls) == 40, "the answers that were paid for were not asked for again"

@@ -1,0 +1,76 @@
+"""A provider, a benchmark and a metric, written against the public names alone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from memorybench import Haystack, Measure, Memory, Outcome, Question, Receipt, Scope, Session, Subject, Turn
+
+
+class NewestFirst:
+    """Remembers every turn and thinks of the latest ones first. Lives in memory, so each opening is a new store."""
+
+    subject = Subject(role="provider", name="newest-first")
+
+    def __init__(self, incarnation: str) -> None:
+        self.incarnation = incarnation
+        self._turns: dict[str, list[Memory]] = {}
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        for n, turn in enumerate(session.turns, 1):
+            id = turn.id or f"{session.id}:{n}"
+            memory = Memory(id=id, content=turn.content, sources=(session.id, id))
+            self._turns.setdefault(scope.name, []).append(memory)
+        return Receipt()
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        pass
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        return self._turns[scope.name][::-1][:limit]
+
+    async def clear(self, scope: Scope) -> None:
+        self._turns.pop(scope.name, None)
+
+
+@asynccontextmanager
+async def open_newest_first(folder: Path) -> AsyncIterator[NewestFirst]:
+    yield NewestFirst(incarnation=str(id(folder)))
+
+
+class ThreeQuestions:
+    name = "three-questions"
+    fingerprint = "three-questions 1.0"
+    evidence = "session"
+    questions = tuple(
+        Question(id=f"q{n}", haystack="only", question=asked, answers=(answer,), gold_sessions=(session,))
+        for n, (asked, answer, session) in enumerate(
+            [
+                ("What is the dog called?", "Rex", "s1"),
+                ("Where is the key?", "In the jar", "s2"),
+                ("Tea?", "Mint", "s3"),
+            ]
+        )
+    )
+
+    def haystack(self, id: str) -> Haystack:
+        said = ("The dog is called Rex.", "The key is in the jar.", "Mint tea, always.")
+        sessions = (Session(id=f"s{n}", turns=(Turn(role="user", content=text),)) for n, text in enumerate(said, 1))
+        return Haystack(id=id, sessions=tuple(sessions))
+
+
+class FoundAtAll:
+    name = "found_at_all"
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        rank = outcome.score("mrr")
+        return None if rank is None else (float(rank > 0),)
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        value = sum(value for (value,) in rows) / len(rows) if rows else None
+        return Measure(name=self.name, value=value, n=len(rows), planned=planned)
+
+
+found_at_all = FoundAtAll()
