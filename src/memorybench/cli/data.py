@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memorybench.catalog.catalog import Catalog
+    from memorybench.compose.data import Listed
     from memorybench.datasets.sources import Piece, Source
     from memorybench.wire.downloads import Progress
 
@@ -83,46 +85,24 @@ def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
 def _list(catalog: Catalog, as_json: bool) -> int:
     from memorybench.compose.data import listed
 
-    rows = [
-        {
-            "name": one.name,
-            "licence": one.licence,
-            "size": one.size,
-            "where": one.where,
-            "pinned": one.pinned,
-            "present": one.present,
-        }
-        for one in listed(catalog)
-    ]
+    rows = list(listed(catalog))
     if as_json:
-        print(json.dumps(rows, indent=2))
-        return 0
-    _show(rows)
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        _show(rows)
     return 0
 
 
-def _show(rows: list[dict[str, object]]) -> None:
-    from rich import box
-    from rich.table import Table
-
+def _show(rows: list[Listed]) -> None:
+    """Two lines each: paths are long, and are read and copied whole."""
     from memorybench.documents.foreign import clean
-    from memorybench.reporting.terminal import console
 
-    table = Table(box=box.ROUNDED, title="DATA", title_justify="left", title_style="bold")
-    for column in ("name", "licence", "size", "checksum", "here"):
-        table.add_column(column, no_wrap=column == "name", overflow="fold")
-    table.add_column("where", overflow="fold", ratio=1)
+    width = max(len(row.name) for row in rows)
     for row in rows:
-        size = row["size"] if isinstance(row["size"], int) else None
-        table.add_row(
-            clean(str(row["name"])),
-            clean(str(row["licence"])),
-            _bytes(size),
-            "pinned" if row["pinned"] else "unpinned",
-            "yes" if row["present"] else "no",
-            clean(str(row["where"])),
-        )
-    console().print(table)
+        here, pinned = "here" if row.present else "not here", "pinned" if row.pinned else "unpinned"
+        licence = clean(row.licence) or "licence unknown"
+        print(f"{row.name:{width}}  {here:8}  {_bytes(row.size):>7}  {pinned:8}  {licence}")
+        print(f"{'':{width}}  {clean(row.where)}")
 
 
 @contextmanager
@@ -166,7 +146,7 @@ def _lines(piece: Piece) -> Progress:
 
 def _bytes(size: float | None) -> str:
     if size is None:
-        return "?"
+        return "–"
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"

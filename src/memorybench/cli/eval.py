@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .shared import add_json, add_list, dollars, flat, positive
+from .shared import add_json, add_list, dollars, flat, named_files, positive
 
 if TYPE_CHECKING:
     from memorybench.compose.bench import BenchSpec, Prepared
@@ -24,6 +24,11 @@ _SPEC_FLAGS = (
     ("question_type", "--question-type"),
     ("seed", "--seed"),
     ("answering_model", "--answering-model"),
+    ("judge_model", "--judge-model"),
+    ("answer_prompt", "--answer-prompt"),
+    ("judge_prompt", "--judge-prompt"),
+    ("data_file", "--data-file"),
+    ("errata", "--errata"),
     ("config_dir", "--config-dir"),
     ("reuse", "--reuse"),
     ("run_id", "--run-id"),
@@ -39,6 +44,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--question-type", metavar="TYPE", help="only questions of these types")
     parser.add_argument("--seed", type=int, help="for models; with --limit, draws a random sample instead of the first")
     parser.add_argument("--answering-model", metavar="MODEL", help='who answers, as gpt-4o; "none": retrieval only')
+    parser.add_argument("--judge-model", metavar="MODEL", help="who judges the answers")
+    parser.add_argument("--answer-prompt", metavar="PROMPT", help="a file or the text; replaces the benchmark's own")
+    parser.add_argument("--judge-prompt", metavar="PROMPT", help="a file or the text; replaces the benchmark's own")
+    add_list(parser, "--data-file", metavar="NAME=PATH", help="a benchmark's data, where it lies at hand")
+    add_list(parser, "--errata", metavar="NAME=PATH", help="a corrected answer key; both scores are reported")
+    parser.add_argument("--allow-code", action="store_true", help="run code that configs name")
     parser.add_argument("--concurrency", metavar="N", type=positive, default=10, help="jobs at once (default: 10)")
     parser.add_argument("--output", metavar="DIR", type=Path, default=Path("results"), help="default: ./results")
     parser.add_argument("--run-id", metavar="ID", help="name the run yourself")
@@ -58,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.compose.bench import prepare
+    from memorybench.compose.estimates import check_budget
     from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_again
     from memorybench.compose.results import facts_of
     from memorybench.compose.thresholds import check_names, parse
@@ -74,8 +86,9 @@ def run(args: argparse.Namespace) -> int:
         _refuse_changes(args)
         prepared, run_id = prepare_again(args.resume, args.output), args.resume
     check_names(thresholds, prepared.metrics())
+    check_budget(prepared, args.budget)
     if args.dry_run:
-        _show_plan(prepared)
+        _show_plan(prepared, args.json)
         return 0
     evaluated = evaluate_prepared(
         prepared,
@@ -107,6 +120,7 @@ _ANOTHER = "start a new run; with --reuse RUN it takes over every step that is s
 
 def _spec(args: argparse.Namespace) -> BenchSpec:
     from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec
+    from memorybench.compose.judging import prompt_text
     from memorybench.vocabulary.errors import BadInput
 
     if args.start and args.end and args.start > args.end:
@@ -120,6 +134,12 @@ def _spec(args: argparse.Namespace) -> BenchSpec:
         question_types=flat(args.question_type),
         seed=args.seed,
         answering_model=args.answering_model,
+        judge_model=args.judge_model,
+        answer_prompt=prompt_text(args.answer_prompt, "--answer-prompt") if args.answer_prompt is not None else None,
+        judge_prompt=prompt_text(args.judge_prompt, "--judge-prompt") if args.judge_prompt is not None else None,
+        data_files=named_files(args.data_file, "--data-file"),
+        errata=named_files(args.errata, "--errata"),
+        allow_code=args.allow_code,
         config_dirs=flat(args.config_dir),
         reuse=args.reuse,
     )
@@ -174,16 +194,15 @@ def _exit_code(args: argparse.Namespace, ending: Ending, summary: Summary, thres
     return 1 if counts["failed"] or counts["unscored"] or summary.status != "complete" else 0
 
 
-def _show_plan(prepared: Prepared) -> None:
-    """Calls by stage and arm. What the memory of this process does costs nothing."""
-    for config, dataset, questions in prepared.benches:
-        haystacks = dict.fromkeys(question.haystack for question in questions)
-        sessions = sum(len(dataset.haystack(haystack).sessions) for haystack in haystacks)
-        print(f"{config.name}: {len(questions)} questions on {len(haystacks)} histories of {sessions} sessions")
-        for arm in prepared.arms:
-            calls = [] if arm.kind == "baseline" else [f"{sessions} add", f"{len(questions)} search"]
-            if prepared.reader is not None:
-                calls.append(f"{len(questions)} answer")
-            print(f"  {arm.name}: {', '.join(calls) or 'no calls'}")
-    paid = "no model is asked: $0" if prepared.reader is None else f"answers by {prepared.reader.name}"
-    print(f"{prepared.planned} trials planned; {paid}; nothing was done")
+def _show_plan(prepared: Prepared, as_json: bool) -> None:
+    import json
+
+    from memorybench.compose.estimates import expected
+    from memorybench.reporting.estimates import show_estimates
+    from memorybench.reporting.terminal import console
+
+    rows = [row.model_dump() for row in expected(prepared)]
+    if as_json:
+        print(json.dumps({"planned": prepared.planned, "expected": rows}, indent=2))
+    else:
+        show_estimates(console(), prepared.planned, rows)

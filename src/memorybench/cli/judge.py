@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 def _calibration(args: argparse.Namespace) -> Calibration:
     from memorybench.compose.calibration import calibrate, compared, read_labels
     from memorybench.compose.judging import judge_prompts
-    from memorybench.compose.models import NO_MODEL, choose_model
+    from memorybench.compose.models import JUDGE_VARIABLE, NO_MODEL, choose_model
     from memorybench.vocabulary.errors import BadInput
 
     labels = read_labels(args.labels)
@@ -68,7 +68,7 @@ def _calibration(args: argparse.Namespace) -> Calibration:
 
         config = Catalog(Path()).benchmark(args.benchmark)
     prompts = judge_prompts(config, args.judge_prompt)
-    chosen = choose_model(args.judge_model, [])
+    chosen = choose_model(args.judge_model, JUDGE_VARIABLE, [])
     assert chosen is not None  # a model that was named is chosen, or refused
     return calibrate(labels, chosen, prompts, args.output, concurrency=args.concurrency)
 

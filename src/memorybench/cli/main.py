@@ -12,10 +12,13 @@ from memorybench import __version__
 
 VERBS = {
     "eval": "put memory providers to benchmarks and compare them",
+    "score": "judge the recorded answers of a run anew",
     "results": "show, compare and dig into results",
     "export": "write one row a question to a file",
     "list": "which providers and benchmarks there are",
     "describe": "all about one provider or benchmark",
+    "data": "datasets: pull, list, verify",
+    "judge": "calibrate a judge against human labels",
     "schema": "JSON Schema of a config file, for editors",
     "doctor": "what is installed, which keys are set, and what to do about the rest",
     "validate": "check a config, a dataset or a results file",

@@ -17,6 +17,19 @@ def flat(values: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(part for part in found if part)
 
 
+def named_files(values: Sequence[str] | None, flag: str) -> dict[str, str]:
+    """NAME=PATH, each name once; paths may hold commas."""
+    found: dict[str, str] = {}
+    for value in values or ():
+        name, equals, path = value.partition("=")
+        if not equals or not name or not path or name in found:
+            from memorybench.vocabulary.errors import BadInput
+
+            raise BadInput(flag, f"{value!r} is no file of a benchmark", expected="NAME=PATH, each name once")
+        found[name] = path
+    return found
+
+
 def positive(text: str) -> int:
     try:
         number = int(text)

@@ -9,32 +9,42 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
+
+from pydantic import Field
 
 from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
-from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.config import BenchmarkConfig, Ingestion
+from memorybench.datasets.errata import Citing, load_errata
 from memorybench.datasets.prompts import answer_prompt
+from memorybench.documents.spelling import suggestion
+from memorybench.documents.templates import Template
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.journal.book import Book
 from memorybench.journal.rows import Fingerprint, Run
+from memorybench.judging.judge import Judge
+from memorybench.judging.prompts import JudgePrompts
+from memorybench.suites.answering import Reading, Scoring
 from memorybench.suites.bench.arms import Arm
+from memorybench.suites.bench.ingest import Feeding
 from memorybench.suites.bench.measures import measures
-from memorybench.suites.bench.plan import Bench, BenchPlan, Reading
+from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.vocabulary.contracts import Model
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.measures import Metric
-from memorybench.vocabulary.plans import Limits
 from memorybench.vocabulary.questions import Dataset, Question
 from memorybench.vocabulary.records import Record, canonical
 
+from .code import load_evaluator
 from .datasets import open_dataset
-from .models import Chosen, choose_model, open_chosen
-from .providers import ProviderOpener
-
-if TYPE_CHECKING:
-    from memorybench.documents.templates import Template
+from .environment import environment
+from .judging import judge_prompts
+from .models import JUDGE_VARIABLE, MODEL_VARIABLE, Chosen, choose_model, open_chosen
+from .providers import ProviderOpener, check_provider
+from .recorded import Recorded, RecordedModel, RecordedProvider
 
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_ARMS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
@@ -63,8 +73,28 @@ class BenchSpec(Record):
     question_types: tuple[str, ...] = ()
     seed: int | None = None
     answering_model: str | None = None
+    judge_model: str | None = None
+    answer_prompt: str | None = None
+    """The text itself: a file may change before the run is resumed."""
+    judge_prompt: str | None = None
+    data_files: Mapping[str, str] = Field(default_factory=dict)
+    errata: Mapping[str, str] = Field(default_factory=dict)
+    """By benchmark: the file."""
     config_dirs: tuple[str, ...] = ()
     reuse: str | None = None
+    allow_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedBench:
+    """One benchmark, read and checked."""
+
+    config: BenchmarkConfig
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    prompts: Mapping[str, Template]
+    judge_prompts: JudgePrompts
+    corrected: Mapping[str, Question]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +104,14 @@ class Prepared:
     spec: BenchSpec
     catalog: Catalog
     arms: tuple[Entry, ...]
-    benches: tuple[tuple[BenchmarkConfig, Dataset, tuple[Question, ...]], ...]
+    benches: tuple[PreparedBench, ...]
     reader: Chosen | None
+    judge: Chosen | None
     fingerprints: Mapping[str, Fingerprint]
 
     @property
     def planned(self) -> int:
-        return sum(len(questions) for _, _, questions in self.benches) * len(self.arms)
+        return sum(len(bench.questions) for bench in self.benches) * len(self.arms)
 
     @property
     def saved(self) -> dict[str, Any]:
@@ -88,8 +119,13 @@ class Prepared:
         return {
             **self.spec.model_dump(mode="json"),
             "answered": self.reader is not None,
-            "questions": {dataset.name: len(questions) for _, dataset, questions in self.benches},
-            "evidence": {dataset.name: dataset.evidence for _, dataset, _ in self.benches},
+            "corrected": any(bench.corrected for bench in self.benches),
+            "reader": self.reader.name if self.reader else None,
+            "judge": self.judge.name if self.judge else None,
+            "methods": {bench.dataset.name: bench.config.evaluation.method for bench in self.benches},
+            "questions": {bench.dataset.name: len(bench.questions) for bench in self.benches},
+            "evidence": {bench.dataset.name: bench.dataset.evidence for bench in self.benches},
+            "data_notes": {bench.dataset.name: list(getattr(bench.dataset, "notes", ())) for bench in self.benches},
         }
 
     def metrics(self) -> tuple[Metric, ...]:
@@ -106,24 +142,88 @@ class Prepared:
         )
 
 
-def prepare(spec: BenchSpec, folder: Path) -> Prepared:
-    """Resolves all names, from configs dropped into `folder`, too. Raises before anything is opened or spent."""
+def prepare(spec: BenchSpec, folder: Path, *, reader: Chosen | None = None) -> Prepared:
+    """Resolves all names, from configs dropped into `folder`, too. Raises before anything is opened or spent.
+
+    `reader` is given where the answers are there already: then no model for them is looked for.
+    """
     catalog = Catalog(folder, [Path(place) for place in spec.config_dirs])
     arms = tuple(catalog.chosen("provider", name) for name in dict.fromkeys(spec.providers))
-    benches = []
-    for name in dict.fromkeys(spec.benchmarks):
-        config = catalog.benchmark(name)
-        dataset = open_dataset(config, catalog)
-        benches.append((config, dataset, choose(dataset, spec)))
-    reader = choose_model(spec.answering_model, [config.evaluation.answering_model for config, _, _ in benches])
-    fingerprints = {f"benchmark {dataset.name}": Fingerprint.of(dataset.fingerprint) for _, dataset, _ in benches}
     for entry in arms:
-        fingerprints[f"provider {entry.name}"] = Fingerprint.of(_described(catalog, entry))
+        if entry.kind != "baseline" and reader is None:
+            check_provider(catalog, entry, allow_code=spec.allow_code)
+    _refuse_strangers(spec)
+    benches = tuple(_prepared_bench(catalog, name, spec) for name in dict.fromkeys(spec.benchmarks))
+    evaluations = [bench.config.evaluation for bench in benches]
+    for told in evaluations:
+        if told.method == "custom":
+            load_evaluator(told.custom_evaluator, spec.allow_code)  # raises before anything is asked
+    if reader is None:
+        reader = choose_model(spec.answering_model, MODEL_VARIABLE, [told.answering_model for told in evaluations])
+    judge = None
     if reader is not None:
-        fingerprints["answering model"] = Fingerprint.of(reader.name)
-        for config, _, _ in benches:
-            fingerprints[f"answer prompts of {config.name}"] = Fingerprint.of(canonical(_prompt_texts(config)))
-    return Prepared(spec, catalog, arms, tuple(benches), reader, fingerprints)
+        own = [told.judge for told in evaluations if told.method == "llm-judge"]
+        judge = choose_model(spec.judge_model, JUDGE_VARIABLE if own else None, own)
+    elif spec.judge_model is not None:
+        raise BadInput("--judge-model", "there is no answer to judge", remedy="name an --answering-model as well")
+    return Prepared(spec, catalog, arms, benches, reader, judge, _fingerprints(catalog, arms, benches, reader, judge))
+
+
+def _prepared_bench(catalog: Catalog, name: str, spec: BenchSpec) -> PreparedBench:
+    config = catalog.benchmark(name, environment())
+    file = spec.data_files.get(name)
+    dataset = open_dataset(config, catalog, file=Path(file) if file else None)
+    errata = spec.errata.get(name)
+    return PreparedBench(
+        config,
+        dataset,
+        choose(dataset, spec),
+        prompts(config, spec.answer_prompt),
+        judge_prompts(config, spec.judge_prompt),
+        _corrected(dataset, Path(errata)) if errata else {},
+    )
+
+
+def _corrected(dataset: Dataset, file: Path) -> Mapping[str, Question]:
+    if not hasattr(dataset, "cited"):
+        raise BadInput("--errata", f"the answer key of {dataset.name} can not be corrected by a file")
+    return {id: erratum.corrected for id, erratum in load_errata(file, cast("Citing", dataset)).items()}
+
+
+def _refuse_strangers(spec: BenchSpec) -> None:
+    """--data-file and --errata may only speak of benchmarks that are run."""
+    for flag, told in (("--data-file", spec.data_files), ("--errata", spec.errata)):
+        for name in told:
+            if name not in spec.benchmarks:
+                raise BadInput(
+                    flag, f'"{name}" is not among the benchmarks of this run', remedy=suggestion(name, spec.benchmarks)
+                )
+
+
+def _fingerprints(
+    catalog: Catalog,
+    arms: Sequence[Entry],
+    benches: Sequence[PreparedBench],
+    reader: Chosen | None,
+    judge: Chosen | None,
+) -> dict[str, Fingerprint]:
+    found = {f"provider {entry.name}": Fingerprint.of(_described(catalog, entry)) for entry in arms}
+    for bench in benches:
+        found[f"benchmark {bench.dataset.name}"] = Fingerprint.of(bench.dataset.fingerprint)
+        if bench.corrected:
+            told = {id: question.plain() for id, question in bench.corrected.items()}
+            found[f"errata of {bench.dataset.name}"] = Fingerprint.of(canonical(told))
+        if reader is not None:
+            texts = {kind: str(prompt.parts) for kind, prompt in bench.prompts.items()}
+            found[f"answer prompts of {bench.dataset.name}"] = Fingerprint.of(canonical(texts))
+        if judge is not None:
+            used = sorted(repr(prompt) for prompt in bench.judge_prompts.used(bench.questions))
+            found[f"judge prompts of {bench.dataset.name}"] = Fingerprint.of("\n".join(used))
+    if reader is not None:
+        found["answering model"] = Fingerprint.of(reader.name)
+    if judge is not None:
+        found["judge model"] = Fingerprint.of(judge.name)
+    return found
 
 
 def choose(dataset: Dataset, spec: BenchSpec) -> tuple[Question, ...]:
@@ -152,21 +252,21 @@ def choose(dataset: Dataset, spec: BenchSpec) -> tuple[Question, ...]:
     return tuple(questions)
 
 
-def prompts(config: BenchmarkConfig) -> Mapping[str, Template]:
+def prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
     """The answer prompts of a benchmark, by question type; "" for all others."""
-    where = f"{config.name}: evaluation.answerPrompt"
-    return {kind: answer_prompt(text, where) for kind, text in _prompt_texts(config).items()}
-
-
-def _prompt_texts(config: BenchmarkConfig) -> dict[str, str]:
-    told = config.evaluation.answer_prompt
-    return {"": told.default or _ANSWER_PROMPT, **told.by_question_type}
+    told, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
+    if override is not None:
+        if not told.user_override:
+            raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
+        return {"": answer_prompt(override, "--answer-prompt")}
+    texts = {"": told.default or _ANSWER_PROMPT, **told.by_question_type}
+    return {kind: answer_prompt(text, where) for kind, text in texts.items()}
 
 
 def bench_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric] = ()) -> tuple[Metric, ...]:
     """The measures of a saved run: neither dataset nor provider is needed."""
     levels = tuple(dict.fromkeys(spec["evidence"].values()))
-    return (*measures(answered=spec["answered"], levels=levels), *plugins)
+    return (*measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels), *plugins)
 
 
 def plugin_metrics(catalog: Catalog) -> tuple[Metric, ...]:
@@ -182,38 +282,85 @@ async def run_bench(
     concurrency: int,
     budget: Budget | None,
     watch: Watch | None,
+    recorded: Recorded | None = None,
 ) -> Ending:
-    """Opens what was prepared and performs it."""
+    """Opens what was prepared and performs it. What is `recorded` is not opened: its steps are taken over."""
     stores = output / book.run.id / STORES
     async with AsyncExitStack() as stack:
         arms, limits = [], {}
-        opener = ProviderOpener(stack, prepared.catalog, stores)
+        opener = ProviderOpener(
+            stack,
+            prepared.catalog,
+            stores,
+            run=book.run.id,
+            allow_code=prepared.spec.allow_code,
+            threshold=_threshold(prepared.benches),
+        )
         for entry in prepared.arms:
             if entry.kind == "baseline":
                 arms.append(Arm.baseline(entry.name))
                 continue
+            if recorded is not None:
+                subject = recorded.providers[entry.name]
+                arms.append(Arm(subject, RecordedProvider(subject)))
+                continue
             opened = await opener.open(entry)
-            arms.append(Arm.of(opened.provider, spends=opened.spends))
+            arms.append(opened.arm())
             limits[opened.provider.subject.key] = opened.limits
-        reader = None
-        if prepared.reader is not None:
+        reader: Model | None = None
+        judge: Model | None = None
+        if recorded is not None:
+            reader = RecordedModel(recorded.reader)
+        elif prepared.reader is not None:
             reader = await open_chosen(stack, prepared.reader, seed=prepared.spec.seed)
-            limits[reader.subject.key] = Limits()
+        if prepared.judge is not None:
+            judge = await open_chosen(stack, prepared.judge)
         benches = [
             Bench(
-                dataset,
-                questions,
-                depth=config.search.default_limit,
-                shown=config.search.context_limit,
-                reading=Reading(reader, prompts(config), config.evaluation.method) if reader else None,
+                bench.dataset,
+                bench.questions,
+                depth=bench.config.search.default_limit,
+                shown=bench.config.search.context_limit,
+                chunks=bench.config.search.include_chunks,
+                feeding=_feeding(bench.config.ingestion),
+                corrected=bench.corrected,
+                reading=await _reading(bench, reader, judge, opener, prepared.spec.allow_code) if reader else None,
             )
-            for config, dataset, questions in prepared.benches
+            for bench in prepared.benches
         ]
         plan = BenchPlan(book.run.id, benches, arms, scored=book.scored(), limits=limits).plan()
         ending = await perform(plan, book, concurrency=concurrency, budget=budget, watch=watch)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)  # cleared, and made anew if need be
     return ending
+
+
+async def _reading(
+    bench: PreparedBench, reader: Model, judge: Model | None, opener: ProviderOpener, allow_code: bool
+) -> Reading:
+    told = bench.config.evaluation
+    scoring = Scoring(
+        method=told.method,
+        official_f1=told.f1_rule == "locomo",
+        judge=Judge(judge, bench.judge_prompts) if judge else None,
+        embedder=await opener.embedder() if told.method == "semantic-similarity" else None,
+        custom=load_evaluator(told.custom_evaluator, allow_code) if told.method == "custom" else None,
+    )
+    return Reading(reader, bench.prompts, scoring)
+
+
+def _threshold(benches: Sequence[PreparedBench]) -> float | None:
+    """What requests that use `threshold` send: the benchmarks' own, where they agree."""
+    told = {bench.config.search.default_threshold for bench in benches}
+    return told.pop() if len(told) == 1 else None
+
+
+def _feeding(ingestion: Ingestion) -> Feeding:
+    return Feeding(
+        by_turn=ingestion.mode == "incremental",
+        batch_size=ingestion.batch_size,
+        delay=ingestion.delay_between_batches / 1000,
+    )
 
 
 def _described(catalog: Catalog, entry: Entry) -> str:

@@ -42,9 +42,12 @@ def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "type": config.type,
         "adapter": config.adapter or "",
         "API version": config.api_version or "",
+        "checked against": config.checked_against or "",
         "address": (config.connection.base_url if config.connection else None) or "",
         "variables": ", ".join(f"{name} ({'set' if there else 'NOT set'})" for name, there in needed.items()),
     }
+    for place, request in enumerate(config.setup, 1):
+        facts[f"setup {place}"] = f"{request.method} {request.path}"
     if config.endpoints is not None:
         for name, endpoint in config.endpoints:
             if endpoint is not None:
@@ -54,7 +57,7 @@ def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
 
 
 def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
-    config = catalog.benchmark(entry.name)
+    config = catalog.benchmark(entry.name, environment())
     facts = {
         "version": config.version,
         "source": config.source,
@@ -63,7 +66,10 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "licence": config.data.licence,
         "scored by": config.evaluation.method,
     }
-    dataset = open_dataset(config, catalog)
+    try:
+        dataset = open_dataset(config, catalog)
+    except BadInput as missing:
+        return {**facts, "questions": f"not here yet: {missing}"}
     kinds = Counter(question.kind for question in dataset.questions)
     histories = len({question.haystack for question in dataset.questions})
     return {
@@ -71,5 +77,6 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "questions": f"{len(dataset.questions)} on {histories} histories",
         "types": ", ".join(f"{kind} {n}" for kind, n in sorted(kinds.items()) if kind),
         "evidence": f"counted by {dataset.evidence}",
+        "quirks": "; ".join(getattr(dataset, "notes", ())),
         "fingerprint": dataset.fingerprint,
     }

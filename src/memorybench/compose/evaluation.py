@@ -7,7 +7,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,10 +19,12 @@ from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
 from memorybench.journal.shelf import Shelf
 from memorybench.reporting.summary import Summary
-from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.errors import BadInput, JournalError
 
 from .bench import BenchSpec, Prepared, prepare, run_bench
 from .environment import fault, redactor
+from .models import Chosen
+from .recorded import Recorded
 from .results import facts_of, find, write_reports
 
 T = TypeVar("T")
@@ -61,11 +63,24 @@ def prepare_again(run_id: str, output: Path) -> Prepared:
     return prepare(BenchSpec.model_validate({name: saved.spec[name] for name in saved.spec if name in known}), Path())
 
 
+def prepare_scoring(run_id: str, output: Path, judge_model: str, judge_prompt: str | None) -> tuple[Prepared, Recorded]:
+    """A new run over the recorded answers of an old one, with another judge."""
+    safe_run_id(run_id, "run")
+    with Shelf.open(output) as shelf:
+        saved = shelf.run(run_id)
+        recorded = Recorded.of(shelf, run_id)
+    known = BenchSpec.model_fields.keys()
+    changed = {"judge_model": judge_model, "judge_prompt": judge_prompt, "reuse": run_id}
+    spec = BenchSpec.model_validate({**{name: saved.spec[name] for name in saved.spec if name in known}, **changed})
+    return prepare(spec, Path(), reader=Chosen(recorded.reader.name, None)), recorded
+
+
 def evaluate_prepared(
     prepared: Prepared,
     output: Path,
     run_id: str,
     *,
+    recorded: Recorded | None = None,
     resuming: bool = False,
     concurrency: int = 10,
     budget: float | None = None,
@@ -79,13 +94,26 @@ def evaluate_prepared(
     else:
         opened = open_run(output, prepared.row(run_id), redact=redact, fault=fault(), reuse=prepared.spec.reuse)
     totals = {
-        (dataset.name, arm.name): len(questions) for _, dataset, questions in prepared.benches for arm in prepared.arms
+        (bench.dataset.name, arm.name): len(bench.questions) for bench in prepared.benches for arm in prepared.arms
     }
     with opened as book:
         announce(book.run)
         with watching(totals, done) as watch:
-            work = run_bench(prepared, book, output, concurrency=concurrency, budget=Budget(budget, spent), watch=watch)
-            ending = blocking(work)
+            work = run_bench(
+                prepared,
+                book,
+                output,
+                recorded=recorded,
+                concurrency=concurrency,
+                budget=Budget(budget, spent),
+                watch=watch,
+            )
+            try:
+                ending = blocking(work)
+            except BaseException:
+                with suppress(JournalError):
+                    book.end("partial")
+                raise
         book.end(ending.status)
     with find([run_id], [output]) as found:
         summary = write_reports(found, output / run_id, facts_of(found.parts[0][1]))

@@ -15,6 +15,7 @@ from memorybench.vocabulary.contracts import Model
 from .environment import environment, redactor
 
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
+JUDGE_VARIABLE = "MEMORYBENCH_JUDGE"
 NO_MODEL = "none"
 
 
@@ -26,22 +27,27 @@ class Chosen:
     temperature: float = 0.0
 
 
-def choose_model(named: str | None, own: Sequence[ModelChoice | None]) -> Chosen | None:
-    """Who answers: the one named, else $MEMORYBENCH_MODEL, else the benchmark's own; None: nobody, on purpose or
-    because only the benchmark's own lacks its key. A model that was named and lacks its key is an error."""
-    name = named or environment().get(MODEL_VARIABLE)
+def choose_model(named: str | None, variable: str | None, own: Sequence[ModelChoice | None]) -> Chosen | None:
+    """Who answers, or judges: the one named, else the one in the variable, else the benchmark's own; None: nobody, on
+    purpose or because only the benchmark's own lacks its key. A model that was named and lacks its key is an error."""
+    name = named or (environment().get(variable) if variable else None)
     if name == NO_MODEL:
         return None
     if name:
-        chosen = _chosen(name)
-        if chosen.address is not None:
-            key_of(chosen.address, environment())  # raises where it is missing
-        return chosen
+        return model_named(name)
     choice = next((choice for choice in own if choice), None)
     if choice is None:
         return None
     chosen = _chosen(choice.model, choice.temperature)
     return chosen if chosen.address is None or chosen.address.ready else None
+
+
+def model_named(name: str) -> Chosen:
+    """A model that somebody asked for by name: without its key, that is an error."""
+    chosen = _chosen(name)
+    if chosen.address is not None:
+        key_of(chosen.address, environment())  # raises where it is missing
+    return chosen
 
 
 def _chosen(name: str, temperature: float = 0.0) -> Chosen:

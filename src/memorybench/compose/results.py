@@ -118,12 +118,13 @@ def write_reports(found: Found, folder: Path, facts: Mapping[str, str]) -> Summa
 def facts_of(run: Run) -> dict[str, str]:
     """What a header says about a bench run."""
     spec = run.spec
-    reader = spec.get("answering_model") if spec["answered"] else None
+    methods = ", ".join(dict.fromkeys(spec["methods"].values()))
+    judged = f"judged by {spec['judge']}" if spec["judge"] else f"scored by {methods}"
     return {
         "Run ID": run.id,
         "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in spec["questions"].items()),
         "Providers": ", ".join(spec["providers"]),
-        "Answering model": reader or "the benchmark's own" if spec["answered"] else "none: retrieval only",
+        "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
         "Started": run.created.replace("T", " ")[:19] + " UTC",
     }
 

@@ -4,5 +4,14 @@ config.py          what a benchmark config may say
 config_reading.py  read_benchmark: from a file to a config, or to what is wrong with it
 prompts.py         what a prompt must and may contain
 metric_names.py    what a config may ask to see
+sources.py         where the data lies, whether it is what it was, and `pull`, which alone fetches it
+items.py           the items of a file, one at a time, however large it is
+mapped.py          open_mapped: the dataset that a config describes
+context.py         from an item to sessions and turns, and to where the gold lies
+evidence.py        from the ids that a question cites to turns and sessions
+choices.py         multiple choice
+dates.py           dates as datasets write them
+errata.py          corrections of an answer key
+nolima.py          needles in books: what a mapping can not say
 starter.py         the benchmark that ships with the package
 """

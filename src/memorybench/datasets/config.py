@@ -28,7 +28,12 @@ class Data(Section):
     local_path: str | None = None
     """Where a download is kept, from this file; on Hugging Face also the name of the file, if `path` has none."""
     format: Literal["json", "jsonl", "csv"] | None = None
-    """How to read it; without it, the file's name tells. Each may be gzipped."""
+    """How to read it; without it, the file's name tells. Each may be gzipped. A CSV cell that holds a JSON array or
+    object is read as one."""
+    items: str | None = None
+    """Path to the array of items, where the file is not that array itself."""
+    files: tuple[str, ...] = ()
+    """Files of a Hugging Face dataset, or of a folder, where the data is more than one file."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """Checksum of the file: other data is refused."""
     size: int | None = Field(default=None, ge=1)
@@ -50,6 +55,12 @@ class Questions(Section):
     """Path to the ids of the turns or sessions that hold the answer."""
     category_field: str | None = None
     """Path to the question's category or type."""
+    id_field: str | None = None
+    """Path to the question's own id; without it, the item's id and the question's place: `conv-26:q0`."""
+    date_field: str | None = None
+    """Path to the date on which it is asked."""
+    choices_field: str | None = None
+    """Path to the choices of a multiple-choice question; as `schema.choices`."""
 
 
 class ItemSchema(Section):
@@ -69,6 +80,8 @@ class ItemSchema(Section):
     """Path to the caption of a picture that came with the turn; put behind the content."""
     date: str | None = None
     """Path to the turn's own date."""
+    evidence: str | None = None
+    """Path to a mark that says whether the turn holds the answer. No provider sees it."""
 
 
 class Context(Section):
@@ -77,18 +90,40 @@ class Context(Section):
     field: str
     """Path to the context, within an item."""
     type: Literal["array", "object", "string"] = "array"
-    """`array`: sessions, or turns of one session; `object`: one key for each session; `string`: one text."""
+    """`array`: lists of turns, texts, and objects with `turnsField` are sessions; other objects are the turns of one
+    session, or, with `dateField` or `idField`, sessions of one turn each. `object`: one key for each session.
+    `string`: one text, whose paragraphs are turns."""
+    turns_field: str | None = None
+    """Path to the turns within a session that is an object."""
     date_field: str | None = None
     """Path to the dates of the sessions, one for each, within an item."""
     id_field: str | None = None
-    """Path to the ids of the sessions, one for each, within an item. Marks of gold in them are hidden from
-    providers."""
+    """Path to the ids of the sessions, one for each, within an item. Providers see s1, s2, … in their place: an id may
+    tell that a session is gold."""
     session_pattern: str | None = None
     """Which keys of an `object` are sessions; `*` stands for a number."""
     date_pattern: str | None = None
     """Which keys of an `object` are their dates; `*` is the session's number."""
     item_schema: ItemSchema = ItemSchema()
     """How to read one turn; without it, a turn is a text."""
+
+
+class Abstention(Section):
+    """Which questions have no answer in their context, so that to say so is right."""
+
+    id_pattern: str | None = None
+    """Pattern of the ids of such questions, with * and ?. Providers then see h1, h2, … as names of histories."""
+    categories: tuple[str, ...] = ()
+    """Types of such questions, by their names in `categories`."""
+
+
+class OfficialRetrieval(Section):
+    """Which questions the authors' own retrieval averages count. Each question gets the label `official_retrieval`."""
+
+    abstention: bool = False
+    """Whether questions that can not be answered count."""
+    gold_turn_role: str | None = None
+    """Counts only questions with a gold turn of this role."""
 
 
 class SchemaMapping(Section):
@@ -104,12 +139,38 @@ class SchemaMapping(Section):
     """Path to the ids of the sessions or turns that hold the answer; without it, there are no retrieval figures."""
     evidence_level: EvidenceLevel = "session"
     """At which level retrieval is counted: whole sessions, or single turns."""
+    evidence_format: Literal["exact", "dialog-ids"] = "exact"
+    """How ids of evidence are written: as the context has them, or as LoCoMo does: `D8:6; D9:17`, `D:11:26`, `D30:05`
+    are taken apart and mended. What leads nowhere is dropped and counted."""
+    choices: str | None = None
+    """Path to the choices of a multiple-choice question: an array, or an object of label and text. They are shown below
+    the question, which is an open one without them. The gold is a choice's text, label, or place counted from 0."""
+    date_format: str | None = None
+    """How dates are written, in the codes of Python's strptime, where they are neither ISO 8601, seconds since 1970,
+    `1:56 pm on 8 May, 2023` nor `2023/05/20 (Sat) 02:21`."""
+    abstention: Abstention = Abstention()
+    """Which questions can not be answered."""
+    official_retrieval: OfficialRetrieval | None = None
+    """Which questions the authors' own retrieval averages count."""
     questions: Questions | None = None
     """In the place of `question` and `answer`, where an item holds many."""
     context: Context
     """What is to be remembered."""
     metadata: Mapping[str, str] = Field(default_factory=dict)
-    """Name → path. `questionType` and `questionDate` are used in prompts and breakdowns; others become labels."""
+    """Name → path, within an item. `questionType` and `questionDate` are used in prompts and breakdowns; others become
+    labels, and reports break figures down by them."""
+
+
+class Needles(Section):
+    """How histories are made of needle sets and books, as in NoLiMa: the first of `data.files` holds the needles, the
+    others are books."""
+
+    lengths: tuple[int, ...] = (250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
+    """Tokens of a history, at four bytes each."""
+    depths: int = Field(default=26, ge=2)
+    """Places of the needle, evenly from the beginning to the end."""
+    seed: int = 42
+    """Chooses the characters."""
 
 
 class QuestionType(Section):
@@ -126,7 +187,7 @@ class Preprocessing(Section):
     escape_html: bool = False
     """Writes < > & as entities, for systems that take them for markup."""
     remove_fields: tuple[str, ...] = ()
-    """Fields of a turn that providers do not see."""
+    """Fields of a turn that are dropped before it is read: providers see nothing of them."""
     format_template: str | None = None
     """What providers get as a session's content. Variables: `date`, `session` (JSON), `dialogue` (lines of
     `speaker: text`), `sessionId`, `speakers`."""
@@ -189,7 +250,9 @@ class JudgePrompts(Section):
 
 class Evaluation(Section):
     method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom"]
-    """How an answer is compared with the gold."""
+    """How an answer is compared with the gold. A judge named on the command line decides in any case."""
+    f1_rule: Literal["tokens", "locomo"] = "tokens"
+    """`tokens`: F1 of the words, as SQuAD has it; `locomo`: LoCoMo's official scoring by category."""
     answering_model: ModelChoice | None = None
     """Who answers, if the command line and $MEMORYBENCH_MODEL name no one."""
     answer_prompt: AnswerPrompt = AnswerPrompt()
@@ -218,6 +281,8 @@ class BenchmarkConfig(Section):
 
     name: str
     """What it is called on the command line: 1 to 64 of a-z 0-9 _ -."""
+    extends: str | None = None
+    """Name of a benchmark whose file lies beside this one: what this file does not say is taken from there."""
     display_name: str = ""
     """What reports call it."""
     description: str = ""
@@ -234,6 +299,8 @@ class BenchmarkConfig(Section):
     """Where the data comes from."""
     mapping: SchemaMapping | None = Field(default=None, alias="schema")
     """How to read it; bundled data and plug-ins know that themselves."""
+    needles: Needles | None = None
+    """In the place of `schema`, for data that is needle sets and books."""
     categories: Mapping[str, str] = Field(default_factory=dict)
     """What the data's category values mean; reports use these names."""
     question_types: tuple[QuestionType, ...] = ()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path as FilePath
+from typing import Any
 from urllib.parse import urlsplit
 
 from memorybench.documents.environment import expand_environment
@@ -15,6 +18,7 @@ from memorybench.documents.names import safe_name
 from memorybench.documents.spelling import listed, suggestion
 from memorybench.documents.templates import Template
 from memorybench.documents.validation import validated
+from memorybench.documents.yaml_file import load_yaml
 from memorybench.vocabulary.errors import BadInput
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
@@ -39,6 +43,7 @@ def read_benchmark(
     `metrics` are those of plug-ins. Only `data` may refer to the environment: what a prompt says is the same on every
     machine, and a prompt from others never carries a key away.
     """
+    document = extended(document)
     if environment is not None:
         document = _with_environment(document, environment)
     config = validated(document, BenchmarkConfig)
@@ -53,6 +58,29 @@ def read_benchmark(
     return config
 
 
+def extended(document: Document) -> Document:
+    """With what the file beside it says, where it extends one. Lines are those of `document`: the other file is checked
+    by itself when it is listed."""
+    if not isinstance(document.value, dict) or not isinstance(document.value.get("extends"), str):
+        return document
+    where, name = document.where("extends"), document.value["extends"]
+    beside = FilePath(document.path).with_name(f"{safe_name(name, where)}.yaml")
+    if not beside.is_file():
+        raise BadInput(where, f"there is no {beside.name} beside this file", remedy="put it there")
+    base = load_yaml(beside).value
+    if not isinstance(base, dict) or "extends" in base:
+        raise BadInput(where, f"{shown(name)} can not be extended", expected="a whole config, which extends none")
+    return replace(document, value=_merged(base, document.value))
+
+
+def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**base, **over}
+    for key in base.keys() & over.keys():
+        if isinstance(base[key], dict) and isinstance(over[key], dict):
+            merged[key] = _merged(base[key], over[key])
+    return merged
+
+
 def _with_environment(document: Document, environment: Mapping[str, str]) -> Document:
     if not isinstance(document.value, dict) or "data" not in document.value:
         return document
@@ -62,6 +90,12 @@ def _with_environment(document: Document, environment: Mapping[str, str]) -> Doc
 
 def _check_data(config: BenchmarkConfig, part: Document) -> None:
     data, where = config.data, part.where("path")
+    if config.needles is not None and len(data.files) < 2:
+        raise BadInput(part.where("files"), "needles and a book are wanted", expected="at least two files")
+    if config.needles is None and data.files:
+        raise BadInput(part.where("files"), "has no effect without needles", remedy="remove it")
+    if any(".." in name or name.startswith("/") for name in data.files):
+        raise BadInput(part.where("files"), "a file leads out of the dataset", expected="names within it")
     match data.type:
         case "huggingface":
             if not re.fullmatch(r"[\w.-]+/[\w.-]+(/[\w./-]+)?", data.path) or ".." in data.path:
@@ -83,17 +117,37 @@ def _check_data(config: BenchmarkConfig, part: Document) -> None:
 
 def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
     mapping = config.mapping
-    if config.data.type in _SELF_EXPLAINING:
+    if config.data.type in _SELF_EXPLAINING or config.needles is not None:
         if mapping is not None:
-            raise BadInput(document.where("schema"), f"has no effect on {config.data.type} data", remedy="remove it")
+            kind = "needles" if config.needles else f"{config.data.type} data"
+            raise BadInput(document.where("schema"), f"has no effect on {kind}", remedy="remove it")
         return
     if mapping is None:
         raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
     part = document.at("schema")
     _check_questions(mapping, part)
     _check_patterns(mapping.context, part.at("context"))
+    _check_dates(mapping, part)
     for place, path in _paths(mapping):
         Path.parse(path, part.where(*place))
+    _check_whole_path(config.data.items, document.where("data", "items"))
+    _check_whole_path(mapping.context.item_schema.evidence, part.where("context", "item_schema", "evidence"))
+
+
+def _check_whole_path(text: str | None, where: str) -> None:
+    """A path of names alone: what is found by it must be known by its place."""
+    if text is not None and not Path.parse(text, where).singular:
+        raise BadInput(where, f"{shown(text)} may lead to several places", expected="names alone, as in $.data.items")
+
+
+def _check_dates(mapping: SchemaMapping, part: Document) -> None:
+    if mapping.date_format is None:
+        return
+    try:
+        datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(mapping.date_format), mapping.date_format)
+    except ValueError as error:
+        where = part.where("date_format")
+        raise BadInput(where, f"can not be used: {error}", expected="codes of strptime, such as %d.%m.%Y") from None
 
 
 def _check_questions(mapping: SchemaMapping, part: Document) -> None:
@@ -125,8 +179,8 @@ def _check_patterns(context: Context, part: Document) -> None:
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
     """Every path of a mapping, and where it stands."""
     sections: dict[Place, Mapping[str, object]] = {
-        (): mapping.model_dump(include={"item_id", "question", "answer", "evidence"}),
-        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field"}),
+        (): mapping.model_dump(include={"item_id", "question", "answer", "evidence", "choices"}),
+        ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field"}),
         ("context", "item_schema"): mapping.context.item_schema.model_dump(),
         ("metadata",): mapping.metadata,
     }

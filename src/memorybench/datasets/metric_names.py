@@ -12,7 +12,8 @@ CUTS = (1, 3, 5, 10)
 _AT_K = ("recall", "recall_any", "recall_all", "precision", "ndcg", "ndcg_any", "session_recall", "turn_recall")
 METRICS = frozenset(
     {
-        *("accuracy", "exact_match", "answer_f1", "mrr", "session_mrr", "turn_mrr"),
+        *("accuracy", "exact_match", "answer_f1", "similarity", "mrr", "session_mrr", "turn_mrr"),
+        *("miss_not_retrieved", "miss_not_used"),
         *("context_tokens", "latency", "cost"),
         *(f"{name}@{k}" for name in _AT_K for k in CUTS),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -22,6 +23,8 @@ class Trying:
 
     tries: int = 0
     uncertain: int = 0
+    seconds: float = 0.0
+    """What the call that succeeded took: the subject's time, not what we waited for our turn or for another try."""
 
 
 async def patiently(work: Callable[[], Awaitable[T]], gate: Gate, trying: Trying) -> T:
@@ -30,8 +33,11 @@ async def patiently(work: Callable[[], Awaitable[T]], gate: Gate, trying: Trying
     while True:
         async with gate:
             trying.tries += 1
+            begun = time.monotonic()
             try:
-                return await work()
+                result = await work()
+                trying.seconds = time.monotonic() - begun
+                return result
             except Denied as error:
                 gate.close(str(error))
                 raise

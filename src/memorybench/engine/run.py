@@ -47,16 +47,20 @@ async def perform(
     watch = watch or (lambda outcome: None)
     with draining(stopping), collecting_rarely():
         try:
+            if plan.opening is not None and not feed.finished:
+                await plan.opening(JobSteps(shared))
             async with asyncio.TaskGroup() as workers:
                 for _ in range(max(1, min(concurrency, plan.size))):
                     workers.create_task(_work(feed, shared, stopping, watch))
             ending = _ending(feed, stopping, budget)
             if ending.status == "complete" and plan.closing is not None:
                 await plan.closing(JobSteps(shared))
-        except* MemorybenchError as group:  # only what stops the whole run gets here
+        except* JournalError as group:
             raise group.exceptions[0] from None
-        except* Interrupted:  # while closing: every trial is settled, what was not put away is told on resume
-            pass
+        except* Interrupted:
+            ending = _ending(feed, stopping, budget)  # while opening or closing: no job was cut off
+        except* Blocked:
+            ending = Ending("partial", False, feed.settled)  # the budget did not even reach the first job
     return ending
 
 
@@ -82,6 +86,7 @@ class _Feed:
 
     def __init__(self, plan: Plan, scored: set[str]) -> None:
         self._jobs = self._pending(plan, scored)
+        self.finished = len(scored) >= plan.size
         self.settled = 0
         self.blocked = 0
         self.dropped = 0

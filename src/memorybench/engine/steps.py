@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -95,7 +94,7 @@ class SharedSteps:
         paid: bool,
         after: Callable[[], Awaitable[object]] | None,
     ) -> tuple[T, str]:
-        reused = self.book.reusable(key)
+        reused = self.book.reusable(key, name)
         if reused is not None:
             await self.book.record(reused)
             return adapter.validate_json(reused.result), reused.result
@@ -114,7 +113,7 @@ class SharedSteps:
         if paid:
             self._budget.allow()
             attempt = await self.book.intend(key, name, who)
-        trying, started, clock = Trying(), now(), time.monotonic()
+        trying, started = Trying(), now()
         with Tally() as tally:
             try:
                 value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
@@ -125,7 +124,6 @@ class SharedSteps:
                         attempt, str(error), tries=trying.tries, uncertain=trying.uncertain, spent=tally.spent
                     )
                 raise
-        seconds = time.monotonic() - clock
         self._budget.take(tally.spent)
         result = adapter.dump_json(value).decode()
         step = Step(
@@ -135,7 +133,7 @@ class SharedSteps:
             inputs=inputs,
             result=result,
             started=started,
-            seconds=seconds,
+            seconds=trying.seconds,
             tries=trying.tries,
             uncertain=trying.uncertain,
             spent=tally.spent,

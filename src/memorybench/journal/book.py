@@ -31,6 +31,7 @@ _STEP_ROW = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
     " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc FROM steps WHERE run = ? AND key = ?"
 )
+_CANARY = "SELECT run FROM steps WHERE name = 'canary' AND key = ? LIMIT 1"
 _OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
@@ -61,14 +62,21 @@ class Book:
         row = self._row(self.run.id, key)
         return None if row is None else str(row[3])
 
-    def reusable(self, key: str) -> Step | None:
-        """The step as another run recorded it, where this run may take steps over."""
-        if self._reuse is None:
+    def reusable(self, key: str, name: str) -> Step | None:
+        """The step as another run recorded it, where this run may take steps over.
+
+        Canaries are about the judge and not about a run: those of any run in the folder will do.
+        """
+        source = self._reuse
+        if name == "canary":
+            found = self._reads.execute(_CANARY, (key,)).fetchone()
+            source = found[0] if found else None
+        if source is None:
             return None
-        row = self._row(self._reuse, key)
+        row = self._row(source, key)
         if row is None:
             return None
-        name, subject, inputs, result, started, seconds, *_ = row
+        _, subject, inputs, result, started, seconds, *_ = row
         return Step(
             key=key,
             name=name,
@@ -77,7 +85,7 @@ class Book:
             result=result,
             started=started,
             seconds=seconds,
-            reused_from=self._reuse,
+            reused_from=source,
         )
 
     def _row(self, run: str, key: str) -> tuple[Any, ...] | None:

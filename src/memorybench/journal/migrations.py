@@ -28,6 +28,7 @@ def first_tables(db: sqlite3.Connection) -> None:
             reused_from TEXT, attempt INTEGER, crc INTEGER NOT NULL,
             UNIQUE (run, key))"""
     )
+    db.execute("CREATE INDEX canaries ON steps (key) WHERE name = 'canary'")
     db.execute(
         """CREATE TABLE attempts (
             id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, name TEXT NOT NULL,

@@ -144,6 +144,11 @@ class Shelf:
             )
         return list(stages.values())
 
+    def step_inputs(self, run: str, name: str) -> str | None:
+        """The inputs of some step of that name."""
+        row = self._db.execute("SELECT inputs FROM steps WHERE run = ? AND name = ? LIMIT 1", (run, name)).fetchone()
+        return None if row is None else str(row[0])
+
     def spent(self, run: str) -> Spending:
         return sum((stage.spent for stage in self.stages(run)), Spending())
 
@@ -161,7 +166,9 @@ class Shelf:
         return int(interrupted + uncertain)
 
     def notes(self, run: str) -> list[tuple[str, str]]:
-        return self._db.execute("SELECT kind, text FROM notes WHERE run = ? ORDER BY rowid", (run,)).fetchall()
+        return self._db.execute(
+            "SELECT kind, text FROM notes WHERE run = ? GROUP BY kind, text ORDER BY min(rowid)", (run,)
+        ).fetchall()
 
     def _run(self, row: tuple[Any, ...]) -> Run:
         *kept, expected, status, finished = row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,6 +14,11 @@ from .scripted import ScriptedModel
 PREFIX = "scripted/"
 _WORD = re.compile(r"\w+")
 _ASKED = re.compile(r"^\s*Question:\s*(.+)$", re.MULTILINE)
+_BLOCK = re.compile(r"<([A-Za-z-]+) ([0-9a-f]+)>\s*(.*?)\s*</\1 \2>", re.DOTALL)
+_ABSTAINS = re.compile(
+    r"don't know|do not know|not (?:mention|say|tell|know)|no information|unanswerable", re.IGNORECASE
+)
+_STORED = re.compile(r"<(?:conversation|excerpt)>\s*(.*?)\s*</(?:conversation|excerpt)>", re.DOTALL)
 _REMEMBERED = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
 
 
@@ -30,7 +36,34 @@ def silence(turns: Sequence[Turn]) -> str:
     return "I don't know"
 
 
-RULES: Mapping[str, Callable[[Sequence[Turn]], str]] = {"quote": quote, "silence": silence}
+def judge(turns: Sequence[Turn]) -> str:
+    """Says yes where the response holds most of the gold's telling words, or abstains where that is asked for."""
+    blocks = {name.lower(): text for name, _, text in _BLOCK.findall(turns[-1].content)}
+    response = blocks.pop("response", "")
+    blocks.pop("question", None)
+    if "explanation" in blocks:  # why the question can not be answered
+        return "yes" if _ABSTAINS.search(response) else "no"
+    wanted = _words(" ".join(blocks.values()))
+    return "yes" if wanted and len(wanted & _words(response)) >= len(wanted) / 2 else "no"
+
+
+def notes(turns: Sequence[Turn]) -> str:
+    """Plays the model that works on what is stored: its first words, as questions where JSON is asked for."""
+    prompt = turns[-1].content
+    stored = _STORED.findall(prompt)
+    sentences = [sentence.strip() for sentence in re.split(r"[.!?\n]+", stored[-1] if stored else prompt)]
+    telling = [" ".join(sentence.split()[:12]) for sentence in sentences if len(_words(sentence)) >= 3]
+    if '"questions"' in prompt:
+        return json.dumps({"questions": [f"What was said about {sentence}?" for sentence in telling[:5]] or ["What?"]})
+    return f"About {'; '.join(telling[:3])}."
+
+
+RULES: Mapping[str, Callable[[Sequence[Turn]], str]] = {
+    "quote": quote,
+    "silence": silence,
+    "judge": judge,
+    "notes": notes,
+}
 
 
 def rehearse(name: str) -> ScriptedModel:

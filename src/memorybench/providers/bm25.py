@@ -56,8 +56,7 @@ class LexicalIndex:
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
         """The turns that share a word with the text, best first. A text of stop words alone is taken as it stands."""
-        words = list(dict.fromkeys(_WORD.findall(_spaced(text).lower())))
-        telling = [word for word in words if word not in _STOP_WORDS] or words
+        telling = telling_words(text)
         if not telling:
             return []
         rows = self._db.execute(
@@ -71,6 +70,12 @@ class LexicalIndex:
 
     def close(self) -> None:
         self._db.close()
+
+
+def telling_words(text: str) -> list[str]:
+    """Its words, each once and without stop words; all of them, where it has no others."""
+    words = list(dict.fromkeys(_WORD.findall(_spaced(text).lower())))
+    return [word for word in words if word not in _STOP_WORDS] or words
 
 
 def _indexed(turns: Sequence[KeptTurn], around_words: int) -> Iterator[tuple[int, str, str]]:

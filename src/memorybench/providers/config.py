@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from .config_mcp import Mcp
 from .config_requests import Endpoints, Housekeeping, Section
 
 
@@ -118,12 +119,13 @@ class Database(Section):
     connection_string: str | None = None
     """Where Postgres is, usually `${DATABASE_URL}`."""
     schema_file: str | None = Field(default=None, alias="schema")
-    """Path of an SQL file that creates the adapter's tables."""
+    """Path of an SQL file, from this file or the working folder. It is run at every opening, before the adapter's own
+    `CREATE TABLE IF NOT EXISTS`: what it creates first is used."""
 
 
 class Chunking(Section):
     size: int = Field(default=1024, ge=1)
-    """Tokens in a chunk."""
+    """Tokens in a chunk; a token is taken for 4 bytes of text."""
     overlap: int = Field(default=96, ge=0)
     """Tokens that a chunk shares with the one before it; less than `size`."""
     strategy: Literal["fixed", "semantic", "paragraph"] = "fixed"
@@ -145,7 +147,7 @@ class Retrieval(Section):
     strategy: Literal["lexical", "dense", "weighted"] = "weighted"
     """By words, by vectors, or by the sum of what `weights` names."""
     max_results: int | None = Field(default=None, ge=1)
-    """Candidates to consider; the run's k still decides how many are handed over."""
+    """Chunks that a search gives back at most; the run's k may ask for fewer."""
     weights: Mapping[str, float] = Field(default_factory=dict)
     """What each part counts, such as `chunk` and `questions`."""
 
@@ -207,3 +209,5 @@ class ProviderConfig(Section):
     """Makes the variable `embedding` of content and query, for a system that wants vectors."""
     local: Local | None = None
     """Settings of a `local` provider."""
+    mcp: Mcp | None = None
+    """The server behind `adapter: builtin:mcp`."""

@@ -19,18 +19,23 @@ from memorybench.documents.validation import validated
 from memorybench.vocabulary.errors import BadInput
 
 from .config import Embedding, ProviderConfig
+from .config_chunked import CHUNKED, check_chunked
+from .config_mcp_reading import check_mcp
+from .config_mem0 import check_mem0
 from .config_retired import check_retired
 from .config_variables import check_requests
 
-BUILT_IN = ("bm25", "dense", "hybrid")
+BUILT_IN = ("aqrag", "bm25", "contextual-retrieval", "dense", "hybrid", "mcp", "mem0-oss")
 """What `adapter: builtin:NAME` may name."""
+_SET_UP_BY_LOCAL = ("builtin:mem0-oss", *CHUNKED)
+"""Built-in adapters that the section `local` has an effect on."""
 
 _SCOPE_PARTS = frozenset({"benchmarkId", "runId", "haystackId"})
 _NEEDED = {"hosted": ("connection", "endpoints"), "docker": ("docker", "endpoints"), "local": ("adapter",)}
 _FOR_HTTP = ("connection", "auth", "scoping", "setup", "endpoints", "teardown", "limits", "embedding")
 _WITHOUT_EFFECT = {
-    "hosted": ("adapter", "docker", "local"),
-    "docker": ("adapter", "local"),
+    "hosted": ("adapter", "docker", "local", "mcp"),
+    "docker": ("adapter", "local", "mcp"),
     "local": ("docker", *_FOR_HTTP),
 }
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -87,8 +92,11 @@ def _check(config: ProviderConfig, document: Document) -> None:
         _check_adapter(config.adapter, document.where("adapter"))
     if config.local is not None:
         _check_local(config, document)
+    check_chunked(config, document)
     check_retired(config, document)
     check_requests(config, document)
+    check_mcp(config, document)
+    check_mem0(config, document)
 
 
 def _check_kind(config: ProviderConfig, document: Document) -> None:
@@ -116,6 +124,8 @@ def _check_addresses(config: ProviderConfig, document: Document) -> None:
     if config.docker:
         _check_address(config.docker.base_url, document.where("docker", "base_url"), insecure)
         _check_address(config.docker.healthcheck, document.where("docker", "healthcheck"), insecure)
+    if config.mcp and config.mcp.url:
+        _check_address(config.mcp.url, document.where("mcp", "url"), insecure)
     for place, embedding in _embeddings(config):
         if embedding.base_url:
             _check_address(embedding.base_url, document.where(*place, "base_url"), insecure)
@@ -195,7 +205,7 @@ def _check_adapter(adapter: str, where: str) -> None:
 
 def _check_local(config: ProviderConfig, document: Document) -> None:
     assert config.local is not None
-    if config.adapter and config.adapter.startswith("builtin:"):
+    if config.adapter and config.adapter.startswith("builtin:") and config.adapter not in _SET_UP_BY_LOCAL:
         raise BadInput(document.where("local"), f"has no effect on {config.adapter}", remedy="remove it")
     chunking, database = config.local.chunking, config.local.database
     if chunking.overlap >= chunking.size:

@@ -33,7 +33,11 @@ class Call(Section):
     headers: Mapping[str, str] = Field(default_factory=dict)
     """Headers beside the one that `auth` sends."""
     body: Any = None
-    """The JSON body; with GET it is sent as the query string."""
+    """The JSON body; with GET it is sent as the query string. A key whose variable has no value, such as the `date` of
+    an undated session, is left out."""
+    accept: tuple[Annotated[int, Field(ge=400, le=499)], ...] = ()
+    """HTTP statuses that are no failure: 409 where something is there already, 404 where it is gone already. Nothing is
+    read from such a reply; to a search it means that nothing was found, to a `wait` that it is over."""
 
 
 class Poll(Call):
@@ -44,9 +48,9 @@ class Poll(Call):
     id: str | None = None
     """JSONPath in the reply to the request before: each value found becomes `pollId` and is asked about. Without it,
     one question for each document, which is known by `documentId`."""
-    status: str
-    """JSONPath to the status in the reply."""
-    done: tuple[str, ...] = Field(min_length=1)
+    status: str | None = None
+    """JSONPath to the status in the reply; where it finds several, all must be done. Without it, `accept` tells."""
+    done: tuple[str, ...] = ()
     """Values of the status that mean searchable."""
     failed: tuple[str, ...] = ()
     """Values of the status that mean it never will be: the haystack fails."""
@@ -85,6 +89,9 @@ class Request(Call):
 class Housekeeping(Request):
     """Opens a scope, or closes it."""
 
+    repeatable: bool = False
+    """Sent again, it finds what it made the first time (`get_or_create`, a lookup): so a scope can be searched whose
+    ids this process has not captured. Without it, that is an error."""
     wait: Poll | None = None
     """How to tell that the system is done; without it, the reply says so."""
 
@@ -92,6 +99,9 @@ class Housekeeping(Request):
 class Storing(Request):
     """Hands documents over."""
 
+    stored_as: str | None = None
+    """JSONPath in the reply to the ids that the system gave to what it stored (one for each message or document, or
+    one for all), where results name their sources by them."""
     wait: Wait | None = None
     """How to tell that what was added is searchable; without it, the reply says so. `probe` is short for
     `mode: probe`."""
@@ -102,6 +112,9 @@ class Add(Storing):
 
     unit: Literal["session", "message"] = "session"
     """What a document is: a whole session, or one message of it."""
+    message: Any = None
+    """The template of one message in `$.messages`, from `role`, `speaker`, `content`, `date`, `epoch` and `turnId`;
+    without it, `role`, `content` and `at`."""
 
 
 class BatchAdd(Storing):

@@ -15,7 +15,7 @@ from memorybench.documents.templates import Template
 from memorybench.vocabulary.errors import BadInput
 
 from .config import ProviderConfig
-from .config_requests import BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
+from .config_requests import Add, BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
 
 SCOPE = frozenset({"scope", "runTag", "userId"})
 """Three names of one thing."""
@@ -31,6 +31,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "teardown": ALWAYS,
 }
 """What each request may use, beside what `setup` captured before it."""
+OF_A_MESSAGE = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
 
 # what others call our variables, where the spelling gives no hint
@@ -73,38 +74,62 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
     if not call.path.startswith("/"):
         raise BadInput(part.where("path"), f"{shown(call.path)} is no path", expected="/ and what follows the base URL")
     names = _known_names(config, _used(part, call, known), known)
+    _check_accepted(call, part)
+    if isinstance(call, Add) and call.message is not None:
+        _known_names(config, _used_in(part.at("message"), OF_A_MESSAGE), OF_A_MESSAGE)
+        if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
+            raise BadInput(part.where("message"), "has no effect", remedy='use "$.messages" in the body, or remove it')
     if isinstance(call, BatchAdd):
         within = known | OF_A_DOCUMENT
         names |= _known_names(config, _used_in(part.at("document"), within), within)
     if isinstance(call, Search | ListAll):
-        _check_response(call.response, part.at("response"))
+        check_response(call.response, part.at("response"))
     if isinstance(call, Request):
         _check_captures(call.captures, part, known)
     if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
         asked_about = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
-        _check_poll(config, call.wait, part.at("wait"), known | call.captures.keys() | asked_about)
+        # whoever waits may be another process than the one that added: the document is no longer at hand
+        kept = known - OF_A_DOCUMENT - {"documents"}
+        _check_poll(config, call.wait, part.at("wait"), kept | call.captures.keys() | asked_about)
+    if isinstance(call, Storing):
+        _check_paths(part, {"stored_as": call.stored_as})
     return names
 
 
+def _check_accepted(call: Call, part: Document) -> None:
+    """What is read from a reply must be in it: an error's body is not read."""
+    reads = isinstance(call, Request) and (
+        bool(call.captures)
+        or (isinstance(call, Storing) and call.stored_as is not None)
+        or (isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll) and call.wait.id is not None)
+    )
+    if call.accept and reads:
+        raise BadInput(
+            part.where("accept"),
+            "nothing can be captured from a reply that is accepted in spite of its status",
+            remedy="capture it in a request of its own that follows",
+        )
+
+
 def _used(part: Document, call: Call, known: frozenset[str]) -> Iterator[Used]:
-    yield from _named(Template.parse(call.path, _Open(known), part.where("path")))
+    yield from variables_in(Template.parse(call.path, AnyName(known), part.where("path")))
     for section in ("query", "headers", "body"):
         if getattr(call, section):
             yield from _used_in(part.at(section), known)
 
 
 def _used_in(part: Document, known: frozenset[str]) -> Iterator[Used]:
-    yield from _named(BodyTemplate.parse(part, _Open(known)).root)
+    yield from variables_in(BodyTemplate.parse(part, AnyName(known)).root)
 
 
-class _Open(frozenset[str]):
+class AnyName(frozenset[str]):
     """Lets every name pass, so that they can be gathered; known ones are still listed in complaints."""
 
     def __contains__(self, _: object) -> bool:
         return True
 
 
-def _named(node: Any) -> Iterator[Used]:
+def variables_in(node: Any) -> Iterator[Used]:
     match node:
         case Template():
             yield from ((name, node.where) for name in sorted(node.names))
@@ -112,10 +137,10 @@ def _named(node: Any) -> Iterator[Used]:
             yield from ((str(route.steps[0]), node.where) for route in node.routes)
         case dict():
             for inner in node.values():
-                yield from _named(inner)
+                yield from variables_in(inner)
         case list():
             for inner in node:
-                yield from _named(inner)
+                yield from variables_in(inner)
 
 
 def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[str]) -> frozenset[str]:
@@ -165,10 +190,12 @@ def _check_captures(captures: Mapping[str, str], part: Document, known: frozense
 
 def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:
     _check_call(config, part, poll, known)
+    if not (poll.status and poll.done) and not poll.accept:
+        raise BadInput(part.where(), "it would never end", expected="status and done, or accept", remedy="add them")
     _check_paths(part, {"id": poll.id, "status": poll.status})
 
 
-def _check_response(response: Response, part: Document) -> None:
+def check_response(response: Response, part: Document) -> None:
     if response.zip is not None:
         _check_paths(part.at("zip"), response.zip.model_dump())
         if response.results or response.content_field:

@@ -34,18 +34,22 @@ class FusedIndex:
         self._vectors = VectorIndex(turns)
 
     def best(self, asked: Asked, limit: int) -> Sequence[Hit]:
-        import numpy as np
-
         cosines = self._vectors.cosines(asked.vector)
-        matches = np.zeros_like(cosines)
-        for hit in self._lexical.matches(asked.text):
-            matches[hit.row] = hit.score
-        fused = (1 - self._dense_weight) * _standardised(matches) + self._dense_weight * _standardised(cosines)
-        return top(fused, limit)
+        return top(fused(self._lexical.matches(asked.text), cosines, self._dense_weight), limit)
 
     def close(self) -> None:
         self._lexical.close()
         self._vectors.close()
+
+
+def fused(matches: Sequence[Hit], cosines: NDArray[float32], dense_weight: float) -> NDArray[float32]:
+    """One score for each row that has a cosine, whether it matches or not."""
+    import numpy as np
+
+    lexical = np.zeros_like(cosines)
+    for hit in matches:
+        lexical[hit.row] = hit.score
+    return (1 - dense_weight) * _standardised(lexical) + dense_weight * _standardised(cosines)
 
 
 def _standardised(scores: NDArray[float32]) -> NDArray[float32]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -18,12 +17,10 @@ from memorybench.vocabulary.errors import ServiceError
 from memorybench.vocabulary.records import digest
 from memorybench.vocabulary.trials import Subject
 
+from .shelves import Shelves
 from .turn_store import KeptTurn, TurnStore, kept_turns, storable
 
 T = TypeVar("T")
-
-_OPEN_INDEXES = 16
-"""A scope is searched many times in a row, then never again; each index weighs a few megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +51,9 @@ class _Shelf:
     turns: Sequence[KeptTurn]
     index: Index
 
+    def close(self) -> None:
+        self.index.close()
+
 
 class TurnMemory:
     """A provider that gives back single turns. A session ranks where its best turn does.
@@ -77,7 +77,7 @@ class TurnMemory:
         self._thread = thread
         self._build = build
         self._embedder = embedder
-        self._shelves: OrderedDict[str, _Shelf] = OrderedDict()
+        self._shelves = Shelves(self._shelf)
 
     @property
     def subject(self) -> Subject:
@@ -116,8 +116,7 @@ class TurnMemory:
 
     def close(self) -> None:
         """To be called on the store's thread."""
-        for shelf in self._shelves.values():
-            shelf.index.close()
+        self._shelves.close()
         self._store.close()
 
     async def _on_thread(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -128,10 +127,10 @@ class TurnMemory:
 
     def _keep(self, scope: str, session: str, turns: Sequence[KeptTurn]) -> None:
         self._store.replace(scope, session, turns)
-        self._drop_shelf(scope)
+        self._shelves.drop(scope)
 
     def _find(self, scope: str, asked: Asked, limit: int) -> Sequence[Memory]:
-        shelf = self._shelf(scope)
+        shelf = self._shelves.shelf(scope)
         return [shelf.turns[hit.row].as_memory(hit.score) for hit in shelf.index.best(asked, limit)]
 
     def _all(self, scope: str) -> Sequence[Memory]:
@@ -139,22 +138,11 @@ class TurnMemory:
 
     def _forget(self, scope: str) -> None:
         self._store.clear(scope)
-        self._drop_shelf(scope)
+        self._shelves.drop(scope)
 
     def _shelf(self, scope: str) -> _Shelf:
-        shelf = self._shelves.pop(scope, None)
-        if shelf is None:
-            turns = self._store.turns(scope)
-            shelf = _Shelf(turns, self._build(turns))
-        self._shelves[scope] = shelf
-        if len(self._shelves) > _OPEN_INDEXES:
-            self._drop_shelf(next(iter(self._shelves)))
-        return shelf
-
-    def _drop_shelf(self, scope: str) -> None:
-        shelf = self._shelves.pop(scope, None)
-        if shelf is not None:
-            shelf.index.close()
+        turns = self._store.turns(scope)
+        return _Shelf(turns, self._build(turns))
 
 
 def _packed(vector: Sequence[float]) -> bytes:

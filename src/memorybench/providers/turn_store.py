@@ -6,33 +6,29 @@ word statistics never lean on another's, and a crash can not leave an index that
 
 from __future__ import annotations
 
-import os
-import secrets
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.errors import BadInput
 
-_APPLICATION = 0x4D42746D  # "MBtm": tells our file from another program's
-_VERSION = 1
-_PATIENCE = 60.0  # seconds to wait for another process that writes to the same file
-_SCHEMA = (
-    "CREATE TABLE store (incarnation TEXT NOT NULL)",
-    """CREATE TABLE turns (
-        scope TEXT NOT NULL,
-        session TEXT NOT NULL,
-        place INTEGER NOT NULL,
-        turn TEXT NOT NULL,
-        lead TEXT NOT NULL,
-        said TEXT NOT NULL,
-        vector BLOB,
-        UNIQUE (scope, session, place)
-    )""",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_VERSION}",
+from .store_file import Format, cut_off_log, incarnation_of, open_store_file
+
+_FORMAT = Format(
+    application=0x4D42746D,  # "MBtm"
+    version=1,
+    tables=(
+        """CREATE TABLE turns (
+            scope TEXT NOT NULL,
+            session TEXT NOT NULL,
+            place INTEGER NOT NULL,
+            turn TEXT NOT NULL,
+            lead TEXT NOT NULL,
+            said TEXT NOT NULL,
+            vector BLOB,
+            UNIQUE (scope, session, place)
+        )""",
+    ),
 )
 
 
@@ -87,14 +83,11 @@ def _lead(session: Session, turn: Turn) -> str:
 
 
 class TurnStore:
-    """Lives on the thread that opened it. What a method wrote survives a killed process when it has returned.
-
-    A power cut may take the last writes with it: WAL with synchronous=NORMAL does not wait for the disk.
-    """
+    """Lives on the thread that opened it. What a method wrote survives a killed process when it has returned."""
 
     def __init__(self, file: Path) -> None:
-        self._db = _open(file)
-        self.incarnation: str = self._db.execute("SELECT incarnation FROM store").fetchone()[0]
+        self._db = open_store_file(file, _FORMAT)
+        self.incarnation = incarnation_of(self._db)
 
     def replace(self, scope: str, session: str, turns: Sequence[KeptTurn]) -> None:
         """Whatever was kept of this session gives way, so that adding it again after a lost reply changes nothing."""
@@ -116,48 +109,7 @@ class TurnStore:
     def clear(self, scope: str) -> None:
         with self._db:
             self._db.execute("DELETE FROM turns WHERE scope = ?", (scope,))
-        # what was cleared still stands in the write-ahead log until that is cut off
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        cut_off_log(self._db)
 
     def close(self) -> None:
         self._db.close()
-
-
-def _open(file: Path) -> sqlite3.Connection:
-    try:
-        # created here and not by SQLite: only its owner may read what people said
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
-        db = sqlite3.connect(file, timeout=_PATIENCE)
-    except (OSError, sqlite3.Error) as error:
-        raise _unusable(file, str(error)) from error
-    try:
-        _ensure_schema(db, file)  # before anything is set: another program's file is left as it was
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA secure_delete = ON")
-    except sqlite3.Error as error:
-        db.close()
-        raise _unusable(file, str(error)) from error
-    except BadInput:
-        db.close()
-        raise
-    return db
-
-
-def _ensure_schema(db: sqlite3.Connection, file: Path) -> None:
-    db.execute("BEGIN IMMEDIATE")  # two processes may open a new file at once: one creates, the other finds
-    with db:
-        application = db.execute("PRAGMA application_id").fetchone()[0]
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0:
-            for statement in _SCHEMA:
-                db.execute(statement)
-            db.execute("INSERT INTO store VALUES (?)", (secrets.token_hex(16),))
-        elif application != _APPLICATION:
-            raise _unusable(file, "a database of another program")
-        elif version != _VERSION:
-            raise _unusable(file, f"written by another version of memorybench (format {version}, ours is {_VERSION})")
-
-
-def _unusable(file: Path, problem: str) -> BadInput:
-    return BadInput(str(file), problem, expected="a memory store of memorybench, or no file yet", remedy="name another")

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HEADLINES = ("accuracy", "answer_f1", "recall@5")
 _WIDE = 130
+_FIXED_WIDTH, _COLUMN_WIDTH = 49, 10
+"""What provider, headline, context and n take beside the longest name, and what each further column takes."""
 _NARROW_COLUMNS = ("recall@5", "recall_any@5", "ndcg@10")
 _WIDE_COLUMNS = (
     "answer_f1",
@@ -32,6 +34,7 @@ _WIDE_COLUMNS = (
     "mrr",
 )
 _LIMIT_UNSCORED = 0.02
+_TIMED = {name: place for place, name in enumerate(("add", "settle", "search", "answer", "judge", "canary"))}
 
 
 def console() -> Console:
@@ -83,8 +86,10 @@ def _results_table(out: Console, summary: Summary, benchmark: str) -> None:
 
     results = summary.overall(benchmark)
     main = headline(results)
-    wide = out.width >= _WIDE
-    extra = [name for name in (_WIDE_COLUMNS if wide else _NARROW_COLUMNS) if name != main and _any(results, name)]
+    names = _WIDE_COLUMNS if out.width >= _WIDE else _NARROW_COLUMNS
+    room = out.width - _FIXED_WIDTH - max(len(clean(result.subject)) for result in results)
+    fitting = max(0, room // _COLUMN_WIDTH)
+    extra = [name for name in names if name != main and _any(results, name)][:fitting]
     table = Table(box=box.ROUNDED, title=f"RESULTS: {clean(benchmark)}", title_justify="left", title_style="bold")
     table.add_column("provider", no_wrap=True)
     table.add_column(f"{main} [95%]", justify="right", no_wrap=True, style="bold")
@@ -168,25 +173,30 @@ def _latency_table(out: Console, summary: Summary) -> None:
     from rich import box
     from rich.table import Table
 
-    times = {(stage.name, stage.subject): stage.seconds for stage in summary.stages if stage.seconds}
-    names = [name for name in ("add", "settle", "search", "answer", "judge") if any(key[0] == name for key in times)]
-    subjects = list(dict.fromkeys(subject for name, subject in times if name in names))
-    if not names:
+    stages = [stage for stage in summary.stages if stage.seconds and stage.name in _TIMED]
+    if not stages:
         return
-    table = Table(box=box.ROUNDED, title="latency, p50 / p95", title_justify="left", title_style="bold")
-    table.add_column("")
-    for name in names:
-        table.add_column({"settle": "settle (searchable)"}.get(name, name), justify="right", no_wrap=True)
-    for subject in subjects:
-        table.add_row(clean(subject), *(_p50_p95(times.get((name, subject), ())) for name in names))
+    title = "latency (settle: time until searchable)"
+    table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
+    for heading in ("step", "of"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("p50", "p95", "n", "tokens", "cost"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for stage in sorted(stages, key=lambda stage: (_TIMED[stage.name], stage.subject)):
+        tokens = stage.spent.input_tokens + stage.spent.output_tokens
+        table.add_row(
+            stage.name,
+            clean(stage.subject),
+            *(_time(figures.percentile(stage.seconds, percent)) for percent in (50, 95)),
+            f"{len(stage.seconds):,}",
+            f"{tokens:,}" if tokens else figures.ABSENT,
+            figures.money(stage.spent),
+        )
     out.print(table)
 
 
-def _p50_p95(ordered: Sequence[float]) -> str:
-    middle, slow = figures.percentile(ordered, 50), figures.percentile(ordered, 95)
-    if middle is None or slow is None:
-        return figures.ABSENT
-    return f"{figures.seconds(middle)} / {figures.seconds(slow)}"
+def _time(seconds: float | None) -> str:
+    return figures.ABSENT if seconds is None else figures.seconds(seconds)
 
 
 def accounting(summary: Summary) -> str:
@@ -210,7 +220,7 @@ def caveats(summary: Summary) -> list[str]:
         lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
-    lines += [f"{kind}: {clean(text)}" for kind, text in summary.notes]
+    lines += [clean(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in summary.notes]
     return lines
 
 

@@ -1,33 +1,76 @@
-"""From retrieved memories to an answer and its scores. One prompt and one model serve every arm."""
+"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every arm."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from memorybench.documents.templates import Template
-from memorybench.metrics.text import exact_match, token_f1
-from memorybench.vocabulary.contracts import Completion, Model
+from memorybench.judging.judge import Judge, Verdict
+from memorybench.metrics.locomo import answer_score
+from memorybench.metrics.text import exact_match, normalise, token_f1
+from memorybench.vocabulary.contracts import Completion, Embedder, Model
 from memorybench.vocabulary.conversation import Memory, Turn
+from memorybench.vocabulary.errors import Unreadable
 from memorybench.vocabulary.plans import Steps
 from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.trials import Score
+from memorybench.vocabulary.trials import Failure, Score
 
-PROMPT_VARIABLES = ("question", "questionDate", "questionType", "retrievedContext")
-_CHARACTERS_PER_TOKEN = 4
+Custom = Callable[[Question, str], Awaitable[float]]
+"""A scorer of the user's: 1 right, 0 wrong, or a share between."""
+
+LOCOMO_CATEGORIES = {"multi-hop": 1, "temporal": 2, "open-domain": 3, "single-hop": 4, "adversarial": 5}
+SIMILAR = 0.8
+"""How alike gold and answer must be to count as the same, by the cosine of their embeddings."""
+_BYTES_PER_TOKEN = 4
 
 
-def context_of(memories: Sequence[Memory]) -> str:
-    return "\n\n".join(memory.content for memory in memories)
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How answers are compared with the gold."""
+
+    method: str
+    """exact-match, f1, contains, semantic-similarity, llm-judge or custom: what decides right or wrong."""
+    official_f1: bool = False
+    """F1 as LoCoMo scores it, by category, instead of plain token F1."""
+    judge: Judge | None = None
+    embedder: Embedder | None = None
+    custom: Custom | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How questions are answered: one model, one prompt a type, for every arm."""
+
+    model: Model
+    prompts: Mapping[str, Template]
+    """By question type; "" for all others."""
+    scoring: Scoring
+
+    def prompt(self, kind: str) -> Template:
+        return self.prompts.get(kind) or self.prompts[""]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    scores: tuple[Score, ...]
+    reason: str = ""
+    unscored: Failure | None = None
+
+
+def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
+    """What the answering model gets to read; with `chunks`, also the passages that a system gave beside a memory."""
+    return "\n\n".join("\n".join((memory.content, *(memory.chunks if chunks else ()))) for memory in memories)
 
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text is: four UTF-8 bytes each. The same rule for every arm, so arms compare."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _CHARACTERS_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
-async def answer(steps: Steps, reader: Model, prompt: Template, question: Question, context: str) -> Completion:
-    text = prompt.render(
+async def answer(steps: Steps, reading: Reading, question: Question, context: str) -> Completion:
+    text = reading.prompt(question.kind).render(
         {
             "question": question.question,
             "questionDate": _date(question.asked_at),
@@ -35,25 +78,79 @@ async def answer(steps: Steps, reader: Model, prompt: Template, question: Questi
             "retrievedContext": context,
         }
     )
+    model = reading.model
     return await steps.once(
         "answer",
-        {"model": reader.subject, "prompt": text},
-        lambda: reader.complete([Turn(role="user", content=text)]),
+        {"model": model.subject, "prompt": text},
+        lambda: model.complete([Turn(role="user", content=text)]),
         Completion,
-        on=reader.subject,
+        on=model.subject,
         paid=True,
     )
 
 
-def answer_scores(response: str, question: Question, method: str) -> list[Score]:
-    """Scores that code alone can give. An empty answer is wrong, and right only where abstaining is the gold."""
+async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
+    """All that code can say about an answer, and what the judge decides where there is one."""
+    scores = _by_code(scoring, question, response)
+    if scoring.embedder is not None and question.answers and not question.abstain:
+        alike = await _similarity(scoring.embedder, question, response)
+        scores.append(Score(name="similarity", value=alike))
+        if scoring.method == "semantic-similarity":
+            scores.append(Score(name="correct", value=float(alike >= SIMILAR)))
+    if scoring.custom is not None:
+        scores.append(Score(name="correct", value=await scoring.custom(question, response)))
+    if scoring.judge is None:
+        return Scored(tuple(scores))
+    try:
+        verdict = await scoring.judge.verdict(steps, question, response, context)
+    except Unreadable as error:
+        return Scored(tuple(scores), unscored=Failure(kind="Unreadable", message=str(error)))
+    kept = [one for one in scores if one.name != "correct"]
+    return Scored((Score(name="correct", value=float(verdict.correct)), *kept), reason=_reason(verdict))
+
+
+def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
+    if scoring.official_f1:
+        category = LOCOMO_CATEGORIES.get(question.kind)
+        if category is not None:
+            gold = question.answers[0] if question.answers else ""
+            return [Score(name="answer_f1", value=answer_score(category, response, gold))]
     if question.abstain or not question.answers:
         return []  # whether a free text abstains is a judge's question
     exact = max(exact_match(response, gold) for gold in question.answers)
     overlap = max(token_f1(response, gold) for gold in question.answers)
+    contained = max(_contains(response, gold) for gold in question.answers)
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
-    return [Score(name="correct", value=exact), *scores] if method == "exact-match" else scores
+    decided = {"exact-match": exact, "contains": contained}.get(scoring.method)
+    return scores if decided is None else [Score(name="correct", value=decided), *scores]
+
+
+def _contains(response: str, gold: str) -> float:
+    """1 if the gold stands in the response, word for word: case, punctuation and articles aside."""
+    wanted = normalise(gold)
+    return float(bool(wanted) and f" {wanted} " in f" {normalise(response)} ")
+
+
+async def _similarity(embedder: Embedder, question: Question, response: str) -> float:
+    """The cosine of the answer and the gold it is nearest to; an empty answer is like nothing."""
+    if not response.strip():
+        return 0.0
+    mine, *golds = await embedder.embed([response, *question.answers])
+    return max(0.0, min(1.0, max(_cosine(mine, gold) for gold in golds)))
+
+
+def _cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    import numpy as np
+
+    a, b = np.asarray(first), np.asarray(second)
+    size = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(a @ b) / size if size else 0.0
+
+
+def _reason(verdict: Verdict) -> str:
+    flags = "".join(f" [{flag}]" for flag in verdict.flags)
+    return f"{verdict.reason}{flags}"
 
 
 def _date(at: datetime | None) -> str:

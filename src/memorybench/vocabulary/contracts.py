@@ -80,6 +80,15 @@ class Batching(Protocol):
 
 
 @runtime_checkable
+class Restoring(Protocol):
+    """A provider that must know what an earlier process was told when it added."""
+
+    def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        """Comes before the first search of a process that did not add everything itself. Sends nothing."""
+        ...
+
+
+@runtime_checkable
 class Listing(Protocol):
     """A provider or store that can say all it holds."""
 

@@ -71,7 +71,7 @@ class Limits:
     per_second: float | None = None
     tries: int = 4
     first_delay: float = 0.5
-    longest_delay: float = 60.0
+    longest_delay: float = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,5 +82,7 @@ class Plan:
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
     """By subject key; a subject without an entry has the default limits."""
+    opening: Callable[[Steps], Awaitable[None]] | None = None
+    """Performed before the first job: what the instrument must know about itself."""
     closing: Callable[[Steps], Awaitable[None]] | None = None
     """Performed when every job is settled: puts away what the jobs have used."""

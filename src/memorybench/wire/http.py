@@ -27,6 +27,8 @@ ERROR_BODY_CAP = 16 * 2**10
 """An error's body is only quoted; more of it is not read."""
 DEADLINE = 120.0
 CONNECT_TIMEOUT = 10.0
+LONGEST_PAUSE = 60.0
+"""Seconds without a byte after which a download counts as broken off."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 3
 SENT_AT_ONCE = 2**20
@@ -98,6 +100,42 @@ class Http:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             # `from None`: what aiohttp knows of a request includes its headers.
             raise _lost(error, describe(method, address, self._redactor), seconds) from None
+
+    @asynccontextmanager
+    async def stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The reply to a GET, whatever its status, for the caller to read as it comes: for downloads.
+
+        It has no deadline as a whole, but may not pause for long. Redirects lead to other hosts, too, as those of file
+        stores do, at most MOST_REDIRECTS of them and from https only to https: `headers` must hold nothing secret.
+        """
+        address = check_url(url, self._insecure)
+        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT, sock_read=LONGEST_PAUSE)
+        try:
+            for _ in range(MOST_REDIRECTS + 1):
+                async with self._session.get(
+                    address, headers=headers, timeout=timeout, allow_redirects=False
+                ) as response:
+                    if response.status not in REDIRECTS:
+                        yield response
+                        return
+                    address = self._handed_on(address, response.headers.get("Location", ""))
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise _lost(error, describe("GET", address, self._redactor), LONGEST_PAUSE) from None
+        raise ServiceError(f"{describe('GET', address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
+
+    def named(self, url: str) -> str:
+        """What messages call a download from there."""
+        return describe("GET", check_url(url, self._insecure), self._redactor)
+
+    def _handed_on(self, address: URL, location: str) -> URL:
+        where = describe("GET", address, self._redactor)
+        try:
+            target = address.join(URL(location))
+        except ValueError:
+            raise Malformed(f"{where}: redirects to what is no URL") from None
+        if address.scheme == "https" and target.scheme != "https":
+            raise ServiceError(f"{where}: redirects from https to {target.scheme}, which is not followed")
+        return check_url(str(target), self._insecure)
 
     async def _exchange(self, method: str, address: URL, headers: Mapping[str, str], payload: Any) -> Reply:
         for _ in range(MOST_REDIRECTS + 1):

@@ -18,15 +18,16 @@ class Arm:
     subject: Subject
     provider: Provider | None = None
     spends: bool = False
+    """Its calls may cost money."""
+    remote: bool = False
+    """It is reached over a network."""
+    unordered: bool = False
+    """It may be fed sessions of one scope side by side, in any order."""
 
     @classmethod
     def baseline(cls, name: str) -> Arm:
         """`none`, `full-context` or `oracle`."""
         return cls(Subject(role="baseline", name=name))
-
-    @classmethod
-    def of(cls, provider: Provider, *, spends: bool = False) -> Arm:
-        return cls(provider.subject, provider, spends)
 
     @property
     def name(self) -> str:

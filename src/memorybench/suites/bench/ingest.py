@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from itertools import count
 from typing import Any
 
-from memorybench.vocabulary.contracts import Provider, Receipt, Scope
+from memorybench.vocabulary.contracts import Batching, Provider, Receipt, Restoring, Scope
 from memorybench.vocabulary.conversation import Haystack, Session
 from memorybench.vocabulary.errors import MemorybenchError
 from memorybench.vocabulary.plans import Steps
@@ -25,14 +26,34 @@ class Cleared(Record):
     """Why the scope could not be cleared; None: it was."""
 
 
+@dataclass(frozen=True, slots=True)
+class Feeding:
+    """How sessions are handed over."""
+
+    by_turn: bool = False
+    """One add for each turn instead of each session."""
+    unordered: bool = False
+    """The provider takes sessions of one scope side by side and in any order."""
+    batch_size: int = 1
+    """Sessions in a batch, for a provider that takes batches; it may ask for fewer."""
+    delay: float = 0.0
+    """Seconds between two adds or batches, for providers that are reached over a network."""
+
+
+USUAL_FEEDING = Feeding()
+
+
 class Ingest:
     """One provider and one dataset: which haystacks are in the memory, and who still needs them."""
 
-    def __init__(self, run: str, dataset: Dataset, provider: Provider, spends: bool, pending: Counter[str]) -> None:
+    def __init__(
+        self, run: str, dataset: Dataset, provider: Provider, spends: bool, feeding: Feeding, pending: Counter[str]
+    ) -> None:
         self._run = run
         self._dataset = dataset
         self._provider = provider
         self._spends = spends
+        self._feeding = feeding
         self._pending = pending
         """By haystack: questions that are not settled yet."""
         self._filling: dict[str, asyncio.Task[None]] = {}
@@ -52,18 +73,19 @@ class Ingest:
     async def _fill(self, steps: Steps, id: str) -> None:
         provider, scope = self._provider, self.scope(id)
         store = self._store(steps, scope)
-        receipts = []
-        for session in in_order(self._dataset.haystack(id)):
-            receipts.append(
-                await steps.once(
-                    "add",
-                    {**store, "session": digest(session)},
-                    partial(provider.add, scope, session),
-                    Receipt,
-                    on=provider.subject,
-                    paid=self._spends,
-                )
-            )
+        adds = [partial(self._add, steps, scope, store, batch) for batch in self._batches(id)]
+        receipts: list[Receipt] = []
+        if self._feeding.unordered and not self._feeding.delay:
+            receipts = list(await asyncio.gather(*(add() for add in adds)))
+        else:
+            for place, add in enumerate(adds):
+                if place and self._feeding.delay:
+                    await asyncio.sleep(self._feeding.delay)
+                receipts.append(await add())
+                if isinstance(provider, Restoring):
+                    provider.restore(scope, receipts[-1:])  # the next add may need what this one was told
+        if isinstance(provider, Restoring):
+            provider.restore(scope, receipts)
         await steps.once(
             "settle",
             {**store, "receipts": digest(receipts)},
@@ -71,6 +93,29 @@ class Ingest:
             type(None),
             on=provider.subject,
         )
+
+    def _batches(self, id: str) -> list[Sequence[Session]]:
+        sessions = in_order(self._dataset.haystack(id))
+        if self._feeding.by_turn:
+            sessions = [piece for session in sessions for piece in _by_turn(session)]
+        size = self._batch_size
+        return [sessions[start : start + size] for start in range(0, len(sessions), size)]
+
+    @property
+    def _batch_size(self) -> int:
+        if not isinstance(self._provider, Batching):
+            return 1
+        return max(1, min(self._provider.batch_size, self._feeding.batch_size))
+
+    async def _add(self, steps: Steps, scope: Scope, store: Mapping[str, Any], batch: Sequence[Session]) -> Receipt:
+        provider = self._provider
+        if len(batch) == 1 or not isinstance(provider, Batching):
+            (session,) = batch
+            inputs, work = {**store, "session": digest(session)}, partial(provider.add, scope, session)
+        else:
+            inputs = {**store, "sessions": [digest(session) for session in batch]}
+            work = partial(provider.add_batch, scope, batch)
+        return await steps.once("add", inputs, work, Receipt, on=provider.subject, paid=self._spends)
 
     async def leave(self, steps: Steps, haystack: str) -> None:
         """A question is settled; after the last one of its haystack the memory is cleared."""
@@ -81,13 +126,17 @@ class Ingest:
     async def clear(self, steps: Steps, haystack: str) -> None:
         scope = self.scope(haystack)
         store = self._store(steps, scope)
-        first = next(iter(in_order(self._dataset.haystack(haystack))), None)
-        if first is None or not steps.recorded("add", {**store, "session": digest(first)}):
+        if not any(self._recorded(steps, store, batch) for batch in self._batches(haystack)):
             return  # nothing was put there
         cleared = await steps.once("clear", store, lambda: self._cleared(scope), Cleared, on=self._provider.subject)
         self._filling.pop(haystack, None)
         if cleared.leaked:
             await steps.note("leaked scope", f"{scope.provider} {scope.name}: {cleared.leaked}")
+
+    def _recorded(self, steps: Steps, store: Mapping[str, Any], batch: Sequence[Session]) -> bool:
+        if len(batch) == 1:
+            return steps.recorded("add", {**store, "session": digest(batch[0])})
+        return steps.recorded("add", {**store, "sessions": [digest(session) for session in batch]})
 
     async def _cleared(self, scope: Scope) -> Cleared:
         try:
@@ -110,6 +159,18 @@ def in_order(haystack: Haystack) -> Sequence[Session]:
     if any(session.at is None for session in haystack.sessions):
         return haystack.sessions
     return sorted(haystack.sessions, key=lambda session: _comparable(session.at))
+
+
+def _by_turn(session: Session) -> list[Session]:
+    """A session of one turn for each turn, which keeps its id: evidence names turns."""
+    return [
+        Session(
+            id=f"{session.id}#{n}",
+            turns=(turn.model_copy(update={"id": turn.id or f"{session.id}:{n}"}),),
+            at=turn.at or session.at,
+        )
+        for n, turn in enumerate(session.turns, 1)
+    ]
 
 
 def _comparable(at: datetime | None) -> datetime:

@@ -6,7 +6,7 @@ from memorybench.metrics.rates import Mean, Rate
 from memorybench.vocabulary.measures import Metric
 from memorybench.vocabulary.questions import EvidenceLevel
 
-from .scores import AT_K, CUTS, OTHER_LEVEL
+from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL
 
 ALIASES = {
     **{f"{name}_at_{k}": f"{name}@{k}" for name in AT_K for k in CUTS},
@@ -16,7 +16,13 @@ ALIASES = {
 """Names of the older spec: the same figure, or the same figure by group."""
 
 
-def measures(*, answered: bool, levels: tuple[EvidenceLevel, ...] = ("session",)) -> tuple[Metric, ...]:
+CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
+"""Measures that are also made with a corrected answer key, and their scores."""
+
+
+def measures(
+    *, answered: bool, corrected: bool = False, levels: tuple[EvidenceLevel, ...] = ("session",)
+) -> tuple[Metric, ...]:
     """All metrics of a bench run whose benchmarks count evidence at these levels."""
     found: list[Metric] = []
     if answered:
@@ -24,7 +30,11 @@ def measures(*, answered: bool, levels: tuple[EvidenceLevel, ...] = ("session",)
             Rate("accuracy", "correct"),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
+            Rate("similarity", "similarity"),
+            *(Rate(name, name, higher_is_better=False) for name in MISSES),
         ]
+    if corrected:
+        found += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
     found += [Rate(f"{name}@{k}", f"{name}@{k}") for name in AT_K for k in CUTS]
     found.append(Rate("mrr", "mrr"))
     for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import zip_longest
 from typing import TypeVar
 
-from memorybench.documents.templates import Template
-from memorybench.suites.answering import answer, answer_scores, context_of, estimated_tokens
-from memorybench.vocabulary.contracts import Model
+from memorybench.judging.canaries import check_judge
+from memorybench.judging.judge import self_judged
+from memorybench.suites.answering import Reading, Scored, answer, context_of, estimated_tokens, score
 from memorybench.vocabulary.conversation import Memory
 from memorybench.vocabulary.errors import Blocked
 from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
@@ -19,9 +19,9 @@ from memorybench.vocabulary.records import Record, digest
 from memorybench.vocabulary.trials import Exhibit, Score, Trial
 
 from .arms import Arm, remembered
-from .ingest import Ingest, still_pending
-from .measures import measures
-from .scores import Places, retrieval_scores
+from .ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
+from .measures import CORRECTED, measures
+from .scores import MISSES, Places, attribution, retrieval_scores
 
 SIDE_BY_SIDE = 16
 """Haystacks whose questions are mixed, so that their ingests run side by side. Constant: the order of work must not
@@ -36,19 +36,6 @@ class Retrieved(Record):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How questions are answered: one model, one prompt, for every arm."""
-
-    model: Model
-    prompts: Mapping[str, Template]
-    """By question type; "" for all others."""
-    method: str
-
-    def prompt(self, kind: str) -> Template:
-        return self.prompts.get(kind) or self.prompts[""]
-
-
-@dataclass(frozen=True, slots=True)
 class Bench:
     """One benchmark of a run: its questions (as chosen), and how deep arms are searched."""
 
@@ -58,6 +45,11 @@ class Bench:
     """Memories that a provider is asked for."""
     shown: int = 10
     """Memories that the answering model gets to see: the same number for every provider."""
+    chunks: bool = False
+    """Whether it sees the passages that a provider gave beside its memories, too."""
+    feeding: Feeding = USUAL_FEEDING
+    corrected: Mapping[str, Question] = field(default_factory=dict)
+    """By question id: what a corrected answer key says. Both scores are reported."""
     reading: Reading | None = None
 
 
@@ -77,9 +69,11 @@ class BenchPlan:
             size=sum(len(bench.questions) for bench in self.benches) * len(self.arms),
             metrics=measures(
                 answered=any(bench.reading for bench in self.benches),
+                corrected=any(bench.corrected for bench in self.benches),
                 levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
             ),
             limits=self.limits,
+            opening=self._check_judges,
             closing=self._clear_all,
         )
 
@@ -98,7 +92,12 @@ class BenchPlan:
                 [(trial.key, trial.cluster) for trial in trials],
                 self.scored,
             )
-            ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, pending)
+            feeding = replace(
+                bench.feeding,
+                unordered=arm.unordered and arm.remote,  # in this process nothing is gained by a crowd
+                delay=bench.feeding.delay if arm.remote else 0.0,
+            )
+            ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, feeding, pending)
             self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
         asking = _Asking(bench, arm, ingest)
         by_haystack: dict[str, list[int]] = {}
@@ -112,6 +111,17 @@ class BenchPlan:
                 case=bench.questions[place],
                 spends=arm.spends or bench.reading is not None,
             )
+
+    async def _check_judges(self, steps: Steps) -> None:
+        """Once per judge and prompt, and recorded: what it says of answers whose worth is known."""
+        for bench in self.benches:
+            judge = bench.reading.scoring.judge if bench.reading else None
+            if bench.reading is None or judge is None:
+                continue
+            if self_judged(judge.model.subject, bench.reading.model.subject):
+                await steps.note("self-judged", f"{judge.model.subject.name} judges its own answers")
+            report = await check_judge(steps, judge, judge.prompts.used(bench.questions))
+            await steps.note("judge", report.sentence())
 
     async def _clear_all(self, steps: Steps) -> None:
         """What an interrupted run left behind: haystacks whose questions were all settled before."""
@@ -148,18 +158,48 @@ class _Asking:
         if self._arm.ranked:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence)
         seen = memories[: self._bench.shown] if self._arm.cut else memories
-        context = context_of(seen)
+        context = context_of(seen, chunks=self._bench.chunks)
         scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
-        got = ""
+        got, judged = "", Scored(())
         reading = self._bench.reading
         if reading is not None:
-            completion = await answer(steps, reading.model, reading.prompt(question.kind), question, context)
-            got = completion.text
-            scores += answer_scores(got, question, reading.method)
+            got = (await answer(steps, reading, question, context)).text
+            judged = await score(steps, reading.scoring, question, got, context)
+        if self._bench.corrected:
+            scores += await self._corrected(steps, question, memories, got, context, (*judged.scores, *scores))
+        blame = attribution(question, seen, places, judged.scores)
+        if blame is not None:
+            scores += [Score(name=name, value=float(name == blame)) for name in MISSES]
         shown = Exhibit(
-            asked=question.question, expected=" | ".join(question.answers), got=got, context=_beginning(context)
+            asked=question.question,
+            expected=" | ".join(question.answers),
+            got=got,
+            context=_beginning(context),
+            reason="; ".join(part for part in (judged.reason, MISSES.get(blame or "")) if part),
         )
-        return Performed(scores=tuple(scores), shown=shown)
+        return Performed(scores=(*judged.scores, *scores), shown=shown, unscored=judged.unscored)
+
+    async def _corrected(
+        self,
+        steps: Steps,
+        question: Question,
+        memories: Sequence[Memory],
+        got: str,
+        context: str,
+        as_is: Sequence[Score],
+    ) -> list[Score]:
+        """The same answer and ranking, held against the corrected key; as it was where nothing is to correct."""
+        corrected = self._bench.corrected.get(question.id)
+        found = as_is
+        if corrected is not None:
+            places, _ = self._looked_up(question.haystack)
+            found = (
+                retrieval_scores(memories, corrected, places, self._bench.dataset.evidence) if self._arm.ranked else []
+            )
+            if self._bench.reading is not None:
+                found = [*found, *(await score(steps, self._bench.reading.scoring, corrected, got, context)).scores]
+        wanted = CORRECTED.values()
+        return [Score(name=f"corrected_{one.name}", value=one.value) for one in found if one.name in wanted]
 
     async def _retrieve(self, steps: Steps, question: Question) -> Sequence[Memory]:
         provider, ingest = self._arm.provider, self._ingest

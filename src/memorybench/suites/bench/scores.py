@@ -70,3 +70,25 @@ def retrieval_scores(
         if first is not None:
             scores.append(Score(name=f"{prefix}mrr", value=first))
     return scores
+
+
+MISSES = {
+    "miss_not_retrieved": "the gold evidence was not among the memories shown",
+    "miss_not_used": "the gold evidence was shown, and the answer did not use it",
+}
+"""Why a wrong answer is wrong: the memory's fault, or the reader's."""
+
+
+def attribution(question: Question, seen: Sequence[Memory], places: Places, scores: Sequence[Score]) -> str | None:
+    """Which of the misses a wrong answer is; None where it is right, not decided, or nobody can tell.
+
+    Evidence is shown if any memory names a gold turn as its source, or a gold session where turns are not told.
+    """
+    if not any(score.name == "correct" and score.value == 0 for score in scores):
+        return None
+    levels: tuple[EvidenceLevel, ...] = ("turn", "session")
+    for level in levels:
+        gold, ranked = question.gold(level), places.ranking(seen, level)
+        if gold and ranked is not None:
+            return "miss_not_used" if set(gold) & set(ranked) else "miss_not_retrieved"
+    return None

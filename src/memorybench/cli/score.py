@@ -1,0 +1,52 @@
+"""Judges the recorded answers of a run anew, by another judge or another prompt. Nothing else is asked again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from .shared import add_json, dollars, positive
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="a run with answers")
+    parser.add_argument("--judge-model", metavar="MODEL", required=True, help="who judges")
+    parser.add_argument("--judge-prompt", metavar="PROMPT", help="a file or the text; replaces the benchmark's own")
+    parser.add_argument("--output", metavar="DIR", type=Path, default=Path("results"), help="default: ./results")
+    parser.add_argument("--run-id", metavar="ID", help="name of the new run")
+    parser.add_argument("--concurrency", metavar="N", type=positive, default=10, help="calls at once (default: 10)")
+    parser.add_argument("--budget", metavar="DOLLARS", type=dollars, help="stop paying beyond that")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_scoring
+    from memorybench.compose.judging import prompt_text
+    from memorybench.compose.results import facts_of
+    from memorybench.documents.names import safe_run_id
+    from memorybench.reporting.documents import as_json
+    from memorybench.reporting.progress import progress
+    from memorybench.reporting.terminal import console, show_header, show_results
+
+    prompt = None if args.judge_prompt is None else prompt_text(args.judge_prompt, "--judge-prompt")
+    prepared, recorded = prepare_scoring(args.run, args.output, args.judge_model, prompt)
+    evaluated = evaluate_prepared(
+        prepared,
+        args.output,
+        safe_run_id(args.run_id, "--run-id") if args.run_id else new_run_id(),
+        recorded=recorded,
+        concurrency=args.concurrency,
+        budget=args.budget,
+        announce=lambda run: None if args.json else show_header(console(), "MEMORYBENCH SCORING", facts_of(run)),
+        watching=progress,
+    )
+    summary = evaluated.summary
+    if args.json:
+        sys.stdout.write(as_json(summary))
+    else:
+        show_results(console(), summary)
+        console().print(f"\nResults saved to: {args.output / summary.run_id}/ (report.md, report.json)")
+    if evaluated.ending.interrupted:
+        return 130
+    return 1 if summary.counts["failed"] or summary.counts["unscored"] or summary.status != "complete" else 0

@@ -1,0 +1,71 @@
+"""Multiple choice: the choices stand below the question, and the gold is known by label and by text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from string import ascii_lowercase
+from typing import Any, NamedTuple
+
+from memorybench.documents.foreign import shown
+from memorybench.vocabulary.errors import BadInput
+
+_LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
+_DECORATION = " ().:"
+
+
+class Choice(NamedTuple):
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"({self.label}) {self.text}"
+
+
+def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:
+    """From an array, with labels of ours unless every text has its own, or from an object of label and text."""
+    if isinstance(value, dict) and value:
+        return tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
+    if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
+        expected = f"2 to {len(ascii_lowercase)} choices"
+        raise BadInput(where(), f"{shown(value)} are no choices", expected=expected, remedy="correct schema.choices")
+    texts = [_text(text, where) for text in value]
+    own = [_LABELLED.fullmatch(text) for text in texts]
+    if all(own) and len({match["label"] for match in own if match}) == len(own):
+        return tuple(Choice(match["label"], match["text"]) for match in own if match)
+    return tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
+
+
+def asked(question: str, choices: Sequence[Choice]) -> str:
+    return "\n".join((question, *map(str, choices)))
+
+
+def gold(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tuple[str, ...]:
+    """How the right choice may be named: whole, by its text, by its label."""
+    right = _right(answer, choices)
+    if right is None:
+        raise BadInput(
+            where(),
+            f"{shown(answer)} is none of the choices",
+            expected="a choice's text, its label, or its place counted from 0",
+        )
+    return (str(right), right.text, f"({right.label})")
+
+
+def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
+    wanted = str(answer).strip()
+    for choice in choices:
+        if wanted in (choice.text, str(choice)):
+            return choice
+    label = wanted.strip(_DECORATION).lower()
+    for choice in choices:
+        if label == choice.label.lower():
+            return choice
+    in_place = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices)
+    return choices[answer] if in_place else None
+
+
+def _text(value: Any, where: Callable[[], str]) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadInput(where(), f"{shown(value)} is no choice", expected="a text")
+    return str(value).strip()

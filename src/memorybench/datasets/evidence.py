@@ -1,0 +1,58 @@
+"""From the ids a question cites to the turns and sessions that hold its answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.vocabulary.questions import EvidenceLevel
+
+from .context import Told
+
+_DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
+
+
+def _exact(cited: str) -> list[str]:
+    return [cited]
+
+
+def dialog_ids(cited: str) -> list[str]:
+    """LoCoMo's ids, also where several stand in one string (`D8:6; D9:17`), with a colon or a zero too many
+    (`D:11:26`, `D30:05`). A string without any (`D`) gives none."""
+    return [f"D{int(session)}:{int(turn)}" for session, turn in _DIALOG_ID.findall(cited)]
+
+
+FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": _exact, "dialog-ids": dialog_ids}
+"""What `schema.evidenceFormat` may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    sessions: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
+    """Cited in another form than the context has, and found all the same."""
+    dropped: tuple[str, ...] = ()
+    """Cited, and nowhere to be found."""
+
+
+def resolve(cited: Iterable[Any], told: Told, level: EvidenceLevel, format: str) -> Evidence:
+    """At turn level, the sessions are those of the turns; at session level, the turns are those marked in the data."""
+    found: dict[str, None] = {}
+    mended, dropped = [], []
+    known: Mapping[str, Sequence[str]] = told.turns_named if level == "turn" else told.sessions_named
+    for citation in map(str, cited):
+        ids = FORMATS[format](citation)
+        resolved = [own for id in ids for own in known.get(id, ())]
+        found.update(dict.fromkeys(resolved))
+        if not ids or any(id not in known for id in ids):
+            dropped.append(citation)
+        elif ids != [citation]:
+            mended.append(citation)
+    if level == "turn":
+        sessions = dict.fromkeys(told.session_of[turn] for turn in found)
+        return Evidence(tuple(sessions), tuple(found), tuple(mended), tuple(dropped))
+    turns = tuple(turn for turn in told.marked if told.session_of[turn] in found)
+    return Evidence(tuple(found), turns, tuple(mended), tuple(dropped))

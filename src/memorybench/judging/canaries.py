@@ -1,0 +1,110 @@
+"""What a judge says of responses whose worth is known: asked once per judge and prompt, before its verdicts count."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
+
+from memorybench.vocabulary.errors import Unreadable
+from memorybench.vocabulary.plans import Steps
+from memorybench.vocabulary.questions import Question
+from memorybench.vocabulary.records import Record
+
+from .canary_cases import CASES, KINDS, RIGHT, CanaryCase
+from .judge import Judge
+from .prompts import ABSTENTION, JudgePrompt
+
+STEP = "canary"
+
+T = TypeVar("T")
+
+
+class CanaryCount(Record):
+    """One kind of response under one prompt."""
+
+    prompt: str
+    kind: str
+    right: bool
+    """What the judge should say."""
+    agreed: int
+    n: int
+    unreadable: int = 0
+    """Not in n."""
+
+
+class CanaryReport(Record):
+    judge: str
+    counts: tuple[CanaryCount, ...]
+
+    @property
+    def sensitivity(self) -> tuple[int, int]:
+        """Right responses that were called right, of how many."""
+        return self._agreed(True)
+
+    @property
+    def specificity(self) -> tuple[int, int]:
+        """Wrong responses that were called wrong, of how many."""
+        return self._agreed(False)
+
+    @property
+    def unreadable(self) -> int:
+        return sum(count.unreadable for count in self.counts)
+
+    def sentence(self) -> str:
+        """For the report: `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 wrong)`."""
+        (hits, right), (passes, wrong) = self.sensitivity, self.specificity
+        missed = {kind: sum(c.n - c.agreed for c in self.counts if c.kind == kind) for kind in KINDS}
+        faults = [f"{kind}: {number} wrong" for kind, number in missed.items() if number]
+        faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
+        remark = f" ({', '.join(faults)})" if faults else ""
+        told = f"sensitivity {hits} of {right}, specificity {passes} of {wrong}"
+        return f"judge {self.judge} on canaries: {told}{remark}"
+
+    def _agreed(self, right: bool) -> tuple[int, int]:
+        counts = [count for count in self.counts if count.right == right]
+        return sum(count.agreed for count in counts), sum(count.n for count in counts)
+
+
+async def check_judge(steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt]) -> CanaryReport:
+    """Puts the canaries of each prompt to the judge. Recorded as steps: a resumed or reusing run does not pay again.
+
+    An unreadable verdict is counted by itself; a budget that is used up blocks, as it does everywhere.
+    """
+    rows = [(prompt, kind) for prompt in prompts for kind in KINDS]
+    counts = await _settled(*(_count(steps, judge, prompt, kind) for prompt, kind in rows))
+    return CanaryReport(judge=judge.model.subject.name, counts=tuple(counts))
+
+
+async def _count(steps: Steps, judge: Judge, prompt: JudgePrompt, kind: str) -> CanaryCount:
+    said = await _settled(*(_says(steps, judge, prompt, case, kind) for case in CASES[prompt.kind]))
+    right = kind in RIGHT
+    return CanaryCount(
+        prompt=prompt.name,
+        kind=kind,
+        right=right,
+        agreed=sum(verdict == right for verdict in said),
+        n=sum(verdict is not None for verdict in said),
+        unreadable=sum(verdict is None for verdict in said),
+    )
+
+
+async def _says(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool | None:
+    question = Question(
+        id=kind, haystack="", question=case.question, answers=(case.gold,), abstain=prompt.kind == ABSTENTION
+    )
+    try:
+        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind))
+    except Unreadable:
+        return None
+    return verdict.correct
+
+
+async def _settled(*work: Awaitable[T]) -> list[T]:
+    """All results. Where one raises, the calls under way are finished, and so recorded, before it is raised."""
+    done: list[T] = []
+    for result in await asyncio.gather(*work, return_exceptions=True):
+        if isinstance(result, BaseException):
+            raise result
+        done.append(result)
+    return done

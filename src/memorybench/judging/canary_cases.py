@@ -1,0 +1,245 @@
+"""Responses whose worth is known, for each of the named prompts. Written for this purpose; they are in no benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryCase:
+    """One question with its gold, and a response of each kind. The first two are right, the others wrong."""
+
+    question: str
+    gold: str
+    verbatim: str
+    """The gold as it stands; with a rubric, a response that does all it asks for."""
+    paraphrased: str
+    vague: str
+    """On the topic, at length, and wrong."""
+    negated: str
+    stale: str
+    """What was true before, or is true of something near."""
+    refusal: str
+
+
+RIGHT = ("verbatim", "paraphrased")
+KINDS = tuple(field.name for field in fields(CanaryCase) if field.name not in ("question", "gold"))
+
+_DEFAULT = (
+    CanaryCase(
+        question="What instrument does Ines practise in the evenings?",
+        gold="The cello",
+        verbatim="The cello",
+        paraphrased="In the evenings Ines sits down with her cello.",
+        vague="Ines is fond of music and practises an instrument most evenings, something one learns as a child.",
+        negated="Ines does not practise the cello.",
+        stale="The recorder, as she did at school.",
+        refusal="I'm sorry, I don't have enough information to answer that.",
+    ),
+    CanaryCase(
+        question="How many bicycles has Tomasz repaired for his neighbours this year?",
+        gold="Seven",
+        verbatim="Seven",
+        paraphrased="He has fixed 7 of his neighbours' bikes.",
+        vague="Tomasz has repaired quite a few bicycles, as his neighbours are glad to tell.",
+        negated="It was not seven bicycles.",
+        stale="Four, by the end of spring.",
+        refusal="I don't know.",
+    ),
+    CanaryCase(
+        question="Where did Wanda leave the spare key to the greenhouse?",
+        gold="Under the third flower pot to the left of the door",
+        verbatim="Under the third flower pot to the left of the door",
+        paraphrased="It is beneath the flower pot that is third on the left side of the door.",
+        vague="She left it somewhere near the greenhouse where a gardener would think of looking.",
+        negated="The key is not under the third flower pot to the left of the door.",
+        stale="On the hook in the kitchen, where it always hung.",
+        refusal="I can't say where the key is.",
+    ),
+    CanaryCase(
+        question="Which two towns did the walking group visit on the long weekend?",
+        gold="Kelso and Melrose",
+        verbatim="Kelso and Melrose",
+        paraphrased="They went to Melrose, and to Kelso as well.",
+        vague="They visited two charming towns in the Borders, with an abbey and a market square.",
+        negated="They visited neither Kelso nor Melrose.",
+        stale="Kelso and Jedburgh, as in the year before.",
+        refusal="There is nothing about that in my memory.",
+    ),
+)
+_TEMPORAL = (
+    CanaryCase(
+        question="How many days passed between Ruth's interview and the offer?",
+        gold="18 days",
+        verbatim="18 days",
+        paraphrased="The offer came eighteen days after the interview.",
+        vague="Some time passed; such processes often take a few weeks in her line of work.",
+        negated="It was not 18 days.",
+        stale="9 days, as with the job before.",
+        refusal="I don't know how many days passed.",
+    ),
+    CanaryCase(
+        question="In which month did Pavel move into the houseboat?",
+        gold="September",
+        verbatim="September",
+        paraphrased="He moved aboard in the ninth month, September.",
+        vague="He moved when the weather allowed it and the mooring was free.",
+        negated="Pavel did not move in September.",
+        stale="In March, when he moved into the flat.",
+        refusal="I have no information about when he moved.",
+    ),
+    CanaryCase(
+        question="Which happened first, the flood in the cellar or the sale of the van?",
+        gold="The sale of the van",
+        verbatim="The sale of the van",
+        paraphrased="The van had been sold before the cellar was flooded.",
+        vague="Both happened within the same busy stretch of that year.",
+        negated="The sale of the van did not come first.",
+        stale="The flood in the cellar.",
+        refusal="I can't tell which came first.",
+    ),
+    CanaryCase(
+        question="How long had Amara been learning Greek when she flew to Crete?",
+        gold="5 months",
+        verbatim="5 months",
+        paraphrased="She had been at it for five months by then.",
+        vague="She had been learning for a while, enough to order a coffee.",
+        negated="It had not been 5 months.",
+        stale="2 years, as with her Italian.",
+        refusal="That was never mentioned, as far as I remember.",
+    ),
+)
+_KNOWLEDGE_UPDATE = (
+    CanaryCase(
+        question="What is Milos's phone plan called now?",
+        gold="Unlimited Plus",
+        verbatim="Unlimited Plus",
+        paraphrased="He was on Basic 10 and has changed; the plan is now Unlimited Plus.",
+        vague="He is on one of the common plans of his provider, which suits him well enough.",
+        negated="His plan is not Unlimited Plus.",
+        stale="Basic 10.",
+        refusal="I don't know his phone plan.",
+    ),
+    CanaryCase(
+        question="Where does the reading circle meet?",
+        gold="At Hana's flat",
+        verbatim="At Hana's flat",
+        paraphrased="They moved from the library and now gather in Hana's apartment.",
+        vague="They meet at a place that is easy to reach for all of them.",
+        negated="They do not meet at Hana's flat.",
+        stale="In the back room of the library.",
+        refusal="I'm not able to answer this.",
+    ),
+    CanaryCase(
+        question="How much does Oleg weigh?",
+        gold="84 kg",
+        verbatim="84 kg",
+        paraphrased="After the summer he is down to eighty-four kilograms.",
+        vague="He has been working on his weight and is content with how it goes.",
+        negated="He does not weigh 84 kg.",
+        stale="91 kg.",
+        refusal="There is no record of his weight.",
+    ),
+    CanaryCase(
+        question="Who looks after the twins on Thursdays?",
+        gold="Their grandfather",
+        verbatim="Their grandfather",
+        paraphrased="It used to be a neighbour; on Thursdays grandpa minds the twins now.",
+        vague="Somebody they trust looks after the twins, as on other days.",
+        negated="Their grandfather does not look after them on Thursdays.",
+        stale="Mrs Lind from next door.",
+        refusal="I don't have that information.",
+    ),
+)
+_RUBRIC = (
+    CanaryCase(
+        question="Can you suggest something for dinner tonight?",
+        gold="The user is vegan and loves Thai food; the response should suggest vegan Thai dishes.",
+        verbatim="Since you are vegan and love Thai food, how about a green curry with tofu, made without fish sauce?",
+        paraphrased="A tom yum with mushrooms and no animal products would be just your kind of Thai evening.",
+        vague="There are so many nice dishes one can cook in the evening; a warm meal is always a good idea.",
+        negated="As you are not vegan and do not care for Thai food, roast a chicken tonight.",
+        stale="You used to like steak with pepper sauce, so grill one tonight.",
+        refusal="I'm sorry, I can't suggest dishes.",
+    ),
+    CanaryCase(
+        question="What should I read on the train?",
+        gold="The user has just begun to enjoy short crime novels set in Scandinavia and dislikes long books.",
+        verbatim="You like Scandinavian crime and no long books, so take a crime novel from Oslo with 200 pages.",
+        paraphrased="Take one of the slim Nordic mysteries that you have come to like; it will last just for the ride.",
+        vague="A train ride is a fine time for reading. Choose a book whose cover speaks to you.",
+        negated="You do not enjoy crime novels from Scandinavia, so take a thousand pages of Russian history.",
+        stale="You were reading long fantasy series last year, so bring the next volume of 900 pages.",
+        refusal="I don't know what you like to read.",
+    ),
+    CanaryCase(
+        question="How should I train this week?",
+        gold="The user is recovering from a knee injury and may swim but not run.",
+        verbatim="With your knee still recovering, swim three times this week and leave the running out.",
+        paraphrased="Go easy on that injured knee: the pool is fine, jogging has to wait.",
+        vague="Regular movement is good for everybody. Set yourself a goal and stick to it.",
+        negated="Your knee is not injured, so run ten kilometres every other day.",
+        stale="You are preparing for the half marathon in spring, so add intervals on Wednesday and a long run.",
+        refusal="I can't give advice about training.",
+    ),
+    CanaryCase(
+        question="Any idea for my sister's birthday present?",
+        gold="The sister has taken up pottery and already owns a wheel; a present for her pottery would be right.",
+        verbatim="As your sister makes pottery and has a wheel, trimming tools or some glazes would please her.",
+        paraphrased="She throws pots these days and has her wheel; some coloured glazes would be lovely.",
+        vague="Presents that come from the heart are the best. Perhaps something she can use.",
+        negated="Your sister does not do pottery, so nothing of that kind.",
+        stale="She plays the guitar, so give her new strings.",
+        refusal="I don't have any information on your sister.",
+    ),
+)
+_ABSTENTION = (
+    CanaryCase(
+        question="What did Lena name her parrot?",
+        gold="Lena spoke of a cat named Biscuit. She never mentioned a parrot.",
+        verbatim="Lena spoke of a cat named Biscuit. She never mentioned a parrot.",
+        paraphrased="I can't tell: there is talk of her cat Biscuit, but nothing about a parrot.",
+        vague="Lena chose a cheerful name for it, as people do with birds.",
+        negated="Lena did mention a parrot, and named it Mango.",
+        stale="Biscuit.",
+        refusal="I'd rather not talk about pets.",
+    ),
+    CanaryCase(
+        question="How much did Goran pay for his motorbike?",
+        gold="Goran told that he bought a motorbike, but not what it cost.",
+        verbatim="Goran told that he bought a motorbike, but not what it cost.",
+        paraphrased="The price was never mentioned, only that he bought one.",
+        vague="He paid a fair price for a machine of that age.",
+        negated="He told what it cost: 4,200 euros.",
+        stale="1,900 euros, which is what the car had cost.",
+        refusal="Money is a private matter, let us talk about something else.",
+    ),
+    CanaryCase(
+        question="On which day does Sofia's swimming class take place?",
+        gold="Sofia goes to a pottery class on Mondays; a swimming class does not occur.",
+        verbatim="Sofia goes to a pottery class on Mondays; a swimming class does not occur.",
+        paraphrased="There is no information about a swimming class; I only know of pottery on Mondays.",
+        vague="It takes place once a week, in the evening hours.",
+        negated="A swimming class does occur: it is on Fridays.",
+        stale="On Mondays.",
+        refusal="Please ask me another question.",
+    ),
+    CanaryCase(
+        question="Which university did Kwame's brother attend?",
+        gold="Only Kwame's own university is known; of a brother nothing was said.",
+        verbatim="Only Kwame's own university is known; of a brother nothing was said.",
+        paraphrased="That can't be answered from our conversations, which never touched on a brother.",
+        vague="His brother attended a well-known university not far from home.",
+        negated="It was said that his brother attended Leiden.",
+        stale="Accra, where Kwame studied.",
+        refusal="This request is outside of what I do.",
+    ),
+)
+CASES: Mapping[str, tuple[CanaryCase, ...]] = {
+    "default": _DEFAULT,
+    "temporal": _TEMPORAL,
+    "knowledge-update": _KNOWLEDGE_UPDATE,
+    "rubric": _RUBRIC,
+    "abstention": _ABSTENTION,
+}

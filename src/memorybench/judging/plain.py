@@ -1,0 +1,18 @@
+"""Foreign text as a reader sees it, so that patterns need not know its disguises."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from memorybench.documents.foreign import clean
+
+
+def plain(text: str) -> str:
+    """Forms of one letter made one, what is invisible left out, tidied."""
+    unified = unicodedata.normalize("NFKC", clean(text))
+    return tidy("".join(character for character in unified if unicodedata.category(character) != "Cf"))
+
+
+def tidy(text: str) -> str:
+    """One blank at a time and no empty lines: no pattern can be led to walk a long gap again and again."""
+    return "\n".join(tidied for line in text.splitlines() if (tidied := " ".join(line.split())))

@@ -1,0 +1,116 @@
+"""What a judge decided: one verdict word where a verdict stands, once, or JSON of a fixed shape. Never a guess.
+
+A reply that is not certain is `Unreadable`, which leaves a trial unscored. That costs a second question; a verdict
+read wrongly costs the score. So a verdict word counts only alone, at the beginning before its reasons, or at the end
+after them; and remarks that hedge, decide otherwise or contradict it leave nothing decided.
+"""
+
+from __future__ import annotations
+
+import re
+
+from memorybench.documents.foreign import shown
+from memorybench.documents.json_text import decode
+from memorybench.vocabulary.errors import BadInput, Unreadable
+
+from .plain import plain, tidy
+from .remarks import bears_out
+
+VERDICTS = {
+    "yes": True,
+    "correct": True,
+    "true": True,
+    "no": False,
+    "incorrect": False,
+    "wrong": False,
+    "false": False,
+    "not correct": False,
+    "not true": False,
+}
+_UNFINISHED = {"length": "was cut off", "filter": "was filtered", "tools": "called a tool"}
+_JSON_VERDICTS = frozenset(("verdict", "correct", "is_correct", "label", "answer", "judgment", "judgement"))
+_JSON_REMARKS = frozenset(("reason", "reasoning", "explanation", "rationale"))
+
+_THOUGHT_ENDS = re.compile(r"</(?:think|thinking|reasoning)>")
+_FENCED = re.compile(r"(?:[^\n{`]{0,80}:\s*)?```\w*\s(.*?)```", re.DOTALL)
+_TAGS = re.compile(r"</?(?:answer|verdict|judge?ment|b|strong|em|i|p)>")
+_MARKUP = re.compile(
+    r"[*_`]|(?<!~)~(?!~)|\\boxed\{|\}(?=\$?$)"
+)  # what is ~~struck out~~ keeps its marks, and is not read
+_STRAIGHT = str.maketrans("“”«»‘’。", '""""\'\'.', "\ufe0f")
+_APPROVALS, _REJECTIONS = "✅☑✔👍", "❌✖✗✘👎"
+_SIGNS = re.compile(f"[{_APPROVALS}{_REJECTIONS}]")
+
+_WORD = "|".join(sorted(VERDICTS, key=len, reverse=True))
+_QUOTED = rf"(?P<open>[\"'(\[])?(?P<word>{_WORD})(?(open)[.,!]?[\"')\]])"
+_LABEL = (
+    r"(?:(?:so|thus|hence|therefore)[,:]?\s+)?(?:(?:the|my)\s+)?(?:final\s+)?"
+    r"(?:answer|verdict|judge?ment|decision|conclusion|result|label)\s*(?:is|[:=])+\s*"
+    r"|(?:so|thus|hence|therefore)[,:]\s*|correct\s*[:=]\s*|is the (?:response|answer) correct\?\s*"
+)
+_ENDS_THERE = r"(?=\s*$|\s*[.,;:!](?!\.)|\n|\s+(?:[-–—(]|because\b|since\b))"
+_OPENING = re.compile(rf"(?:\d+\.\s+)?(?:{_LABEL})?{_QUOTED}{_ENDS_THERE}", re.IGNORECASE)
+_CLOSING = re.compile(rf"(?:\n(?:{_LABEL})?|[.!]\s+(?:{_LABEL})){_QUOTED}[.!]*$", re.IGNORECASE)
+_SENTENCE = re.compile(
+    r"(?:the (?:response|answer)|it|this|that) is (?P<word>(?:not )?(?:correct|true)|incorrect|wrong|false)[.!]*",
+    re.IGNORECASE,
+)
+# "no" before a noun ("no mention of it") decides nothing, unless it opens a clause
+_ANOTHER = re.compile(
+    r"\byes\b|(?:^|[.,;:!?(\n])\s*no\b|\bno\b(?!\s+\w|-\w)"
+    r"|(?:^|[.!:=\n])\s*(?:correct|incorrect|true|false|wrong)\s*(?:[.,;!\n]|$)",
+    re.IGNORECASE,
+)
+
+
+def read_verdict(reply: str, finish: str = "stop") -> bool:
+    """Whether the judge found the response right. Raises Unreadable where that is not certain."""
+    if finish in _UNFINISHED:
+        raise Unreadable(f"the judge {_UNFINISHED[finish]} at {shown(reply)}; wanted yes or no")
+    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers swallow the tag that opens a thought
+    fenced = _FENCED.fullmatch(text)
+    inner = (fenced[1] if fenced else text).strip()
+    verdict = _json_verdict(inner) if inner.startswith("{") else _spoken_verdict(inner)
+    if verdict is None:
+        raise Unreadable(f"the judge said {shown(reply)}; wanted yes or no")
+    return verdict
+
+
+def _json_verdict(text: str) -> bool | None:
+    try:
+        told = decode(text, "the reply")
+    except BadInput:
+        return None
+    decisive = told.keys() & _JSON_VERDICTS
+    if len(decisive) != 1 or not told.keys() <= decisive | _JSON_REMARKS:
+        return None
+    value = told[decisive.pop()]
+    verdict = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
+    remarks = [told[key] for key in told.keys() & _JSON_REMARKS]
+    if not isinstance(verdict, bool) or not all(isinstance(remark, str) for remark in remarks):
+        return None
+    return verdict if all(bears_out(remark, verdict) for remark in remarks) else None
+
+
+def _spoken_verdict(text: str) -> bool | None:
+    if "<think" in text:
+        return None  # a thought that never ended
+    signs = _SIGNS.findall(text)
+    text = _undecorated(_SIGNS.sub("", text))
+    found = _SENTENCE.fullmatch(text) or _OPENING.match(text) or _CLOSING.search(text)
+    if found is None:
+        return None
+    verdict = VERDICTS[found["word"].lower()]
+    before, after = text[: found.start()], text[found.end() :]
+    if before.endswith(":"):
+        return None  # "The response:", and then the response
+    sure = all((sign in _APPROVALS) == verdict for sign in signs) and all(
+        bears_out(remark, verdict) and not _ANOTHER.search(remark) for remark in (before, after)
+    )
+    return verdict if sure else None
+
+
+def _undecorated(text: str) -> str:
+    text = tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT))))
+    # a mark of quotation before one line is decoration; before the first of several it quotes
+    return text.strip(" #$|=<>:-–—") if "\n" not in text else text.strip(" #$|")

@@ -1,0 +1,40 @@
+"""A marker to plant where a service does not say how far it is: once the marker is found, so is what came before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memorybench.vocabulary.contracts import Scope
+from memorybench.vocabulary.conversation import Memory, Session, Turn
+from memorybench.vocabulary.records import digest
+
+from .http_documents import Portion, Portioning
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """The same in every process, so that planting it again changes nothing and no process takes it for a memory."""
+
+    word: str
+    text: str
+    portions: Sequence[Portion]
+    ids: frozenset[str]
+    """By which a result may name the marker as its source."""
+
+    @classmethod
+    def of(cls, scope: Scope, portioning: Portioning) -> Marker:
+        word = f"zq{digest(['marker', scope])[:14]}"
+        # a sentence, because services that extract facts keep no bare word
+        text = f"{word} is the code word of archive {word}."
+        session = Session(id=f"marker {word}", turns=(Turn(role="user", content=text),))
+        portions = portioning.portions(scope, session)
+        ids = frozenset(id for portion in portions for id in (portion.id, portion.session, *portion.sources))
+        return cls(word, text, portions, ids)
+
+    def made(self, memory: Memory) -> bool:
+        """Whether a memory came of the marker and is none of what was told."""
+        return self.word in memory.content or not self.ids.isdisjoint(memory.sources or ())
+
+    def without(self, memories: Iterable[Memory]) -> list[Memory]:
+        return [memory for memory in memories if not self.made(memory)]

@@ -1,0 +1,122 @@
+"""Waiting for a system that answers before it is done, and keeping a pace with one that asks for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.documents.foreign import shown
+from memorybench.documents.jsonpaths import Path
+from memorybench.documents.located import Document
+from memorybench.vocabulary.errors import NotReady, ServiceError, Transient
+from memorybench.wire.replies import Reply
+
+from .config_requests import Poll
+from .config_variables import POLL_ID
+from .http_requests import Api, RequestTemplate, Values, identifiers, parsed
+
+
+@dataclass(frozen=True, slots=True)
+class PollTemplate:
+    request: RequestTemplate
+    id: Path | None
+    status: Path | None
+    done: frozenset[str]
+    failed: frozenset[str]
+    interval: float
+    timeout: float
+
+    @classmethod
+    def parse(cls, part: Document, poll: Poll) -> PollTemplate:
+        return cls(
+            RequestTemplate.parse(part, poll),
+            parsed(poll.id, part.where("id")),
+            parsed(poll.status, part.where("status")),
+            frozenset(poll.done),
+            frozenset(poll.failed),
+            poll.interval / 1000,
+            poll.timeout / 1000,
+        )
+
+    def questions(self, reply: Reply | None, data: Any, about: Sequence[Values]) -> list[Values]:
+        """The variables of each question that a reply leaves open: for each id in it, or for each of `about`."""
+        if self.id is None or reply is None:
+            return list(about)
+        ids = identifiers(self.id, data, reply)
+        if not ids:
+            raise reply.malformed(f"no id at {self.id.text}, by which to ask for the status")
+        return [{**about[0], POLL_ID: id} for id in ids]
+
+
+class Deadline:
+    """How long there is left to wait."""
+
+    def __init__(self, seconds: float) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._seconds = seconds
+        self._end = self._clock() + seconds
+
+    async def pause(self, seconds: float, waiting_for: str) -> None:
+        """Sleeps, or raises NotReady where no time would be left afterwards."""
+        if self._clock() + seconds > self._end:
+            raise NotReady(f"{waiting_for}, and no more than {self._seconds:g} s are waited")
+        await asyncio.sleep(seconds)
+
+
+async def until_done(api: Api, poll: PollTemplate, questions: Sequence[Values]) -> None:
+    """Returns when all is done. One after the other: mostly the last to be done was the last to be sent."""
+    deadline = Deadline(poll.timeout)
+    for values in questions:
+        while True:
+            state, patience = await _state(api, poll, values)
+            if state is None:
+                break
+            await deadline.pause(max(poll.interval, patience), f"{poll.request.where}: {_named(values)} is {state}")
+
+
+async def _state(api: Api, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
+    """Where it stands (None: done), and how long the service wants to be left alone."""
+    try:
+        reply = await api.send(poll.request, values)
+    except Transient as error:
+        # a question may be asked again at will: what was accepted is not lost by a hiccup
+        return f"not told ({error})", error.retry_after or 0.0
+    if reply is None:
+        return None, 0.0
+    if poll.status is None:
+        return "not over", 0.0
+    states = [_word(state) for state in poll.status.all(reply.json())]
+    if not states:
+        raise reply.malformed(f"no status at {poll.status.text}")
+    failed = [state for state in states if state in poll.failed]
+    if failed:
+        raise ServiceError(f"{reply.where}: {_named(values)} was accepted, but is {shown(failed[0])} now")
+    waiting = [state for state in states if state not in poll.done]
+    return (shown(waiting[0]), 0.0) if waiting else (None, 0.0)
+
+
+def _word(state: Any) -> str:
+    if isinstance(state, bool):
+        return "true" if state else "false"
+    return str(state)
+
+
+def _named(values: Values) -> str:
+    return shown(values.get(POLL_ID) or values.get("documentId") or values["scope"])
+
+
+class Pace:
+    """Keeps operations apart: each begins no sooner than `milliseconds` after the one before it."""
+
+    def __init__(self, milliseconds: int) -> None:
+        self._interval = milliseconds / 1000
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        if self._interval:
+            now = asyncio.get_running_loop().time()
+            mine = max(now, self._next)
+            self._next = mine + self._interval
+            await asyncio.sleep(mine - now)

@@ -1,0 +1,304 @@
+"""Any MCP memory server, as the `mcp` section of its YAML describes it: tools in the place of endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from yarl import URL
+
+from memorybench.documents.bodies import BodyTemplate
+from memorybench.documents.foreign import clean, shown
+from memorybench.documents.located import Document
+from memorybench.documents.spelling import listed, suggestion
+from memorybench.vocabulary.contracts import Receipt, Scope
+from memorybench.vocabulary.conversation import Memory, Session
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.records import digest
+from memorybench.vocabulary.trials import Subject
+from memorybench.wire.http import open_http
+from memorybench.wire.mcp import McpClient
+from memorybench.wire.mcp_http import open_mcp_http
+from memorybench.wire.mcp_messages import encode
+from memorybench.wire.mcp_stdio import child_environment, open_mcp_stdio
+from memorybench.wire.redaction import Redactor
+from memorybench.wire.replies import Reply
+
+from .bm25 import telling_words
+from .config import ProviderConfig
+from .config_mcp import ListTool, Mcp, SearchTool, ToolCall
+from .config_mcp_reading import FOLDERS, folders_used
+from .config_variables import AnyName, variables_in
+from .http_documents import Portioning, sources_of
+from .http_requests import filled
+from .http_results import ResponseTemplate
+from .scope_folders import ScopeFolders
+from .scope_pool import ScopePool
+from .turn_store import storable
+
+_ANY = AnyName()  # the config was checked when it was read
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    tool: str
+    arguments: BodyTemplate
+    response: ResponseTemplate | None
+
+
+class _Mapping:
+    """The tools of a config, parsed once."""
+
+    def __init__(self, config: ProviderConfig, mcp: Mcp) -> None:
+        # places are named as in the file; its lines are no longer known
+        part = Document(f'provider "{config.name}"', config.model_dump(by_alias=True)).at("mcp", "tools")
+        tools = mcp.tools
+        self.add = _call(part.at("add"), tools.add)
+        self.search = _call(part.at("search"), tools.search)
+        self.clear = _call(part.at("clear"), tools.clear) if tools.clear else None
+        self.list = _call(part.at("list"), tools.list) if tools.list else None
+        self.query_words = tools.search.query_words
+        self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
+        told = (self.document or self.add.arguments).root
+        self.portioning = Portioning(
+            unit=tools.add.unit,
+            by_messages="messages" in {name for name, _ in variables_in(told)},
+            message=None,
+            names_turns=False,
+            max_messages=None,
+            max_characters=None,
+        )
+
+    @property
+    def tools(self) -> list[str]:
+        return [call.tool for call in (self.add, self.search, self.clear, self.list) if call is not None]
+
+
+def _call(part: Document, call: ToolCall) -> _Call:
+    response = call.response if isinstance(call, SearchTool | ListTool) else None
+    return _Call(
+        call.tool,
+        BodyTemplate.parse(part.at("arguments"), _ANY),
+        ResponseTemplate.parse(part.at("response"), response) if response is not None else None,
+    )
+
+
+class _Servers(Protocol):
+    def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
+
+    async def drop(self, scope: str) -> None:
+        """Nobody will ask for this scope any more."""
+        ...
+
+
+class _OneServer:
+    """Serves every scope, which is told to it in the arguments."""
+
+    def __init__(self, client: McpClient) -> None:
+        self._client = client
+
+    @asynccontextmanager
+    async def using(self, scope: str) -> AsyncIterator[McpClient]:
+        yield self._client
+
+    async def drop(self, scope: str) -> None:
+        """It stays for the others."""
+
+
+class McpProvider:
+    """Opened by `open_mcp_provider`. A tool that has answered has done its work: there is nothing to wait for."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        incarnation: str,
+        mapping: _Mapping,
+        servers: _Servers,
+        folders: ScopeFolders,
+        redactor: Redactor,
+    ) -> None:
+        self._subject = subject
+        self._incarnation = incarnation
+        self._mapping = mapping
+        self._servers = servers
+        self._folders = folders
+        self._redactor = redactor
+
+    @property
+    def subject(self) -> Subject:
+        return self._subject
+
+    @property
+    def incarnation(self) -> str:
+        return self._incarnation
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        portions = self._mapping.portioning.portions(scope, session)
+        if not portions:
+            return Receipt()
+        self._folders.note(scope.name, sources_of(portions))
+        documents = [{**_named(scope), **self._mapping.portioning.variables(portion)} for portion in portions]
+        if self._mapping.document is not None:
+            made = [filled(self._mapping.document, document) for document in documents]
+            documents = [{**_named(scope), "documents": made}]
+        async with self._servers.using(scope.name) as server:
+            for values in documents:
+                await server.call_tool(self._mapping.add.tool, filled(self._mapping.add.arguments, values))
+        return Receipt(ids=tuple(portion.id for portion in portions))
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        """Nothing to wait for."""
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        text = storable(query).strip()
+        if not text:
+            return []
+        if not self._mapping.query_words:
+            return await self._found(self._mapping.search, scope, limit, {"query": text, "limit": limit})
+        words = telling_words(text) or [text]
+        finds = [self._found(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
+        return _by_hits(await asyncio.gather(*finds))[:limit]
+
+    async def clear(self, scope: Scope) -> None:
+        if self._mapping.clear is not None:
+            async with self._servers.using(scope.name) as server:
+                await server.call_tool(self._mapping.clear.tool, filled(self._mapping.clear.arguments, _named(scope)))
+        await self._servers.drop(scope.name)
+        await asyncio.to_thread(self._folders.clear, scope.name)
+
+    async def _found(self, call: _Call, scope: Scope, limit: int | None, values: Mapping[str, Any]) -> Sequence[Memory]:
+        assert call.response is not None
+        async with self._servers.using(scope.name) as server:
+            told = await server.call_tool(call.tool, filled(call.arguments, {**_named(scope), **values}))
+        # as if it had come over HTTP: results are read and complained of in one way
+        where = URL.build(scheme="mcp", host=self._subject.name, path=f"/{call.tool}")
+        reply = Reply(200, {}, encode(told.value()), "CALL", where, self._redactor)
+        return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
+
+
+class ListingMcpProvider(McpProvider):
+    """Of a server that has a tool to tell all it holds."""
+
+    async def list(self, scope: Scope) -> Sequence[Memory]:
+        assert self._mapping.list is not None
+        return await self._found(self._mapping.list, scope, None, {})
+
+
+def _named(scope: Scope) -> dict[str, Any]:
+    return {
+        "scope": scope.name,
+        "runTag": scope.name,
+        "userId": scope.name,
+        "runId": scope.run,
+        "benchmarkId": scope.benchmark,
+        "haystackId": scope.haystack,
+    }
+
+
+def _by_hits(finds: Sequence[Sequence[Memory]]) -> list[Memory]:
+    """What more searches have found comes first.
+
+    Ties are ordered by text, because that depends neither on the order of adding nor on ids of ours.
+    """
+    found = {memory.id: memory for memories in finds for memory in memories}
+    hits = Counter(memory.id for memories in finds for memory in memories)
+    ranked = sorted(found.values(), key=lambda memory: (-hits[memory.id], memory.content))
+    return [memory.model_copy(update={"score": float(hits[memory.id])}) for memory in ranked]
+
+
+@asynccontextmanager
+async def open_mcp_provider(
+    config: ProviderConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
+) -> AsyncIterator[McpProvider]:
+    """The provider of a config with an `mcp` section.
+
+    `folder` holds what its servers store, and which session each document came from. Of `environment`, a server sees
+    only what any program needs (`mcp_stdio.INHERITED`).
+    """
+    assert config.mcp is not None
+    mapping = _Mapping(config, config.mcp)
+    folders = ScopeFolders(folder)
+    # a server that was told no folder of ours may have kept all in memory, which is gone
+    kept = config.mcp.url is not None or folders_used(config.mcp, Document(config.name, {}))
+    subject = Subject(
+        role="provider",
+        name=config.name,
+        settings={"api_version": config.api_version, "mapping": digest(config.mcp.tools.plain())},
+    )
+    async with _opened_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
+        kind = McpProvider if mapping.list is None else ListingMcpProvider
+        yield kind(subject, folders.incarnation if kept else secrets.token_hex(16), mapping, servers, folders, redactor)
+
+
+@asynccontextmanager
+async def _opened_servers(
+    name: str,
+    mcp: Mcp,
+    mapping: _Mapping,
+    folders: ScopeFolders,
+    environment: Mapping[str, str],
+    redactor: Redactor,
+) -> AsyncIterator[_Servers]:
+    deadline = mcp.timeout / 1000
+    if mcp.url is not None:
+        async with (
+            open_http(redactor, deadline=deadline) as http,
+            open_mcp_http(mcp.url, http, mcp.headers, redactor, deadline=deadline) as client,
+        ):
+            await _check_tools(client, mapping, name)
+            yield _OneServer(client)
+        return
+    _check_program(mcp, name, environment)
+    part = Document(f'provider "{name}"', {"command": list(mcp.command), "env": dict(mcp.env)}, within=("mcp",))
+    program = BodyTemplate.parse(part, FOLDERS)
+
+    @asynccontextmanager
+    async def started(told: Mapping[str, str], cwd: Path) -> AsyncIterator[McpClient]:
+        made = program.render(told)
+        env = child_environment(environment, made["env"])
+        async with open_mcp_stdio(made["command"], env, cwd, redactor, deadline=deadline) as client:
+            await _check_tools(client, mapping, name)
+            yield client
+
+    def for_scope(scope: str) -> AbstractAsyncContextManager[McpClient]:
+        data = folders.data(scope)
+        return started({"scopeFolder": str(data)}, data)
+
+    if "scopeFolder" not in folders_used(mcp, part):
+        async with started({"dataFolder": str(folders.shared)}, folders.shared) as client:
+            yield _OneServer(client)
+        return
+    pool = ScopePool(for_scope, mcp.processes)
+    try:
+        yield pool
+    finally:
+        await pool.close()
+
+
+def _check_program(mcp: Mcp, name: str, environment: Mapping[str, str]) -> None:
+    path = {**environment, **mcp.env}.get("PATH")
+    if shutil.which(mcp.command[0], path=path) is None:
+        raise BadInput(
+            f'provider "{name}"',
+            f'no program "{mcp.command[0]}" is found',
+            remedy=f"install it: {mcp.install}" if mcp.install else "install it, or name its path in mcp.command",
+        )
+
+
+async def _check_tools(client: McpClient, mapping: _Mapping, name: str) -> None:
+    offered = [tool.name for tool in await client.list_tools()]
+    for tool in mapping.tools:
+        if tool not in offered:
+            raise BadInput(
+                f'provider "{name}"',
+                f"the server has no tool {shown(tool)}",
+                expected=f"one of {clean(listed(offered))}",
+                remedy=suggestion(tool, offered),
+            )

@@ -1,0 +1,38 @@
+"""The providers that keep chunks keep the contract, with a scripted model at work on each chunk."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.aqrag import open_aqrag
+from memorybench.providers.contextual_retrieval import open_contextual_retrieval
+from memorybench.testing import ProviderContract
+from memorybench.vocabulary.contracts import Provider
+from tests.providers.chunked import config, questioner
+
+
+class TestAqrag(ProviderContract):
+    @asynccontextmanager
+    async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
+        settings = config("aqrag")
+        async with (
+            open_scripted_embedder() as embedder,
+            open_aqrag(settings, folder / "aqrag.db", embedder, questioner()) as provider,
+        ):
+            yield provider
+
+
+class TestContextualRetrieval(ProviderContract):
+    @asynccontextmanager
+    async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
+        model = ScriptedModel(lambda _: "Two people talk.")
+        settings = config("contextual-retrieval")
+        async with (
+            open_scripted_embedder() as embedder,
+            open_contextual_retrieval(settings, folder / "contextual.db", embedder, model) as provider,
+        ):
+            yield provider

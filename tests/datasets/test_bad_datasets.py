@@ -1,0 +1,110 @@
+"""One line each, with file, line, path and remedy, before anything runs."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.datasets.mapped import open_mapped
+from memorybench.datasets.sources import checked, given
+from memorybench.vocabulary.errors import BadInput
+from tests.datasets.described import SCHEMA, config, item, opened, written
+
+TURN = {"role": "user", "text": "Hello."}
+DATED = {"context": SCHEMA["context"] | {"dateField": "days"}}
+MANY = {
+    "question": None,
+    "answer": None,
+    "questions": {"field": "quiz", "questionField": "q", "answerField": "a"},
+}
+
+
+def complaint(folder: Path, items: Any, schema: dict[str, Any] | None = None, **sections: Any) -> str:
+    with pytest.raises(BadInput) as caught:
+        opened(folder, items, schema, **sections)
+    line = str(caught.value).removeprefix(f"{folder}/")
+    assert "\n" not in line
+    return line
+
+
+def without(key: str) -> dict[str, Any]:
+    return {name: value for name, value in item().items() if name != key}
+
+
+@pytest.mark.parametrize(
+    ("items", "schema", "expected"),
+    [
+        ([item(), item()], {}, r'sample.json:16: \[1\].id: the id "q1" stands here again; give each its own id'),
+        ([without("id")], {}, r"sample.json:2: \[0\].id: there is no id at id; expected .*; give it one"),
+        ([without("answer")], {}, r"sample.json:2: \[0\].answer: there is no answer at answer; .*; write it"),
+        ([item(answer="")], {}, r"sample.json:5: \[0\].answer: there is no answer"),
+        ([item(answer=[])], {}, r"sample.json:5: \[0\].answer: there is no answer"),
+        ([item(answer={"a": 1})], {}, r'sample.json:5: \[0\].answer: {"a": 1} is no answer'),
+        ([without("question")], {}, r"sample.json:2: \[0\].question: there is no question"),
+        ([item(sessions=[])], {}, r"sample.json:6: \[0\].sessions: the context is empty; expected something to remem"),
+        ([item(sessions=[[{"text": " "}]])], {}, r"sample.json:6: \[0\].sessions: the context is empty"),
+        ([without("sessions")], {}, r"sample.json:2: \[0\].sessions: the context is empty"),
+        ([item(sessions="text")], {}, r'\[0\].sessions: the context is "text"; expected an array; correct schema.cont'),
+        ([item(sessions=[[{"say": 1}]])], {}, r"sample.json:8: \[0\].sessions\[0\]\[0\]: there is no text"),
+        ([item(sessions=[[{"text": []}]])], {}, r"\[0\].sessions\[0\]\[0\]: no text at text"),
+        ([item(sessions=[[7]])], {}, r"\[0\].sessions\[0\]\[0\]: the turn is 7"),
+        ([item(days=[])], DATED, r"sample.json:14: \[0\].days: 0 dates for 1 sessions; expected one for each session"),
+        ([item(days=["2024-05-01", "x"])], DATED, r"\[0\].days: 2 dates for 1 sessions"),
+        ([item(days=["soon"])], DATED, r'sample.json:7: \[0\].sessions\[0\]: "soon" is no date; .* schema.dateFormat'),
+        ([item(quiz={})], MANY, r"\[0\].quiz: {} is no list of questions; expected a list at quiz"),
+        ([item(quiz=[{"q": "A?"}])], MANY, r"sample.json:15: \[0\].quiz\[0\].a: there is no answer"),
+        ([item(options=["a"])], {"choices": "options"}, r'\[0\]: \["a"\] are no choices; expected 2 to 26 choices'),
+        ([item(options=["red", "blue"])], {"choices": "options"}, r'\[0\].answer: "green" is none of the choices'),
+        ([], {}, r"sample.json: holds no questions; expected at least one item"),
+        ({"a": 1}, {}, r"sample.json:1: is no list of items; expected a JSON array; name the path to it in data.items"),
+        ([1], {}, r"sample.json:2: \[0\].id: there is no id"),
+        ('[{"id": 1, "id": 2}]', {}, r'sample.json:1: \[0\].id: the key "id" stands here twice'),
+        ('[\n{"id": NaN}]', {}, r"sample.json:2: \[?0?\]?.*NaN is not a finite number"),
+        ('[\n{"id": 1},\n{"id": ', {}, r"sample.json:"),
+        ('[{"id": 1} {"id": 2}]', {}, r"sample.json:1: "),
+        ("", {}, r"sample.json:1: is empty"),
+        ("[" * 200_000, {}, r"sample.json:1: nested too deeply"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_the_data_is_told(tmp_path: Path, items: Any, schema: dict[str, Any], expected: str) -> None:
+    assert re.match(rf"(sample.json:\d+: )?{expected}", complaint(tmp_path, items, schema))
+
+
+def test_two_turns_of_one_id(tmp_path: Path) -> None:
+    context = SCHEMA["context"] | {"itemSchema": {"content": "text", "dialogId": "n"}}
+    twice = [[{"text": "One.", "n": 1}, {"text": "Two.", "n": 1}]]
+    said = complaint(tmp_path, [item(sessions=twice)], {"context": context})
+    assert 'two turns are called "1"; give each its own id' in said
+
+
+def test_a_bad_row_is_known_by_its_line(tmp_path: Path) -> None:
+    rows = "\n".join(json.dumps(row) for row in (item(), item(id="q2"), item(id="q2", answer="")))
+    file = written(tmp_path, rows, "sample.jsonl")
+    with pytest.raises(BadInput, match=r"sample.jsonl:3: id: the id \"q2\" stands here again"):
+        open_mapped(config(data={"type": "local", "path": "sample.jsonl"}), file, "checksum")
+
+
+def test_a_checksum_that_differs(tmp_path: Path) -> None:
+    file = written(tmp_path, [item()])
+    pinned = config(data={"type": "local", "path": "sample.json", "sha256": "0" * 64})
+    with pytest.raises(BadInput, match=r"sample.json: the checksum differs: sha256 [0-9a-f]{64}; expected 0{64}; get"):
+        checked(given(pinned, file))
+
+
+def test_gzip_that_is_damaged(tmp_path: Path) -> None:
+    file = tmp_path / "sample.json.gz"
+    file.write_bytes(gzip.compress(json.dumps([item()] * 50).encode())[:-20])
+    with pytest.raises(BadInput, match=r"sample.json.gz: the gzip data is damaged or cut short"):
+        open_mapped(config(), file, "checksum")
+
+
+def test_a_file_of_unknown_kind(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"sample.txt: is of a kind unknown here; .*; rename it, or set data.format"):
+        open_mapped(config(), written(tmp_path, [item()], "sample.txt"), "checksum")
+    described = config(data={"type": "local", "path": "sample.txt", "format": "json"})
+    assert open_mapped(described, tmp_path / "sample.txt", "checksum").questions

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.datasets.errata import Erratum, load_errata
+from memorybench.datasets.mapped import MappedDataset
+from memorybench.vocabulary.errors import BadInput
+from tests.datasets.described import item, opened
+
+TALK = [{"text": "It is green.", "n": "D1:1"}, {"text": "No, blue.", "n": "D1:2"}]
+QUIZ = [{"q": "Which?", "a": "green", "e": ["D1:1"]}, {"q": "Really?", "a": "yes", "e": ["D1:1"]}]
+
+
+def dataset(folder: Path) -> MappedDataset:
+    schema = {
+        "question": None,
+        "answer": None,
+        "evidenceLevel": "turn",
+        "questions": {"field": "quiz", "questionField": "q", "answerField": "a", "evidenceField": "e"},
+        "context": {"field": "sessions", "itemSchema": {"content": "text", "dialogId": "n"}},
+    }
+    return opened(folder, [item(id="conv", sessions=[TALK], quiz=QUIZ)], schema)
+
+
+def errata(folder: Path, told: Any) -> dict[str, Erratum]:
+    file = folder / "errata.json"
+    file.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return dict(load_errata(file, dataset(folder)))
+
+
+def test_an_answer_and_its_evidence_are_corrected(tmp_path: Path) -> None:
+    found = errata(tmp_path, {"conv:q0": {"answer": "blue", "evidence": ["D1:2"]}, "conv:q1": {"evidence": ["D1:2"]}})
+    first, second = found["conv:q0"], found["conv:q1"]
+    assert (first.wrong, first.corrected.answers, first.corrected.gold_turns) == ("answer", ("blue",), ("D1:2",))
+    assert (second.wrong, second.corrected.answers, second.corrected.gold_turns) == ("evidence", ("yes",), ("D1:2",))
+    assert first.corrected.question == "Which?"
+
+
+def test_several_answers_may_be_right(tmp_path: Path) -> None:
+    found = errata(tmp_path, {"conv:q0": {"answer": ["blue", 3]}})
+    assert found["conv:q0"].corrected.answers == ("blue", "3")
+    assert found["conv:q0"].corrected.gold_turns == ("D1:1",)
+
+
+def test_the_audit_counts_conversations_and_questions(tmp_path: Path) -> None:
+    audit = [
+        {"question_id": "locomo_0_qa0", "question": "Which?", "error_type": "HALLUCINATION", "correct_answer": "blue",
+         "correct_evidence": ["D1:2"]},
+        {"question_id": "locomo_0_qa1", "error_type": "WRONG_CITATION", "correct_answer": "yes (a remark)",
+         "correct_evidence": ["D1:2"]},
+    ]  # fmt: skip
+    found = errata(tmp_path, audit)
+    assert found["conv:q0"].corrected.answers == ("blue",)
+    assert found["conv:q1"].corrected.answers == ("yes",)
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ({"conv:q7": {"answer": "x"}}, r"errata.json:2: .*: there is no question \"conv:q7\"; did you mean"),
+        ({"conv:q0": {"anser": "x"}}, r"errata.json:2: .*expected {\"answer\""),
+        ({"conv:q0": {"answer": ""}}, r"is no answer"),
+        ({"conv:q0": {"evidence": "D1:1"}}, r"is no list of ids"),
+        ({"conv:q0": {"evidence": ["D9:9"]}}, r"\"D9:9\" is not in conv"),
+        ([{"question_id": "q0"}], r"errata.json:3: \[0\].question_id: \"q0\" is no id of the audit"),
+        ([{"question_id": "locomo_3_qa0"}], r"there is no question \"locomo_3_qa0\""),
+        ([{"question_id": "locomo_0_qa0", "question": "Who?"}], r"\"Who\?\" is not what conv:q0 asks"),
+        ([{"question_id": "locomo_0_qa0", "correct_answer": "a"}] * 2, r"is corrected twice"),
+        ({}, "corrects nothing"),
+        (7, "is no errata file"),
+    ],
+)
+def test_errata_of_other_data_are_refused(tmp_path: Path, told: Any, complaint: str) -> None:
+    with pytest.raises(BadInput, match=complaint):
+        errata(tmp_path, told)

@@ -1,0 +1,233 @@
+"""Data comes whole and checked, or not at all; and only when it is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from memorybench.datasets.sources import Piece, Source, checked, pull, source_of, state
+from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
+from memorybench.wire.redaction import Redactor
+from tests.datasets.described import bundled, config
+from tests.doubles.stub import Behaviour, Call, Stub, redirect, reset, status
+
+CONTENT = bytes(range(256)) * 4096
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+NAME = "/datasets/owner/name/resolve/main/deep/data.json"
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as running:
+        running.always(serving(CONTENT))
+        yield running
+
+
+def serving(content: bytes, *, stops_after: int | None = None, etag: str = '"one"') -> Behaviour:
+    """A file as file stores serve it, with ranges; `stops_after` so many bytes the line goes dead."""
+
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        begin = 0
+        asked = re.fullmatch(r"bytes=(\d+)-", call.headers.get("Range", ""))
+        if asked and call.headers.get("If-Range") == etag:
+            begin = int(asked[1])
+        headers = {"ETag": etag, "Content-Length": str(len(content) - begin)}
+        if begin >= len(content):
+            return web.Response(status=416, headers={"Content-Range": f"bytes */{len(content)}"})
+        if begin:
+            headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+        response = web.StreamResponse(status=206 if begin else 200, headers=headers)
+        await response.prepare(request)
+        await response.write(content[begin : begin + (stops_after or len(content))])
+        if stops_after is not None:
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    return behave
+
+
+def on_hub(stub: Stub, cache: Path, **data: Any) -> Source:
+    described = config(data={"type": "huggingface", "path": "owner/name/deep/data.json", "licence": "MIT", **data})
+    return source_of(described, beside=None, cache=cache, hub=stub.url)
+
+
+def fetch(source: Source, **options: Any) -> None:
+    asyncio.run(pull(source, Redactor([]), **options))
+
+
+def test_a_file_comes_from_the_hub_into_the_cache(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    assert not source.present
+    told: list[tuple[int, int | None]] = []
+    fetch(source, progress=lambda piece: lambda done, total: told.append((done, total)))
+    assert [call.path for call in stub.calls] == [NAME]
+    assert (tmp_path / "owner/name/deep/data.json").read_bytes() == CONTENT
+    assert told[-1] == (len(CONTENT), len(CONTENT))
+    assert (source.present, source.pinned, source.size) == (True, False, len(CONTENT))
+    pulled = source.pieces[0].pulled()
+    assert pulled is not None
+    assert (pulled.sha256, pulled.size, pulled.url) == (SHA256, len(CONTENT), stub.url + NAME)
+    assert checked(source) == SHA256
+    assert sorted(os.listdir(tmp_path / "owner/name/deep")) == [".data.json.lock", "data.json", "data.json.pull.json"]
+
+
+def test_what_is_there_is_not_fetched_again(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    fetch(source)
+    fetch(source)
+    assert len(stub.calls) == 1
+
+
+def test_what_broke_off_is_gone_on_with(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path, sha256=SHA256)
+    stub.next(serving(CONTENT, stops_after=300_000))
+    with pytest.raises(
+        ServiceError, match=r"; run it again, or download http://.* elsewhere and put it at .*data.json"
+    ):
+        fetch(source)
+    assert not source.present
+    fetch(source)
+    first, second = stub.calls
+    assert "Range" not in first.headers
+    assert int(re.sub(r"\D", "", second.headers["Range"])) > 0
+    assert source.pieces[0].file.read_bytes() == CONTENT
+
+
+def test_a_file_that_changed_meanwhile_comes_whole(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    stub.next(serving(CONTENT, stops_after=300_000), serving(CONTENT[::-1], etag='"two"'))
+    with pytest.raises(ServiceError):
+        fetch(source)
+    fetch(source)
+    assert source.pieces[0].file.read_bytes() == CONTENT[::-1]
+
+
+def test_a_draft_that_was_complete_is_taken(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    file = source.pieces[0].file
+    file.parent.mkdir(parents=True)
+    (file.parent / ".data.json.part").write_bytes(CONTENT)
+    (file.parent / ".data.json.part.etag").write_text('"one"')
+    fetch(source)
+    assert file.read_bytes() == CONTENT
+
+
+def test_other_bytes_than_pinned_are_refused(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path, sha256="0" * 64)
+    with pytest.raises(BadInput, match=rf"the checksum differs: sha256 {SHA256}; expected 0{{64}}"):
+        fetch(source)
+    assert not source.present
+    assert not source.pieces[0].record.exists()
+
+
+@pytest.mark.parametrize(("size", "cap"), [(1000, 10**9), (None, 1000)])
+def test_more_than_expected_is_cut_off(stub: Stub, tmp_path: Path, size: int | None, cap: int) -> None:
+    source = on_hub(stub, tmp_path, **({"size": size} if size else {}))
+    with pytest.raises(Malformed, match=r"1,048,576 bytes, which is more than the 1,000 that are accepted"):
+        fetch(source, cap=cap)
+    assert not source.present
+
+
+def test_stores_on_other_hosts_are_followed_but_not_for_ever(stub: Stub, tmp_path: Path) -> None:
+    with Stub() as store:
+        store.always(serving(CONTENT))
+        stub.next(redirect(f"{store.url}/blob?signature=1"))
+        fetch(on_hub(stub, tmp_path / "a"))
+        assert [call.path for call in store.calls] == ["/blob"]
+        stub.always(redirect(f"{stub.url}{NAME}"))
+        with pytest.raises(ServiceError, match="redirected more than 3 times"):
+            fetch(on_hub(stub, tmp_path / "b"))
+        stub.always(redirect("http://169.254.169.254/latest"))
+        with pytest.raises(BadInput, match="metadata address"):
+            fetch(on_hub(stub, tmp_path / "c"))
+
+
+@pytest.mark.parametrize(("behaviour", "said"), [(status(404), "HTTP 404"), (status(401), "not open to everyone")])
+def test_what_the_server_refuses_is_told(stub: Stub, tmp_path: Path, behaviour: Behaviour, said: str) -> None:
+    stub.always(behaviour)
+    with pytest.raises(ServiceError, match=said):
+        fetch(on_hub(stub, tmp_path))
+
+
+def test_offline_it_is_told_what_to_put_where(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    with pytest.raises(BadInput) as caught:
+        checked(source)
+    url, file = stub.url + NAME, tmp_path / "owner/name/deep/data.json"
+    remedy = f"memorybench data pull sample; or download {url} and put it at {file}"
+    assert str(caught.value) == f'benchmark "sample": its data is not on this machine; {remedy}'
+    stub.always(reset())
+    with pytest.raises(MemorybenchError, match=f"download {url} elsewhere and put it at {file}"):
+        fetch(source)
+    assert state(source) == "missing"
+
+
+def test_a_file_put_there_by_hand_is_recorded(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    source.pieces[0].file.parent.mkdir(parents=True)
+    source.pieces[0].file.write_bytes(b"mine")
+    fetch(source)
+    assert not stub.calls
+    assert state(source) == "present"
+    source.pieces[0].file.write_bytes(b"changed")
+    assert state(source) == "changed"
+    with pytest.raises(BadInput, match=r"the checksum differs.*remove it, then memorybench data pull sample"):
+        checked(source)
+
+
+def test_two_processes_do_not_write_one_draft(stub: Stub, tmp_path: Path) -> None:
+    source = on_hub(stub, tmp_path)
+    source.pieces[0].file.parent.mkdir(parents=True)
+    held = os.open(source.pieces[0].file.with_name(".data.json.lock"), os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with pytest.raises(RunConflict, match="another process is fetching it"):
+        fetch(source)
+    os.close(held)
+    fetch(source)
+
+
+def test_where_files_are_looked_for(tmp_path: Path) -> None:
+    folder = tmp_path / "benchmarks/configs"
+    (tmp_path / "benchmarks/datasets").mkdir(parents=True)
+    folder.mkdir()
+    there = tmp_path / "benchmarks/datasets/mine.json"
+    there.write_text("[]")
+    local = config(data={"type": "local", "path": "./datasets/mine.json"})
+    assert source_of(local, beside=folder, cache=tmp_path).pieces == (Piece(there),)
+    kept = config(data={"type": "huggingface", "path": "owner/name", "localPath": "./datasets/file.json"})
+    (piece,) = source_of(kept, beside=folder, cache=tmp_path).pieces
+    assert piece.file == folder / "datasets/file.json"
+    assert piece.url == "https://huggingface.co/datasets/owner/name/resolve/main/file.json"
+    url = config(data={"type": "url", "path": "https://example.org/a/../b/data.json?x=1"})
+    (piece,) = source_of(url, beside=folder, cache=tmp_path).pieces
+    assert re.fullmatch(r"example.org/[0-9a-f]{12}/a/b/data.json", str(piece.file.relative_to(tmp_path)))
+
+
+def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
+    kept = config(data={"type": "url", "path": "https://example.org/x", "localPath": "../../.bashrc"})
+    with pytest.raises(BadInput, match=r"data.localPath: .* leads out of"):
+        source_of(kept, beside=tmp_path, cache=tmp_path)
+    with pytest.raises(BadInput, match="names no file"):
+        source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)
+
+
+def test_locomo_is_pinned_and_the_variants_share_what_they_can(tmp_path: Path) -> None:
+    sources = {
+        name: source_of(bundled(name), beside=None, cache=tmp_path)
+        for name in ("locomo", "longmemeval", "longmemeval-s", "longmemeval-m", "longmemeval-oracle", "nolima")
+    }
+    assert sources["locomo"].pinned
+    assert sources["longmemeval"].pieces == sources["longmemeval-s"].pieces
+    assert len(sources["nolima"].pieces) == 6
+    assert all(source.licence and source.remote for source in sources.values())
+    assert len({source.pieces[0].file for source in sources.values()}) == 5

@@ -1,0 +1,54 @@
+"""Configs and scripted models for the tests of the providers that keep chunks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.chunk_store import KeptChunk
+from memorybench.providers.config import ProviderConfig
+from memorybench.providers.config_reading import read_provider
+from memorybench.vocabulary.conversation import Turn
+
+ENHANCEMENT = {
+    "aqrag": {"model": "scripted", "generateQuestions": True, "questionsPerChunk": 3},
+    "contextual-retrieval": {"model": "scripted"},
+}
+_CHUNK = re.compile(r"<(conversation|excerpt)>\n(.*?)\n</\1>", re.DOTALL)
+
+
+def config(adapter: str, **local: Any) -> ProviderConfig:
+    """That of a file with this `local` section; its enhancement is on unless it says otherwise."""
+    local = {"enhancement": ENHANCEMENT[adapter], **local}
+    text = f"name: {adapter}\ntype: local\nadapter: builtin:{adapter}\nlocal: {json.dumps(local)}"
+    return read_provider(parse_yaml(text, "config.yaml"))
+
+
+def chunk(session: str, place: int, said: str = "text") -> KeptChunk:
+    return KeptChunk(session, place, (f"{session}:{place}",), "", said)
+
+
+def chunk_in(turns: Sequence[Turn]) -> str:
+    """The chunk that a prompt is about: the last text between tags."""
+    return _CHUNK.findall(turns[0].content)[-1][1]
+
+
+def questioner() -> ScriptedModel:
+    """Asks about the last line of a chunk."""
+    return ScriptedModel(lambda turns: json.dumps({"questions": [f"What of {chunk_in(turns).splitlines()[-1]}?"]}))
+
+
+def asks(questions: Mapping[str, str]) -> ScriptedModel:
+    """Anticipates a question for each chunk that holds the text before it."""
+
+    def script(turns: Sequence[Turn]) -> str:
+        chunk = chunk_in(turns)
+        return json.dumps(
+            {"questions": [asked for part, asked in questions.items() if part in chunk] or ["What else?"]}
+        )
+
+    return ScriptedModel(script)

@@ -1,0 +1,123 @@
+"""A small benchmark put to an HTTP provider through suite, engine and journal.
+
+`python -m tests.providers.http_bench FOLDER URL KILL_AT` runs or resumes it in a process that kills itself at the
+n-th durable step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.engine.run import perform
+from memorybench.journal.book import open_run, reopen_run
+from memorybench.journal.rows import Run
+from memorybench.journal.shelf import Shelf
+from memorybench.providers.config_reading import read_provider
+from memorybench.providers.http_provider import open_http_provider
+from memorybench.suites.bench.arms import Arm
+from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.vocabulary.conversation import Haystack, Session, Turn
+from memorybench.vocabulary.plans import Limits
+from memorybench.vocabulary.questions import EvidenceLevel, Question
+from memorybench.vocabulary.trials import Outcome
+from memorybench.wire.redaction import Redactor
+from tests.engine.workload import killer
+from tests.providers.http_memory import CONFIG, KEY
+
+SESSIONS = 3
+
+
+@dataclass(frozen=True)
+class Cats:
+    """A question for each haystack: what its cat is called, as one of its sessions tells."""
+
+    haystacks: int
+    name: str = "cats"
+    fingerprint: str = "cats"
+    evidence: EvidenceLevel = "session"
+
+    @property
+    def questions(self) -> Sequence[Question]:
+        return [
+            Question(id=f"q{n}", haystack=f"h{n}", question="What is the cat called?", gold_sessions=(f"h{n}s1",))
+            for n in range(self.haystacks)
+        ]
+
+    def haystack(self, id: str) -> Haystack:
+        said = [f"The weather of {id} is mild.", f"The cat is called {id}o.", f"Nothing happened in {id}."]
+        begun = datetime(2024, 5, 1, tzinfo=UTC)
+        return Haystack(
+            id=id,
+            sessions=tuple(
+                Session(id=f"{id}s{n}", turns=(Turn(role="user", content=text),), at=begun + timedelta(days=n))
+                for n, text in enumerate(said)
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Ended:
+    outcomes: Sequence[Outcome]
+    notes: Sequence[tuple[str, str]]
+    charged_twice: int
+
+    @property
+    def counts(self) -> dict[str, int]:
+        statuses = [outcome.status for outcome in self.outcomes]
+        return {status: statuses.count(status) for status in dict.fromkeys(statuses)}
+
+    @property
+    def failures(self) -> list[str]:
+        return [outcome.failure.message for outcome in self.outcomes if outcome.failure]
+
+
+def bench(
+    folder: Path,
+    url: str,
+    text: str = CONFIG,
+    *,
+    haystacks: int = 2,
+    concurrency: int = 4,
+    run: str = "r1",
+    fault: Callable[[], None] | None = None,
+) -> Ended:
+    """Starts the run, or resumes it where it exists."""
+    dataset = Cats(haystacks)
+    config = read_provider(parse_yaml(text.replace("URL", url), "spaces.yaml"), {})
+    redactor = Redactor([KEY])
+    limits = Limits(tries=config.rate_limit.max_retries + 1, first_delay=config.rate_limit.retry_delay_ms / 1000)
+    begun = (folder / run).exists()
+
+    async def live() -> None:
+        async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
+            arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
+            plan = BenchPlan(
+                run,
+                [Bench(dataset, dataset.questions, depth=5)],
+                [arm],
+                scored=book.scored(),
+                limits={provider.subject.key: limits},
+            ).plan()
+            ending = await perform(plan, book, concurrency=concurrency)
+            book.end(ending.status)
+
+    row = Run(id=run, suite="bench", spec={}, planned=haystacks)
+    opened = (
+        reopen_run(folder, run, fingerprints={}, redact=redactor.clean, fault=fault)
+        if begun
+        else open_run(folder, row, redact=redactor.clean, fault=fault)
+    )
+    with opened as book:
+        asyncio.run(live())
+    with Shelf.open(folder) as shelf:
+        return Ended(list(shelf.outcomes(run)), shelf.notes(run), shelf.possibly_charged_twice(run))
+
+
+if __name__ == "__main__":
+    bench(Path(sys.argv[1]), sys.argv[2], fault=killer(int(sys.argv[3])))

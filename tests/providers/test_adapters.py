@@ -1,0 +1,240 @@
+import asyncio
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.adapters import AdaptedProvider, open_adapter
+from memorybench.providers.config import ProviderConfig
+from memorybench.providers.config_reading import read_provider
+from memorybench.testing import ProviderContract
+from memorybench.vocabulary.contracts import Provider
+from memorybench.vocabulary.conversation import Memory
+from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Transient
+from memorybench.vocabulary.spending import Spending, Tally
+from tests.providers.embedded import HOME, fill, session
+
+DOC = Path(__file__).parents[2] / "docs/python-adapters.md"
+SMALL = """
+class Mine:
+    def add(self, scope, session):
+        self.last = session.turns[-1].content
+    def search(self, scope, query, limit):
+        return [self.last]
+"""
+
+
+def example(language: str) -> str:
+    return re.findall(rf"```{language}\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)[0]
+
+
+def config(adapter: str = "./mine.py:Mine", more: str = "") -> ProviderConfig:
+    return read_provider(parse_yaml(f"name: mine\ntype: local\nadapter: {adapter}\n{more}", "mine.yaml"))
+
+
+@asynccontextmanager
+async def opened(folder: Path, source: str = SMALL, more: str = "", **passed: Any) -> AsyncIterator[AdaptedProvider]:
+    (folder / "mine.py").write_text(dedent(source), encoding="utf-8")
+    options = {"allow_code": True, **passed}
+    async with open_adapter(config(more=more), folder / "mine.yaml", folder / "stores", **options) as provider:
+        yield provider
+
+
+def refusal(folder: Path, source: str = SMALL, **passed: Any) -> str:
+    async def refused() -> None:
+        async with opened(folder, source, **passed):
+            pass
+
+    with pytest.raises(BadInput) as caught:
+        asyncio.run(refused())
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def found(folder: Path, source: str, query: str = "?", limit: int = 5, **passed: Any) -> Sequence[Memory]:
+    async def asked() -> Sequence[Memory]:
+        async with opened(folder, source, **passed) as provider:
+            await fill(provider, [session("s1", "I own a dog.")])
+            return await provider.search(HOME, query, limit)
+
+    return asyncio.run(asked())
+
+
+class TestExampleOfTheDocs(ProviderContract):
+    durable = False
+
+    @asynccontextmanager
+    async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
+        (folder / "notes.py").write_text(example("python"), encoding="utf-8")
+        (folder / "notes.yaml").write_text(example("yaml"), encoding="utf-8")
+        described = read_provider(parse_yaml(example("yaml"), "notes.yaml"))
+        async with open_adapter(described, folder / "notes.yaml", folder, allow_code=True) as provider:
+            yield provider
+
+
+def test_every_config_in_the_docs_loads() -> None:
+    for text in re.findall(r"```yaml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL):
+        read_provider(parse_yaml(text, "docs.yaml"))
+
+
+def test_code_is_not_run_unasked(tmp_path: Path) -> None:
+    line = refusal(tmp_path, f"open({str(tmp_path / 'ran')!r}, 'w')", allow_code=False)
+    assert "--allow-code" in line
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_class_of_two_plain_methods_is_a_provider(tmp_path: Path) -> None:
+    assert found(tmp_path, SMALL) == [Memory(id="1", content="I own a dog.")]
+
+
+def test_async_methods_are_awaited(tmp_path: Path) -> None:
+    assert found(tmp_path, SMALL.replace("def ", "async def ")) == [Memory(id="1", content="I own a dog.")]
+
+
+def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> None:
+    """SQLite refuses a connection that was opened on another thread."""
+    source = """
+    import sqlite3
+    class Mine:
+        def __init__(self, folder):
+            self.db = sqlite3.connect(folder / "mine.db")
+            self.db.execute("CREATE TABLE said (text)")
+        def add(self, scope, session):
+            with self.db:
+                self.db.executemany("INSERT INTO said VALUES (?)", [(turn.content,) for turn in session.turns])
+        def search(self, scope, query, limit):
+            return [text for text, in self.db.execute("SELECT text FROM said")]
+        def close(self):
+            self.db.close()
+    """
+    assert [memory.content for memory in found(tmp_path, source)] == ["I own a dog."]
+    with sqlite3.connect(tmp_path / "stores/mine/mine.db") as db:
+        assert db.execute("SELECT count(*) FROM said").fetchone() == (1,)
+    db.close()
+
+
+def test_no_more_than_the_limit_is_taken_from_a_search(tmp_path: Path) -> None:
+    endless = SMALL.replace("return [self.last]", "return iter(lambda: self.last, None)")
+    assert len(found(tmp_path, endless, limit=3)) == 3
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [("None", "NoneType"), ("'text'", "str"), ("{}", "dict"), ("[{'text': 'x'}]", "dict"), ("7", "int")],
+)
+def test_a_search_that_returns_something_else_is_malformed(tmp_path: Path, returned: str, said: str) -> None:
+    with pytest.raises(Malformed, match=f'"mine": search returned {said}, expected a list of Memory or str'):
+        found(tmp_path, SMALL.replace("[self.last]", returned))
+
+
+def test_an_exception_keeps_its_traceback_and_its_meaning(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        found(tmp_path, SMALL.replace("[self.last]", "[1 / 0]"))
+    assert any(entry.path == tmp_path / "mine.py" for entry in caught.traceback)
+    ours = "from memorybench.vocabulary.errors import Transient\n" + SMALL.strip()
+    with pytest.raises(Transient):
+        found(tmp_path, ours.replace("return [self.last]", "raise Transient('busy')"))
+
+
+def test_what_can_not_be_cleared_says_so(tmp_path: Path) -> None:
+    async def clear() -> None:
+        async with opened(tmp_path) as provider:
+            await provider.clear(HOME)
+
+    with pytest.raises(Lacking, match='adapter "mine" has no method clear'):
+        asyncio.run(clear())
+
+
+def test_without_an_incarnation_of_its_own_each_opening_is_a_new_store(tmp_path: Path) -> None:
+    async def incarnation(source: str) -> str:
+        async with opened(tmp_path, source) as provider:
+            return provider.incarnation
+
+    assert asyncio.run(incarnation(SMALL)) != asyncio.run(incarnation(SMALL))
+    durable = SMALL + "    incarnation = 'since-1999'\n"
+    assert asyncio.run(incarnation(durable)) == "since-1999"
+
+
+def test_the_subject_changes_with_the_code_and_holds_no_address(tmp_path: Path) -> None:
+    async def subject(source: str) -> Any:
+        secret = "local: {database: {type: postgres, connectionString: 'postgresql://me:sesame@host/db'}}"
+        async with opened(tmp_path, source, secret) as provider:
+            return provider.subject
+
+    first, second = asyncio.run(subject(SMALL)), asyncio.run(subject(SMALL + "# changed\n"))
+    assert first.key != second.key
+    assert "sesame" not in first.model_dump_json()
+
+
+def test_the_constructor_gets_what_it_names_and_its_spending_is_charged(tmp_path: Path) -> None:
+    source = """
+    class Mine:
+        def __init__(self, config, embedder, model):
+            self.config, self.embedder, self.model = config, embedder, model
+        async def add(self, scope, session):
+            self.written = (await self.model.complete(session.turns)).text
+            self.length = len((await self.embedder.embed(["x"]))[0])
+        async def search(self, scope, query, limit):
+            return [f"{self.config.name} {self.written} {self.length}"]
+    """
+
+    async def asked() -> tuple[Sequence[Memory], Spending]:
+        model = ScriptedModel(["noted"], spent=Spending(calls=1, cost=0.25))
+        async with (
+            open_scripted_embedder(32) as embedder,
+            opened(tmp_path, source, embedder=embedder, model=model) as provider,
+        ):
+            with Tally() as tally:
+                await fill(provider, [session("s1", "I own a dog.")])
+            return await provider.search(HOME, "?", 5), tally.spent
+
+    memories, spent = asyncio.run(asked())
+    assert [memory.content for memory in memories] == ["mine noted 32"]
+    assert spent.cost == 0.25
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        ("import no_such_package", "can not be imported: ModuleNotFoundError: No module named 'no_such_package'"),
+        ("class Mine\n", "can not be imported: SyntaxError"),
+        ("raise SystemExit(3)", "can not be imported: SystemExit"),
+        ("class Mind: pass", 'has no class "Mine"; did you mean "Mind"?'),
+        ("Mine = 3", 'has no class "Mine"'),
+        ("class Mine:\n    def search(self): ...", "has no method add"),
+        (SMALL + "    def __init__(self, colour): ...", "expected arguments among config, embedder, folder, model"),
+        (SMALL + "    def __init__(self): open('/no/such')", "can not be made: FileNotFoundError"),
+        (SMALL + "    def __init__(self, model): ...", "asks for model; add local.enhancement.model"),
+    ],
+)
+def test_what_can_not_be_opened_is_one_line(tmp_path: Path, source: str, complaint: str) -> None:
+    assert complaint in refusal(tmp_path, source)
+
+
+def test_a_file_that_is_not_there_is_one_line_with_both_places(tmp_path: Path) -> None:
+    async def refused() -> None:
+        async with open_adapter(config("./no.py:Mine"), tmp_path / "x" / "mine.yaml", tmp_path, allow_code=True):
+            pass
+
+    with pytest.raises(BadInput, match=r'there is no file "./no.py"; expected a path from .*/x or '):
+        asyncio.run(refused())
+
+
+def test_the_working_folder_is_looked_into_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "mine.py").write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+
+    async def name() -> str:
+        async with open_adapter(config(), tmp_path / "configs/mine.yaml", tmp_path, allow_code=True) as provider:
+            return provider.subject.name
+
+    assert asyncio.run(name()) == "mine"

@@ -1,0 +1,134 @@
+import asyncio
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.contextual_retrieval import open_contextual_retrieval
+from memorybench.vocabulary.conversation import Memory, Session, Turn
+from memorybench.vocabulary.errors import BadInput, Malformed
+from tests.providers.chunked import chunk_in, config
+from tests.providers.embedded import HOME, fill, session, sessions_of
+
+TRIP = session(
+    "trip",
+    "We talked about the holidays in Portugal.",
+    "It rained there all week.",
+    "Awful, was it not? I would never have gone.",
+)
+GARDEN = session("garden", "It rained in the garden.")
+BY_TURN = {"size": 13, "overlap": 0, "strategy": "paragraph"}
+ASKED = "How was it in Portugal when it rained?"
+
+
+def explains(turns: Sequence[Turn]) -> str:
+    return "The weather of the holidays in Portugal." if "rained there" in chunk_in(turns) else "Talk."
+
+
+def found(
+    folder: Path,
+    model: ScriptedModel | None,
+    sessions: Sequence[Session] = (TRIP, GARDEN),
+    asked: str = ASKED,
+    limit: int = 5,
+    **local: Any,
+) -> Sequence[Memory]:
+    async def search() -> Sequence[Memory]:
+        settings = config("contextual-retrieval", **{"chunking": BY_TURN, **local})
+        opening = open_contextual_retrieval(settings, folder / "context.db", ScriptedEmbedder(512), model)
+        async with opening as provider:
+            await fill(provider, sessions)
+            return await provider.search(HOME, asked, limit)
+
+    return asyncio.run(search())
+
+
+def test_a_context_finds_a_chunk_that_does_not_say_what_it_is_about(tmp_path: Path) -> None:
+    without = found(tmp_path, None, enhancement={"enabled": False})
+    assert "It rained there" not in without[0].content
+    (tmp_path / "explained").mkdir()
+    best = found(tmp_path / "explained", ScriptedModel(explains))[0]
+    assert best.content == "The weather of the holidays in Portugal.\n[2024-03-02] user: It rained there all week."
+    assert best.sources == ("trip", "trip:2")
+
+
+@pytest.mark.parametrize(
+    ("retrieval", "asked", "first"),
+    [
+        ({"strategy": "lexical"}, "gardens", "garden"),  # only words have stems
+        ({"strategy": "dense"}, "it rained in the garden", "garden"),
+        ({"strategy": "weighted", "weights": {"lexical": 1}}, "gardens", "garden"),
+        ({"strategy": "weighted", "weights": {"lexical": 1, "dense": 3}}, "it rained in the garden", "garden"),
+    ],
+)
+def test_each_way_of_searching_works_alone_and_together(
+    tmp_path: Path, retrieval: dict[str, Any], asked: str, first: str
+) -> None:
+    memories = found(tmp_path, ScriptedModel(explains), asked=asked, retrieval=retrieval)
+    assert sessions_of(memories)[0] == first
+
+
+def test_vectors_alone_do_not_know_that_gardens_are_a_garden(tmp_path: Path) -> None:
+    memories = found(tmp_path, ScriptedModel(explains), asked="gardens", retrieval={"strategy": "dense"})
+    assert {memory.score for memory in memories} == {0.0}
+
+
+@pytest.mark.parametrize("strategy", ["lexical", "dense", "weighted"])
+def test_no_more_than_max_results_come_back(tmp_path: Path, strategy: str) -> None:
+    retrieval = {"strategy": strategy, "maxResults": 2}
+    assert len(found(tmp_path, ScriptedModel(explains), retrieval=retrieval)) == 2
+
+
+def test_the_model_sees_the_session_around_the_chunk(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [TRIP])
+    prompts = [json.loads(line)["turns"][0][1] for line in ledger.read_text().splitlines()]
+    assert len(prompts) > 2
+    for prompt in prompts:
+        assert "holidays" in prompt
+        assert "rained" in prompt
+        assert "Awful" in prompt
+
+
+def test_of_a_very_long_session_the_model_sees_what_is_near(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    told = session("long", *(f"Remark {n}: " + "the weather was mild. " * 50 for n in range(100)))
+    found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [told], chunking={"size": 500})
+    prompts = [json.loads(line)["turns"][0][1] for line in ledger.read_text().splitlines()]
+    assert max(map(len, prompts)) < 4 * 4_500
+    assert "Remark 99" in prompts[-1]
+    assert "Remark 3:" not in prompts[-1]
+
+
+def test_what_one_writes_is_no_template(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger"
+    found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [session("s", "${chunk} ${around}")])
+    assert json.loads(ledger.read_text())["turns"][0][1].count("${chunk} ${around}") == 2
+
+
+def test_a_context_is_one_line_and_not_longer_than_a_chunk_can_bear(tmp_path: Path) -> None:
+    endless = ScriptedModel(lambda _: "On\npets.  " * 1_000)
+    [memory] = found(tmp_path, endless, [GARDEN])
+    context, _, said = memory.content.partition("\n")
+    assert context.startswith("On pets. On pets.")
+    assert len(context) <= 1_000
+    assert said == "[2024-03-02] user: It rained in the garden."
+
+
+def test_a_lone_surrogate_of_a_model_does_no_harm(tmp_path: Path) -> None:
+    [memory] = found(tmp_path, ScriptedModel(lambda _: "On \ud800 pets."), [GARDEN])
+    assert memory.content.startswith("On ? pets.\n")
+
+
+def test_a_model_that_says_nothing_is_malformed(tmp_path: Path) -> None:
+    with pytest.raises(Malformed, match="it says nothing, asked twice"):
+        found(tmp_path, ScriptedModel(lambda _: "  "), [GARDEN])
+
+
+def test_without_a_model_there_are_no_contexts(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no model writes its contexts"):
+        found(tmp_path, None)

@@ -1,0 +1,324 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.documents.yaml_file import load_yaml
+from memorybench.providers.config import ProviderConfig
+from memorybench.providers.config_reading import read_provider
+from memorybench.providers.docker import compose_environment, open_docker
+from memorybench.providers.docker_stack import project_name
+from memorybench.providers.http_provider import open_http_provider
+from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.wire.redaction import Redactor
+from tests.doubles.fake_docker import FakeDocker
+from tests.doubles.stack_process import stack_process
+from tests.providers.embedded import HOME, fill, session
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "providers" / "reference-docker.yaml"
+COMPOSE = EXAMPLE.parents[1] / "reference-memory" / "docker-compose.yml"
+RUN = "run_1"
+SECRET = "sk-sentinel-0123456789"
+
+
+@pytest.fixture
+def docker(tmp_path: Path) -> FakeDocker:
+    return FakeDocker(tmp_path)
+
+
+def config_of(environment: Mapping[str, str], **changed: Any) -> ProviderConfig:
+    """The example's config; `changed` are keys of its section `docker`."""
+    config = read_provider(load_yaml(EXAMPLE), environment)
+    assert config.docker is not None
+    return config.model_copy(update={"docker": config.docker.model_copy(update=changed)})
+
+
+@asynccontextmanager
+async def opened(
+    docker: FakeDocker, *, run: str = RUN, base: Path = EXAMPLE.parent, leaked: list[str] | None = None, **changed: Any
+) -> AsyncIterator[str]:
+    async with open_docker(
+        config_of(docker.environment, **changed),
+        run=run,
+        base=base,
+        environment=docker.environment,
+        redactor=Redactor([SECRET]),
+        leaked=[].append if leaked is None else leaked.append,
+    ) as incarnation:
+        yield incarnation
+
+
+def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) -> MemorybenchError:
+    """Why it can not be opened, in one line; nothing is left running."""
+
+    async def fail() -> None:
+        async with opened(docker, base=base, **changed):
+            pass
+
+    with pytest.raises(MemorybenchError) as failed:
+        asyncio.run(fail())
+    assert "\n" not in str(failed.value)
+    assert str(failed.value).startswith(('provider "reference-docker": ', str(base)))
+    assert not docker.running
+    return failed.value
+
+
+def test_a_stack_is_started_filled_searched_and_taken_down_with_its_volumes(docker: FakeDocker) -> None:
+    async def use() -> None:
+        async with (
+            opened(docker) as incarnation,
+            open_http_provider(
+                config_of(docker.environment), key=None, redactor=Redactor([]), incarnation=incarnation
+            ) as provider,
+        ):
+            assert docker.running == [project_name(RUN, "reference-docker")]
+            await fill(provider, [session("told", "My pet is a zebrafinch."), session("talk", "Lovely weather.")])
+            found = await provider.search(HOME, "Which pet?", 5)
+            assert [memory.sources for memory in found] == [("told", "told:1")]
+            assert provider.incarnation == incarnation
+
+    asyncio.run(use())
+    assert not docker.running
+    assert [command for command in docker.commands if command in ("up", "down")] == ["down", "up", "down"]
+    up, down = docker.calls[docker.commands.index("up")], docker.calls[-1]
+    assert up["arguments"] == ["-d"]
+    assert down["arguments"] == ["-v", "--remove-orphans"]
+    assert {call.get("-f") for call in (up, down)} == {str(COMPOSE)}
+
+
+@pytest.mark.parametrize("fault", ["", "no plugin"])
+def test_docker_compose_serves_where_docker_has_no_compose(tmp_path: Path, fault: str) -> None:
+    old = FakeDocker(tmp_path, command="docker-compose")
+    if fault:
+        # an installation with both, of which docker alone lacks the plug-in
+        (tmp_path / "bin" / "docker").symlink_to(tmp_path / "bin" / "docker-compose")
+        old.fault(fault)
+
+    async def use() -> None:
+        async with opened(old):
+            assert old.running
+
+    asyncio.run(use())
+    assert not old.running
+
+
+def test_an_error_of_the_run_takes_the_stack_down(docker: FakeDocker) -> None:
+    async def stumble() -> None:
+        async with opened(docker):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(stumble())
+    assert not docker.running
+
+
+def test_cancelling_again_and_again_does_not_stop_taking_down(docker: FakeDocker) -> None:
+    inside = asyncio.Event()
+
+    async def live() -> None:
+        async with opened(docker):
+            inside.set()
+            await asyncio.Event().wait()
+
+    async def cancel() -> None:
+        life = asyncio.create_task(live())
+        await inside.wait()
+        while not life.done():
+            life.cancel()
+            await asyncio.sleep(0.005)
+        assert life.cancelled()
+
+    asyncio.run(cancel())
+    assert docker.commands[-1] == "down"
+    assert not docker.running
+
+
+def test_an_interrupt_ends_a_pull_and_takes_down_what_it_made(docker: FakeDocker) -> None:
+    docker.fault("pulls for ever")
+
+    async def live() -> None:
+        async with opened(docker):
+            raise AssertionError("it is never healthy")
+
+    async def cancel() -> None:
+        life = asyncio.create_task(live())
+        await asyncio.to_thread(docker.wait_for, "up")
+        life.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await life
+
+    asyncio.run(cancel())
+    assert docker.commands[-2:] == ["up", "down"]
+    assert not docker.running
+
+
+def test_ctrl_c_takes_the_stack_down(docker: FakeDocker) -> None:
+    with stack_process(EXAMPLE, docker.environment) as process:
+        assert docker.running
+        os.killpg(process.pid, signal.SIGINT)
+    assert docker.commands[-1] == "down"
+    assert not docker.running
+
+
+def test_what_a_killed_process_left_is_taken_down_when_the_run_is_resumed(docker: FakeDocker) -> None:
+    with stack_process(EXAMPLE, docker.environment) as process:
+        os.killpg(process.pid, signal.SIGKILL)
+    [left] = docker.running
+    seen = len(docker.commands)
+
+    async def resume() -> None:
+        async with opened(docker):
+            assert docker.running == [left]
+
+    asyncio.run(resume())
+    again = [command for command in docker.commands[seen:] if command in ("up", "down")]
+    assert again == ["down", "up", "down"], "it went on with a store that nobody knows"
+    assert not docker.running
+
+
+def test_what_a_killed_run_left_is_named_where_it_is_in_the_way_of_another(docker: FakeDocker) -> None:
+    async def collide() -> None:
+        async with opened(docker, run="run_1"), opened(docker, run="run_2"):
+            pass
+
+    with pytest.raises(BadInput) as refused:
+        asyncio.run(collide())
+    left = project_name("run_1", "reference-docker")
+    assert f"is taken by the stack {left} of another run" in str(refused.value)
+    assert f"if it was killed: docker compose -p {left} -f {COMPOSE} down -v" in str(refused.value)
+
+
+def test_a_port_that_answers_already_is_refused_before_anything_is_started(docker: FakeDocker) -> None:
+    with socket.create_server(("127.0.0.1", docker.port)):
+        refused = failure(docker)
+    assert f"127.0.0.1:{docker.port} is taken by another program; stop it, or change the port" in str(refused)
+    assert "up" not in docker.commands
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "told"),
+    [
+        ("no engine", BadInput, "the Docker engine does not answer: Cannot connect to the Docker daemon"),
+        ("port", BadInput, "a port that it publishes is taken: Error starting userland proxy: listen tcp4 127.0.0.1"),
+        ("image", BadInput, "an image can not be had: Error response from daemon: pull access denied for nobody/noth"),
+        ("strange", ServiceError, "can not start its stack: memory Creating / Error response from daemon: the moon"),
+        ("dies", ServiceError, 'its service "memory" died; it logged: memory_1 | line'),
+        ("never healthy", ServiceError, 'its service "memory" was not healthy within 0.01 s (GET http://127.0.0.1:'),
+    ],
+)
+def test_what_goes_wrong_with_a_stack_is_told_in_one_line(
+    docker: FakeDocker, fault: str, kind: type[MemorybenchError], told: str
+) -> None:
+    docker.fault(fault)
+    failed = failure(docker, timeout=10)
+    assert type(failed) is kind
+    assert told in str(failed)
+
+
+def test_a_missing_engine_is_told_by_docker_compose_alone_as_well(tmp_path: Path) -> None:
+    old = FakeDocker(tmp_path, command="docker-compose")
+    old.fault("no engine")
+    assert "the Docker engine does not answer: Cannot connect to the Docker daemon" in str(failure(old))
+
+
+def test_a_machine_without_docker_is_told(tmp_path: Path, docker: FakeDocker) -> None:
+    docker.environment["PATH"] = str(tmp_path)
+    assert "neither docker compose nor docker-compose is installed; install Docker" in str(failure(docker))
+
+
+def test_the_last_log_lines_are_shown_without_secrets_and_control_characters(docker: FakeDocker) -> None:
+    docker.fault("dies")
+    docker.environment["DOCKER_SECRET"] = SECRET
+    told = str(failure(docker))
+    assert told.endswith("/ memory_1 | line 19 / memory_1 | no database for [redacted]")
+    assert told.count("memory_1 |") == 10
+    assert "\x1b" not in told
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"service": "memry"}, 'has no service "memry"; expected one of memory; did you mean "memory"?'),
+        ({"compose": "./nowhere.yml"}, 'docker.compose: there is no file "./nowhere.yml"; expected a path from'),
+    ],
+)
+def test_a_wrong_section_docker_is_refused(docker: FakeDocker, changed: dict[str, str], told: str) -> None:
+    assert told in str(failure(docker, **changed))
+    assert "up" not in docker.commands
+
+
+def test_a_compose_file_is_also_found_from_the_working_folder(
+    docker: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLE.parent)
+
+    async def use() -> None:
+        async with opened(docker, base=tmp_path):
+            assert docker.running
+
+    asyncio.run(use())
+
+
+def test_a_stack_that_will_not_go_is_told_and_costs_no_result(docker: FakeDocker) -> None:
+    docker.fault("stuck")
+    leaked: list[str] = []
+
+    async def use() -> str:
+        async with opened(docker, leaked=leaked):
+            return "result"
+
+    assert asyncio.run(use()) == "result"
+    [line] = leaked
+    assert "can not take down its stack: error while removing network: has active endpoints; it may still run: " in line
+    assert line.endswith(f"-f {COMPOSE} down -v")
+    os.kill(int(next((Path(docker.environment["DOCKER_STATE"])).glob("*.container")).read_text()), signal.SIGKILL)
+
+
+def test_every_opening_is_another_incarnation(docker: FakeDocker) -> None:
+    async def open_twice() -> set[str]:
+        incarnations = set()
+        for _ in range(2):
+            async with opened(docker) as incarnation:
+                incarnations.add(incarnation)
+        return incarnations
+
+    assert len(asyncio.run(open_twice())) == 2
+
+
+def test_a_stack_sees_of_the_environment_what_docker_needs_and_what_the_config_names() -> None:
+    written = read_provider(load_yaml(EXAMPLE))
+    written = written.model_copy(update={"auth": written.auth.model_copy(update={"env_var": "REFERENCE_KEY"})})
+    seen = {"PATH": "/bin", "HOME": "/home", "DOCKER_HOST": "ssh://far", "REFERENCE_KEY": "k"}
+    seen["REFERENCE_MEMORY_PORT"] = "9000"
+    hidden = {"OPENAI_API_KEY": SECRET, "HOMEBREW": "x", "MY_DOCKER_KEY": SECRET, "COMPOSE_FILE": "other.yml"}
+    assert compose_environment(written, {**seen, **hidden}) == seen
+
+
+def test_nothing_of_our_own_environment_reaches_docker(docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    async def use() -> None:
+        async with opened(docker):
+            pass
+
+    asyncio.run(use())
+    assert SECRET not in str(docker.calls)
+    assert docker.calls[0]["environment"]["REFERENCE_MEMORY_PORT"] == str(docker.port)
+
+
+def test_the_name_of_a_stack_tells_run_and_provider_and_is_never_shared() -> None:
+    named = project_name("run_1", "reference-docker")
+    assert named == project_name("run_1", "reference-docker")
+    assert named.startswith("memorybench-reference-docker-run-1-")
+    others = [project_name(run, provider) for run, provider in (("run-1", "reference-docker"), ("run_1", "reference"))]
+    assert len({named, *others}) == 3
+    assert re.fullmatch(r"[a-z0-9-]{1,80}", project_name("Run.With_Capitals" * 4, "_provider-" * 6))

@@ -1,0 +1,34 @@
+"""A provider that YAML alone describes keeps the contract of every provider, whichever way it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from memorybench.testing import ProviderContract
+from memorybench.vocabulary.contracts import Provider
+from tests.doubles.stub import Stub
+from tests.providers.http_asking import opened
+from tests.providers.http_memory import CONFIG, PROBED, MemoryService
+
+
+class TestPolling(ProviderContract):
+    immediate = False
+    config = CONFIG
+
+    @pytest.fixture(autouse=True)
+    def _serve(self) -> Iterator[None]:
+        with Stub() as stub:
+            stub.always(MemoryService(tells=self.config == CONFIG).behave)
+            self.url = stub.url
+            yield
+
+    def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
+        return opened(self.config, self.url)
+
+
+class TestProbing(TestPolling):
+    config = PROBED

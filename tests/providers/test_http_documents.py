@@ -1,0 +1,248 @@
+"""How sessions go out: whole or by message, split where they are too long, and under ids that tell nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.providers.http_documents import shortened, split
+from memorybench.providers.http_provider import HttpProvider
+from memorybench.vocabulary.contracts import Receipt
+from memorybench.vocabulary.conversation import Session, Turn
+from memorybench.vocabulary.errors import BadInput, Malformed, Transient
+from tests.doubles.stub import Stub, reply, status
+from tests.providers.http_asking import HOME, session, using
+
+ADD = """\
+name: sample
+type: hosted
+connection: {baseUrl: "URL"}
+endpoints:
+  add:
+    method: POST
+    path: /add
+    body: BODY
+  search:
+    method: POST
+    path: /search
+    body: {query: "$.query", user: "$.scope"}
+    response: {results: $.results, contentField: $.text, sourcesField: $.from}
+"""
+TEXT = ADD.replace("BODY", '{id: "$.documentId", text: "$.content", session: "$.sessionId", user: "$.scope"}')
+MESSAGES = ADD.replace("BODY", '{messages: "$.messages", user: "$.scope"}')
+TALK = Session(
+    id="answer_1",
+    at=datetime(2024, 3, 2, 9, 30, tzinfo=UTC),
+    turns=(
+        Turn(role="user", content="I have a cat.", speaker="Ann", id="D1:1"),
+        Turn(role="assistant", content="  "),
+        Turn(role="assistant", content="How lovely!", at=datetime(2024, 3, 2, 9, 31)),
+    ),
+)
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        server.always(reply({}))
+        yield server
+
+
+def sent(stub: Stub, text: str, *sessions: Session, **options: Any) -> list[Any]:
+    async def add(provider: HttpProvider) -> None:
+        for one in sessions:
+            await provider.add(HOME, one)
+
+    using(text, stub.url, add, **options)
+    return [call.json for call in stub.calls]
+
+
+def test_a_session_is_one_document_of_lines(stub: Stub) -> None:
+    [document] = sent(stub, TEXT, TALK)
+    assert document["text"] == "Ann: I have a cat.\nassistant: How lovely!"
+
+
+def test_the_text_of_a_benchmark_goes_before_our_own_lines(stub: Stub) -> None:
+    [document] = sent(stub, TEXT, TALK.model_copy(update={"text": "Date: today\n[...]"}))
+    assert document["text"] == "Date: today\n[...]"
+
+
+def test_a_document_may_be_a_message(stub: Stub) -> None:
+    first, second = sent(stub, TEXT.replace("path: /add", "path: /add\n    unit: message"), TALK)
+    assert (first["text"], second["text"]) == ("Ann: I have a cat.", "assistant: How lovely!")
+    assert first["id"] != second["id"]
+    assert first["session"] == second["session"]
+
+
+def test_messages_have_role_content_and_time_or_the_shape_that_is_asked_for(stub: Stub) -> None:
+    [document] = sent(stub, MESSAGES, TALK)
+    assert document["messages"] == [
+        {"role": "user", "content": "I have a cat.", "at": "2024-03-02T09:30:00+00:00"},
+        {"role": "assistant", "content": "How lovely!", "at": "2024-03-02T09:31:00+00:00"},
+    ]
+    message = '\n    message: {name: "$.speaker", text: "$.content", role: "$.role", t: "$.epoch", id: "$.turnId"}'
+    shaped = sent(stub, MESSAGES.replace("path: /add", "path: /add" + message), TALK)[-1]["messages"]
+    assert [{**one, "id": ""} for one in shaped] == [
+        {"name": "Ann", "text": "I have a cat.", "role": "user", "t": 1709371800, "id": ""},
+        {"name": "assistant", "text": "How lovely!", "role": "assistant", "t": 1709371860, "id": ""},
+    ]
+    assert shaped[0]["id"] != shaped[1]["id"]
+
+
+def test_a_message_template_without_messages_is_refused(stub: Stub) -> None:
+    with pytest.raises(BadInput, match=r"endpoints\.add\.message: has no effect"):
+        sent(stub, TEXT.replace("path: /add", 'path: /add\n    message: {text: "$.content"}'), TALK)
+
+
+def test_dates_tell_one_moment_in_every_time_zone(stub: Stub) -> None:
+    text = ADD.replace("BODY", '{at: "$.date", epoch: "$.epoch", user: "$.scope", meta: "$.metadata"}')
+    for at in (
+        datetime(2024, 3, 2, 9, 30, tzinfo=UTC),
+        datetime(2024, 3, 2, 9, 30),
+        datetime(2024, 3, 2, 11, 30, tzinfo=timezone(timedelta(hours=2))),
+    ):
+        sent(stub, text, session("s", "Hello.", at=at))
+    assert {call.json["epoch"] for call in stub.calls} == {1709371800}
+    assert {datetime.fromisoformat(call.json["at"]) for call in stub.calls} == {datetime(2024, 3, 2, 9, 30, tzinfo=UTC)}
+    assert set(stub.calls[0].json["meta"]) == {"documentId", "sessionId", "date"}
+
+
+def test_what_says_nothing_is_not_sent(stub: Stub) -> None:
+    async def live(provider: HttpProvider) -> None:
+        receipts = [
+            await provider.add(HOME, Session(id="silent", turns=())),
+            await provider.add(HOME, session("blank", " \n")),
+        ]
+        assert [receipt.ids for receipt in receipts] == [(), ()]
+        await provider.settle(HOME, receipts)
+
+    using(TEXT, stub.url, live)
+    assert stub.calls == []
+
+
+def test_a_long_session_is_split_and_every_part_has_its_own_lasting_id(stub: Stub) -> None:
+    text = TEXT + "limits: {maxCharacters: 60}\n"
+    long = session("long", *(f"This is remark number {n} on my cat." for n in range(9)))
+    first, again = sent(stub, text, long), sent(stub, text, long)[-9:]
+    assert all(len(part["text"]) <= 60 for part in first)
+    assert len({part["id"] for part in first}) == len(first) > 4
+    assert [part["id"] for part in first] == [part["id"] for part in again][-len(first) :]
+    assert "\n".join(part["text"] for part in first).count("remark") == 9
+
+
+def test_long_messages_are_split_and_many_are_sent_in_turn(stub: Stub) -> None:
+    text = MESSAGES + "limits: {maxCharacters: 40, maxMessages: 2}\n"
+    bodies = sent(stub, text, session("s", "One. " * 29 + "One.", "Two."))
+    messages = [message for body in bodies for message in body["messages"]]
+    assert all(len(body["messages"]) <= 2 for body in bodies)
+    assert all(len(message["content"]) <= 40 for message in messages)
+    assert " ".join(message["content"] for message in messages) == ("One. " * 30 + "Two.")
+
+
+def test_no_id_of_the_benchmark_leaves_the_process(stub: Stub) -> None:
+    """Some tell: LongMemEval calls the sessions that hold an answer answer_…"""
+    message = '\n    message: {text: "$.content", id: "$.turnId"}'
+    body = '{d: "$.documentId", s: "$.sessionId", m: "$.metadata", all: "$.messages", user: "$.scope"}'
+    sent(stub, ADD.replace("BODY", body).replace("path: /add", "path: /add" + message), TALK)
+    for call in stub.calls:
+        assert b"answer_1" not in call.body
+        assert b"D1:1" not in call.body
+
+
+@pytest.mark.parametrize("named", ["d", "s", "t"])
+def test_our_ids_come_back_as_the_sessions_and_turns_they_stand_for(stub: Stub, named: str) -> None:
+    message = '\n    message: {text: "$.content", id: "$.turnId"}'
+    body = '{d: "$.documentId", s: "$.sessionId", all: "$.messages", user: "$.scope"}'
+    text = ADD.replace("BODY", body).replace("path: /add", "path: /add" + message)
+
+    async def live(provider: HttpProvider) -> None:
+        await provider.add(HOME, TALK)
+        told = stub.calls[0].json
+        id = told["all"][0]["id"] if named == "t" else told[named]
+        stub.next(reply({"results": [{"text": "a cat", "from": id}]}), path="/search")
+        [found] = await provider.search(HOME, "cat", 1)
+        assert found.sources == (("answer_1", "D1:1") if named == "t" else ("answer_1",))
+
+    using(text, stub.url, live)
+
+
+def test_ids_that_the_service_made_tell_the_source_too(stub: Stub) -> None:
+    text = MESSAGES.replace("path: /add", "path: /add\n    storedAs: $.uuids")
+    stub.next(reply({"uuids": ["u1", "u2"]}), reply({"results": [{"text": "a cat", "from": ["u2", "u9"]}]}))
+
+    async def live(provider: HttpProvider) -> None:
+        await provider.add(HOME, TALK)
+        [found] = await provider.search(HOME, "cat", 1)
+        assert found.sources == ("answer_1", "answer_1:3", "u9")
+
+    using(text, stub.url, live)
+
+
+def test_a_failed_part_is_sent_again_and_those_before_it_are_not(stub: Stub) -> None:
+    stub.next(reply({}), status(503))
+
+    async def live(provider: HttpProvider) -> Receipt:
+        with pytest.raises(Transient):
+            await provider.add(HOME, TALK)
+        return await provider.add(HOME, TALK)
+
+    receipt = using(TEXT.replace("path: /add", "path: /add\n    unit: message"), stub.url, live)
+    assert [call.json["id"] for call in stub.calls] == [receipt.ids[0], receipt.ids[1], receipt.ids[1]]
+
+
+def test_vectors_of_content_and_query_are_plain_numbers(stub: Stub) -> None:
+    text = ADD.replace("BODY", '{vectors: ["$.embedding"], user: "$.scope"}').replace(
+        'query: "$.query"', 'vector: "$.embedding"'
+    )
+    text += "embedding: {provider: local}\n"
+    stub.next(reply({"results": []}), path="/search")
+
+    async def live(provider: HttpProvider) -> None:
+        await provider.add(HOME, session("s", "cat"))
+        await provider.search(HOME, "user cat", 1)
+
+    using(text, stub.url, live, embedder=ScriptedEmbedder(8))
+    stored, asked = (call.json for call in stub.calls)
+    assert stored["vectors"] == [asked["vector"]]
+    assert len(asked["vector"]) == 8
+
+
+def test_a_config_that_wants_vectors_is_not_opened_without_an_embedder(stub: Stub) -> None:
+    with pytest.raises(BadInput, match="needs an embedder"):
+        sent(stub, TEXT + "embedding: {provider: local}\n", TALK)
+
+
+@given(st.text(alphabet="ab. \n!", max_size=200), st.integers(1, 30))
+def test_nothing_is_lost_by_splitting(text: str, longest: int) -> None:
+    pieces = split(text, longest)
+    assert all(len(piece.strip()) > 0 and len(piece) <= longest for piece in pieces)
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+
+
+def test_a_text_is_cut_where_it_hurts_least() -> None:
+    assert split("One line.\nAnother one. And more.", 24) == ["One line.\nAnother one.", "And more."]
+    assert split("One line is here.\nAnother.", 24) == ["One line is here.", "Another."]
+    assert split("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+    assert (shortened("ab cd", 4), shortened("abcdef", 4), shortened("ab cd", 9)) == ("ab", "abcd", "ab cd")
+
+
+def test_ids_that_fit_no_document_are_an_error(stub: Stub) -> None:
+    batch = """\
+  batchAdd:
+    method: POST
+    path: /batch/${scope}
+    document: {text: "$.content"}
+    body: {documents: "$.documents"}
+    storedAs: $.ids
+  search:
+"""
+    text = TEXT.replace("  search:\n", batch).replace("path: /add", "path: /add\n    unit: message")
+    stub.next(reply({"ids": ["only one"]}))
+    with pytest.raises(Malformed, match=r"1 ids at \$\.ids for 2 documents"):
+        sent(stub, text + "capabilities: {unordered: true}\n", TALK)

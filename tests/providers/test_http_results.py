@@ -1,0 +1,210 @@
+"""What comes back is read as the YAML says; what can not be read is an error and never a score."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from memorybench.vocabulary.conversation import Memory
+from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, ServiceError
+from tests.doubles.stub import Behaviour, Stub, flood, gzip_bomb, html, raw, redirect, reply
+from tests.providers.http_asking import HOME, using
+from tests.providers.http_memory import KEY
+
+SEARCH = """\
+name: sample
+type: hosted
+connection: {baseUrl: "URL"}
+auth: {type: bearer, envVar: K}
+endpoints:
+  add: {method: POST, path: /add, body: {text: "$.content", user: "$.scope"}}
+  search:
+    method: POST
+    path: /search
+    body: {query: "$.query", user: "$.scope", k: "$.limit"}
+    response: RESPONSE
+"""
+LISTED = "{results: $.results, contentField: $.memory | $.chunk, scoreField: $.score, idField: $.id}"
+ZIPPED = "{zip: {content: '$.docs[0]', score: '$.far[0]', id: '$.ids[0]', sources: '$.ids[0]'}, scoreDirection: lower}"
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        yield server
+
+
+def found(stub: Stub, data: Any, response: str = LISTED, limit: int = 10) -> Sequence[Memory]:
+    stub.next(data if callable(data) else reply(data))
+    return using(SEARCH.replace("RESPONSE", response), stub.url, lambda provider: provider.search(HOME, "cat", limit))
+
+
+def complaint(stub: Stub, data: Any, response: str = LISTED) -> str:
+    with pytest.raises(Malformed) as caught:
+        found(stub, data, response)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def results(*items: Any) -> Any:
+    return {"results": list(items)}
+
+
+def test_fallbacks_scores_and_ids_are_read(stub: Stub) -> None:
+    one, two = found(
+        stub, results({"memory": "a", "score": 0.9, "id": 7}, {"memory": None, "chunk": "b", "score": 0.5})
+    )
+    assert (one.content, one.score, one.id, one.sources) == ("a", 0.9, "7", None)
+    assert (two.content, two.score, two.id) == ("b", 0.5, "result 2")
+
+
+def test_no_score_is_none_and_keeps_the_order_of_the_reply(stub: Stub) -> None:
+    memories = found(stub, results({"memory": "a"}, {"memory": "b", "score": 0.9}, {"memory": "c", "score": None}))
+    assert [(memory.content, memory.score) for memory in memories] == [("a", None), ("b", 0.9), ("c", None)]
+
+
+def test_scores_rank_in_the_direction_that_the_config_tells(stub: Stub) -> None:
+    items = results({"memory": "far", "score": 0.9}, {"memory": "near", "score": 0.1})
+    ranked = {}
+    for direction in ("higher", "lower", "none"):
+        response = LISTED.replace("{", f"{{scoreDirection: {direction}, ", 1)
+        ranked[direction] = [(memory.content, memory.score) for memory in found(stub, items, response)]
+    assert ranked == {
+        "higher": [("far", 0.9), ("near", 0.1)],
+        "lower": [("near", -0.1), ("far", -0.9)],
+        "none": [("far", None), ("near", None)],
+    }
+
+
+def test_parallel_arrays_are_zipped(stub: Stub) -> None:
+    near, far = found(stub, {"docs": [["a", "b"]], "far": [[2.0, 0.5]], "ids": [["1", "2"]]}, ZIPPED)
+    assert (near.content, near.score, near.id, near.sources) == ("b", -0.5, "2", ("2",))
+    assert far.content == "a"
+    assert found(stub, {"docs": [[]], "far": [[]], "ids": [[]]}, ZIPPED) == []
+    assert found(stub, {"docs": [["a"]], "far": None, "ids": [["1"]]}, ZIPPED)[0].score is None
+
+
+def test_dates_stand_in_front_and_chunks_beside(stub: Stub) -> None:
+    response = LISTED.replace("{", "{dateField: $.valid_at, chunksField: '$.chunks[*].content', ", 1)
+    item = {"memory": "Otto moved", "valid_at": "2024-03-02", "chunks": [{"content": "x"}, {"content": "y"}]}
+    [memory] = found(stub, results(item), response)
+    assert (memory.content, memory.chunks) == ("[2024-03-02] Otto moved", ("x", "y"))
+    assert "something else than text" in complaint(stub, results(item), response.replace("[*].content", ""))
+
+
+def test_results_may_lie_deep(stub: Stub) -> None:
+    response = "{results: '$.results[*].chunks[*]', contentField: $.content}"
+    deep = results({"chunks": [{"content": "a"}, {"content": "b"}]}, {"chunks": []})
+    assert [memory.content for memory in found(stub, deep, response)] == ["a", "b"]
+    assert found(stub, results(), response) == []
+    assert "no results at" in complaint(stub, {"message": "not today"}, response)
+
+
+def test_plain_strings_are_results_too(stub: Stub) -> None:
+    [memory] = found(stub, ["Otto is a cat"], "{results: $, contentField: $}")
+    assert memory.content == "Otto is a cat"
+
+
+def test_an_empty_list_is_an_answer(stub: Stub) -> None:
+    assert found(stub, results()) == []
+
+
+@pytest.mark.parametrize("data", [{}, {"results": None}, {"results": {"a": 1}}, {"results": "a"}, [], "text", 7, None])
+def test_results_null_missing_or_an_object_are_an_error(stub: Stub, data: Any) -> None:
+    assert "no list of results at $.results" in complaint(stub, data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"docs": None, "far": [[1]], "ids": [["1"]]},
+        {"docs": [["a", "b"]], "far": [[1]], "ids": [["1", "2"]]},
+        {"docs": [["a"]], "far": [{"0": 1}], "ids": [["1"]]},
+        {"docs": ["a"], "far": [[1]], "ids": [["1"]]},
+    ],
+)
+def test_arrays_that_do_not_fit_together_are_an_error(stub: Stub, data: Any) -> None:
+    assert "list" in complaint(stub, data, ZIPPED)
+
+
+@pytest.mark.parametrize("score", ["0.9", True, [0.9], {"value": 1}])
+def test_a_score_that_is_no_number_is_an_error(stub: Stub, score: Any) -> None:
+    assert "the score at $.score is no number" in complaint(stub, results({"memory": "a", "score": score}))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"results": [{"memory": "a", "score": NaN}]}', "no JSON"),
+        (b'{"results": [{"memory": "a", "score": 1e999}]}', "no number"),
+        (b'{"results": [', "no JSON"),
+        (b"", "no JSON"),
+        (b"\xff\xfe", "no JSON"),
+        (b"[" * 200_000, "no JSON"),
+    ],
+)
+def test_what_is_no_json_is_an_error(stub: Stub, body: bytes, said: str) -> None:
+    assert said in complaint(stub, raw(body))
+
+
+@pytest.mark.parametrize("item", [{}, {"memory": None}, {"memory": 5}, {"memory": {"text": "a"}}, None, "a", []])
+def test_a_result_without_text_is_an_error(stub: Stub, item: Any) -> None:
+    assert "result 1 has no text at $.memory | $.chunk" in complaint(stub, results(item))
+
+
+def test_html_with_status_200_is_an_error(stub: Stub) -> None:
+    assert "no JSON" in complaint(stub, html())
+
+
+def test_json_of_another_content_type_is_read(stub: Stub) -> None:
+    assert found(stub, raw(b'\xef\xbb\xbf{"results": [{"memory": "a"}]}', content_type="text/plain"))
+
+
+def test_more_than_asked_is_cut_to_the_best(stub: Stub) -> None:
+    items = results(*({"memory": str(n), "score": n} for n in range(100_000)))
+    assert [memory.content for memory in found(stub, items, limit=3)] == ["99999", "99998", "99997"]
+
+
+@pytest.mark.parametrize("behaviour", [flood(2**30), gzip_bomb(2**26)])
+def test_a_body_without_end_is_cut_off(stub: Stub, behaviour: Behaviour) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert "was cut off" in complaint(stub, behaviour)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB, on Linux
+
+
+def test_a_redirect_to_another_host_is_not_followed(stub: Stub) -> None:
+    with Stub() as elsewhere:
+        with pytest.raises(ServiceError, match="is not followed"):
+            found(stub, redirect(f"{elsewhere.url}/search", code=307))
+        assert elsewhere.calls == []
+
+
+def test_lone_surrogates_do_not_reach_the_journal(stub: Stub) -> None:
+    [memory] = found(stub, raw(rb'{"results": [{"memory": "a\ud800b", "id": "\udfff"}]}'))
+    memory.model_dump_json().encode()
+
+
+def test_a_key_that_a_service_gives_back_is_not_kept(stub: Stub) -> None:
+    response = LISTED.replace("{", "{sourcesField: $.from, chunksField: $.chunks, ", 1)
+    item = {"memory": f"You sent {KEY}", "id": KEY, "from": [KEY], "chunks": [KEY]}
+    [memory] = found(stub, results(item), response)
+    assert KEY not in memory.model_dump_json()
+    with pytest.raises(MemorybenchError) as caught:
+        found(stub, reply({"error": f"bad key {KEY}"}, code=400))
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("named", [["s1", None], "s1"])
+def test_sources_that_are_not_ours_pass_as_they_are(stub: Stub, named: Any) -> None:
+    response = LISTED.replace("{", "{sourcesField: $.from, ", 1)
+    [memory] = found(stub, results({"memory": "a", "from": named}), response)
+    assert memory.sources == ("s1",)
+
+
+def test_a_path_that_can_not_be_parsed_is_told_before_anything_is_sent(stub: Stub) -> None:
+    with pytest.raises(BadInput, match="is no JSONPath"):
+        found(stub, results(), "{results: '$.[', contentField: $.a}")
+    assert stub.calls == []

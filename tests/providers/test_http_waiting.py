@@ -1,0 +1,235 @@
+"""Nothing is searched before it is there: polling, probing, and what happens when it never gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from memorybench.providers.http_provider import HttpProvider
+from memorybench.vocabulary.contracts import Listing, Receipt
+from memorybench.vocabulary.errors import BadInput, Denied, Malformed, NotReady, ServiceError
+from tests.doubles.stub import Stub, reply, reset, status
+from tests.providers.http_asking import HOME, session, using
+from tests.providers.http_memory import PROBED, MemoryService
+
+POLLED = """\
+name: polled
+type: hosted
+connection: {baseUrl: "URL"}
+endpoints:
+  add:
+    method: POST
+    path: /add
+    body: {text: "$.content", user: "$.scope", id: "$.documentId"}
+    captures: {region: $.region}
+    wait:
+      method: GET
+      path: /events/${region}/${pollId}
+      id: $.event
+      status: $.state
+      done: [ok, "true"]
+      failed: [lost]
+      interval: 1
+      timeout: 60000
+  search:
+    method: POST
+    path: /search
+    body: {query: "$.query", user: "$.scope"}
+    response: {results: $.results, contentField: $.text}
+  clear:
+    method: DELETE
+    path: /users/${scope}
+    wait: {method: GET, path: "/users/${scope}", accept: [404], interval: 1, timeout: 60000}
+"""
+HASTY = POLLED.replace("60000", "50")
+BY_DOCUMENT = POLLED.replace("${region}/${pollId}", "${documentId}").replace("      id: $.event\n", "")
+TOLD = session("told", "My cat is Otto.")
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        server.always(reply({"event": "e1", "region": "eu"}), path="/add")
+        yield server
+
+
+async def settle(provider: HttpProvider) -> None:
+    await provider.settle(HOME, [await provider.add(HOME, TOLD)])
+
+
+def polls(stub: Stub) -> list[str]:
+    return [call.path for call in stub.calls if call.path.startswith("/events")]
+
+
+@pytest.mark.parametrize("done", ["ok", True])
+def test_it_is_asked_until_it_is_done(stub: Stub, done: object) -> None:
+    stub.next(reply({"state": "queued"}), reply({"state": "at work"}), reply({"state": done}), path="/events/eu/e1")
+    using(POLLED, stub.url, settle)
+    assert polls(stub) == ["/events/eu/e1"] * 3
+
+
+def test_every_id_of_a_reply_is_asked_about(stub: Stub) -> None:
+    stub.next(reply({"event": ["e1", 2], "region": "eu"}), path="/add")
+    stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
+    using(POLLED, stub.url, settle)
+    assert polls(stub) == ["/events/eu/e1", "/events/eu/e1", "/events/eu/2"]
+
+
+def test_without_an_id_the_document_is_asked_about(stub: Stub) -> None:
+    stub.always(reply({"state": "ok"}))
+    stub.always(reply({"region": "eu"}), path="/add")
+    using(BY_DOCUMENT, stub.url, settle)
+    assert polls(stub) == [f"/events/{stub.calls[0].json['id']}"]
+
+
+def test_a_status_of_many_is_done_when_all_are(stub: Stub) -> None:
+    text = POLLED.replace("$.state", "'$.parts[*].state'")
+    parts = [reply({"parts": [{"state": one}, {"state": two}]}) for one, two in (("ok", "x"), ("ok", "ok"))]
+    stub.next(*parts, path="/events/eu/e1")
+    using(text, stub.url, settle)
+    assert len(polls(stub)) == 2
+
+
+def test_what_fails_after_it_was_accepted_is_a_failure(stub: Stub) -> None:
+    stub.next(reply({"state": "queued"}), reply({"state": "lost"}), path="/events/eu/e1")
+    with pytest.raises(ServiceError, match='"e1" was accepted, but is "lost" now'):
+        using(POLLED, stub.url, settle)
+
+
+def test_running_out_of_time_is_a_failure(stub: Stub) -> None:
+    stub.always(reply({"state": "queued"}), path="/events/eu/e1")
+    with pytest.raises(NotReady, match=r'"e1" is "queued", and no more than 0\.05 s are waited'):
+        using(HASTY, stub.url, settle)
+
+
+def test_a_hiccup_while_waiting_does_not_lose_what_was_accepted(stub: Stub) -> None:
+    stub.next(status(503), reset(), status(429, headers={"Retry-After": "0"}), path="/events/eu/e1")
+    stub.always(reply({"state": "ok"}), path="/events/eu/e1")
+    using(POLLED, stub.url, settle)
+    assert len(polls(stub)) == 4
+    assert len([call for call in stub.calls if call.path == "/add"]) == 1
+
+
+def test_a_service_that_asks_for_more_patience_than_there_is_ends_the_wait(stub: Stub) -> None:
+    stub.always(status(429, headers={"Retry-After": "60"}), path="/events/eu/e1")
+    with pytest.raises(NotReady, match="HTTP 429"):
+        using(HASTY, stub.url, settle)
+    assert len(polls(stub)) == 1
+
+
+def test_a_refused_question_is_not_asked_again(stub: Stub) -> None:
+    stub.always(status(403), path="/events/eu/e1")
+    with pytest.raises(Denied):
+        using(POLLED, stub.url, settle)
+    assert len(polls(stub)) == 1
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": "ok"}, [], "ok"])
+def test_a_reply_without_a_status_is_an_error(stub: Stub, answer: object) -> None:
+    stub.always(reply(answer), path="/events/eu/e1")
+    with pytest.raises(Malformed, match=r"no status at \$\.state"):
+        using(POLLED, stub.url, settle)
+
+
+@pytest.mark.parametrize("answer", [{"region": "eu"}, {"region": "eu", "event": None}, {"region": "eu", "event": []}])
+def test_an_add_without_the_id_to_ask_for_is_an_error(stub: Stub, answer: object) -> None:
+    stub.next(reply(answer), path="/add")
+    with pytest.raises(Malformed, match=r"no id at \$\.event"):
+        using(POLLED, stub.url, settle)
+
+
+def test_another_process_waits_for_what_the_first_has_added(stub: Stub) -> None:
+    stub.always(reply({"state": "ok"}), path="/events/eu/e1")
+
+    async def add(provider: HttpProvider) -> Receipt:
+        return await provider.add(HOME, TOLD)
+
+    receipt = Receipt.model_validate_json(using(POLLED, stub.url, add).model_dump_json())
+    assert polls(stub) == []
+    using(POLLED, stub.url, lambda provider: provider.settle(HOME, [receipt]))
+    assert polls(stub) == ["/events/eu/e1"]
+
+
+def test_a_slow_delete_is_waited_for(stub: Stub) -> None:
+    async def clear(provider: HttpProvider) -> str:
+        await provider.add(HOME, TOLD)
+        path = f"/users/{stub.calls[0].json['user']}"
+        stub.next(reply({}), reply({"still": "here"}), status(404), path=path)
+        await provider.clear(HOME)
+        return path
+
+    path = using(POLLED, stub.url, clear)
+    assert [call.method for call in stub.calls if call.path == path] == ["DELETE", "GET", "GET"]
+
+
+def test_a_delete_that_never_ends_is_a_failure(stub: Stub) -> None:
+    stub.always(reply({}))
+    with pytest.raises(NotReady, match="is not over"):
+        using(HASTY, stub.url, lambda provider: provider.clear(HOME))
+
+
+def test_a_wait_that_can_not_end_is_refused(stub: Stub) -> None:
+    with pytest.raises(BadInput, match=r"endpoints\.add\.wait: it would never end"):
+        using(POLLED.replace("      status: $.state\n", ""), stub.url, settle)
+
+
+def test_what_is_accepted_can_not_be_captured_from(stub: Stub) -> None:
+    with pytest.raises(BadInput, match=r"endpoints\.add\.accept: nothing can be captured"):
+        using(POLLED.replace("path: /add", "path: /add\n    accept: [409]"), stub.url, settle)
+
+
+def test_the_document_is_no_longer_at_hand_when_it_is_waited_for(stub: Stub) -> None:
+    with pytest.raises(BadInput, match='unknown variable "content"'):
+        using(POLLED.replace("${pollId}", "${content}"), stub.url, settle)
+
+
+def test_a_marker_is_planted_found_and_never_shown(stub: Stub) -> None:
+    service = MemoryService(tells=False)
+    stub.always(service.behave)
+
+    async def live(provider: HttpProvider) -> None:
+        told = [session(f"s{n}", f"Cat number {n} is the code word of the archive.") for n in range(3)]
+        receipts = [await provider.add(HOME, one) for one in told]
+        await provider.settle(HOME, receipts)
+        [space] = service.spaces.values()
+        [marker] = [text for one in space.documents.values() if "zq" in (text := one["text"])]
+        # the marker would be the best match, and must not cost a place
+        found = await provider.search(HOME, marker, 3)
+        assert {memory.sources for memory in found} == {(f"s{n}", f"s{n}:1") for n in range(3)}
+        assert isinstance(provider, Listing)
+        assert len(await provider.list(HOME)) == 3
+        await provider.settle(HOME, receipts)
+        assert len(space.documents) == 4
+
+    using(PROBED, stub.url, live)
+    assert stub.calls[-1].method in ("POST", "GET")
+
+
+def test_another_process_does_not_take_the_marker_for_a_memory(stub: Stub) -> None:
+    service = MemoryService(tells=False)
+    stub.always(service.behave)
+
+    async def add(provider: HttpProvider) -> Receipt:
+        receipt = await provider.add(HOME, TOLD)
+        await provider.settle(HOME, [receipt])
+        return receipt
+
+    async def resume(provider: HttpProvider) -> None:
+        provider.restore(HOME, [receipt])
+        found = await provider.search(HOME, "the code word of archive, a cat", 5)
+        assert [memory.sources for memory in found] == [("told", "told:1")]
+
+    receipt = using(PROBED, stub.url, add)
+    using(PROBED, stub.url, resume)
+
+
+def test_a_marker_that_is_never_found_is_a_failure(stub: Stub) -> None:
+    stub.always(reply({"hits": [{"text": "something else"}], "space": {"id": 1}}))
+    with pytest.raises(NotReady, match=r"is not found yet, and no more than 0\.05 s are waited"):
+        using(PROBED.replace("interval: 1}", "interval: 1, timeout: 50}"), stub.url, settle)
+
+
+def test_nothing_is_planted_where_nothing_was_added(stub: Stub) -> None:
+    using(PROBED, stub.url, lambda provider: provider.settle(HOME, []))
+    assert stub.calls == []

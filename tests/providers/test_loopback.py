@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import asyncio
+import base64
+import struct
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.models.opening import open_model
+from memorybench.models.presets import resolve
+from memorybench.models.scripted import ScriptedModel
+from memorybench.providers.loopback import Door, Loopback, open_loopback
+from memorybench.vocabulary.contracts import Model
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import Denied, ServiceError, Transient
+from memorybench.vocabulary.spending import Spending, Tally
+from memorybench.wire.http import Http, open_http
+from memorybench.wire.redaction import Redactor
+
+COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.25)
+
+
+@asynccontextmanager
+async def opened(model: Model | None) -> AsyncIterator[tuple[Loopback, Http]]:
+    async with open_http(Redactor([])) as http, open_loopback(model, ScriptedEmbedder(8)) as loopback:
+        yield loopback, http
+
+
+async def post(http: Http, door: Door, path: str, **body: Any) -> Any:
+    headers = {"Authorization": f"Bearer {door.key}"}
+    return (await http.request("POST", f"{door.base_url}/{path}", headers=headers, json=body)).json()
+
+
+async def chat(http: Http, door: Door, said: str = "hello") -> str:
+    told = await post(http, door, "chat/completions", model="x", messages=[{"role": "user", "content": said}])
+    text: str = told["choices"][0]["message"]["content"]
+    return text
+
+
+def test_our_own_client_of_openai_servers_is_content_with_it() -> None:
+    def repeat(turns: Sequence[Turn]) -> str:
+        return " / ".join(f"{turn.role}: {turn.content}" for turn in turns)
+
+    async def asked() -> str:
+        async with opened(ScriptedModel(repeat)) as (loopback, _):
+            with loopback.door() as door, door.serving():
+                address = resolve("ollama/x", {"OLLAMA_BASE_URL": door.base_url.removesuffix("/v1")})
+                async with open_model(address, key=door.key, redactor=Redactor([])) as model:
+                    turns = [Turn(role="system", content="Be kind."), Turn(role="user", content="Hello!")]
+                    return (await model.complete(turns)).text
+
+    assert asyncio.run(asked()) == "system: Be kind. / user: Hello!"
+
+
+def test_vectors_come_as_numbers_or_packed() -> None:
+    async def asked() -> tuple[Any, Any]:
+        async with opened(None) as (loopback, http):
+            with loopback.door() as door, door.serving():
+                plain = await post(http, door, "embeddings", model="x", input="kite")
+                packed = await post(http, door, "embeddings", input=["kite", "bus"], encoding_format="base64")
+                return plain["data"], packed["data"]
+
+    plain, packed = asyncio.run(asked())
+    assert [len(one["embedding"]) for one in plain] == [8]
+    assert [one["index"] for one in packed] == [0, 1]
+    assert list(struct.unpack("<8f", base64.b64decode(packed[0]["embedding"]))) == pytest.approx(plain[0]["embedding"])
+
+
+def test_each_door_charges_the_step_around_it() -> None:
+    async def asked() -> list[Spending]:
+        async with opened(ScriptedModel(lambda _: "ok", spent=COST)) as (loopback, http):
+
+            async def step(calls: int) -> Spending:
+                with loopback.door() as door, Tally() as tally, door.serving():
+                    for _ in range(calls):
+                        await chat(http, door)
+                return tally.spent
+
+            return list(await asyncio.gather(step(1), step(3), step(0)))
+
+    assert [spent.cost for spent in asyncio.run(asked())] == [0.25, 0.75, 0.0]
+
+
+def test_a_swallowed_failure_is_raised_all_the_same_and_as_it_was() -> None:
+    failure = Transient("busy", retry_after=3.0)
+
+    async def asked() -> None:
+        async with opened(ScriptedModel([failure, "fine"])) as (loopback, http):
+            with loopback.door() as door:
+                swallowed = pytest.raises(ServiceError, match=r"HTTP 424: .*busy")
+                with pytest.raises(Transient) as raised, door.serving(), swallowed:
+                    await chat(http, door)
+                assert raised.value is failure
+                with door.serving():
+                    assert await chat(http, door) == "fine"
+
+    asyncio.run(asked())
+
+
+def test_what_the_library_makes_of_a_failure_gives_way_to_the_failure() -> None:
+    failure = Denied("no such key")
+
+    async def asked() -> None:
+        async with opened(ScriptedModel([failure])) as (loopback, http):
+            with loopback.door() as door, door.serving():
+                try:
+                    await chat(http, door)
+                except ServiceError:
+                    raise RuntimeError("the library's own words") from None
+
+    with pytest.raises(Denied) as raised:
+        asyncio.run(asked())
+    assert raised.value is failure
+
+
+def test_only_who_has_a_key_and_is_waited_for_gets_in() -> None:
+    async def asked() -> None:
+        async with opened(ScriptedModel(lambda _: "ok")) as (loopback, http):
+            with loopback.door() as door, pytest.raises(ServiceError, match=r"HTTP 409: .*nobody waits"):
+                await chat(http, door)
+            with door.serving(), pytest.raises(Denied, match="this key opens no door"):
+                await chat(http, door)
+
+    asyncio.run(asked())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        ("chat/completions", {"messages": [], "tools": [{}]}, "tools is not offered"),
+        ("chat/completions", {"messages": [], "stream": True}, "stream is not offered"),
+        ("chat/completions", {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "only text"),
+        ("embeddings", {"input": [[1, 2]]}, "tokens can not be embedded"),
+    ],
+)
+def test_what_our_contracts_do_not_have_is_refused(path: str, body: dict[str, Any], problem: str) -> None:
+    async def asked() -> None:
+        async with opened(ScriptedModel(lambda _: "ok")) as (loopback, http):
+            with loopback.door() as door, door.serving(), pytest.raises(ServiceError, match=f"HTTP 400: .*{problem}"):
+                await post(http, door, path, **body)
+
+    asyncio.run(asked())

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.providers.config_reading import read_provider
+from memorybench.providers.mem0_oss import open_mem0_oss
+from memorybench.vocabulary.errors import BadInput
+
+
+@pytest.mark.skipif(find_spec("mem0") is not None, reason="mem0ai is installed here; tests/real has the rest")
+def test_without_mem0ai_the_remedy_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    async def open_it() -> None:
+        async with open_mem0_oss(tmp_path / "mem0", ScriptedEmbedder(8)):
+            pytest.fail("it was opened")
+
+    with pytest.raises(BadInput, match=r'mem0ai is not installed; pip install "memorybench\[mem0\]"'):
+        asyncio.run(open_it())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("local", "problem"),
+    [
+        ("{chunking: {size: 500}}", "x.yaml:4: local.chunking: chunking has no effect on builtin:mem0-oss"),
+        ("{enhancement: {model: m, generateQuestions: true}}", "generateQuestions has no effect"),
+        ("{enhancement: {enabled: true}}", 'x.yaml:4: local.enhancement: "model" is missing'),
+    ],
+)
+def test_settings_it_has_no_use_for_are_refused(local: str, problem: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        read_provider(parse_yaml(f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n", "x.yaml"), {})
+    assert problem in str(refused.value)
+
+
+def test_it_may_extract_or_keep_verbatim() -> None:
+    for local in ("{enhancement: {model: m}}", "{enhancement: {enabled: false}}", "{embedding: {provider: local}}"):
+        read_provider(parse_yaml(f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n", "x.yaml"), {})

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from memorybench.providers import scope_pool
+from memorybench.providers.scope_pool import ScopePool
+from memorybench.vocabulary.errors import ServiceError
+
+
+@pytest.fixture(autouse=True)
+def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope_pool, "GRACE", 0.0)
+
+
+class Desk:
+    """Counts what is open."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.open_now: list[str] = []
+        self.peak = 0
+
+    @asynccontextmanager
+    async def open(self, scope: str) -> AsyncIterator[str]:
+        self.opened.append(scope)
+        self.open_now.append(scope)
+        self.peak = max(self.peak, len(self.open_now))
+        try:
+            yield scope
+        finally:
+            self.open_now.remove(scope)
+
+
+def test_no_more_than_so_many_are_open_and_each_scope_gets_its_own() -> None:
+    async def fill(desk: Desk) -> None:
+        pool = ScopePool(desk.open, 3)
+
+        async def use(n: int) -> None:
+            async with pool.using(f"s{n % 10}") as held:
+                await asyncio.sleep(0)
+                assert held == f"s{n % 10}"
+
+        await asyncio.gather(*(use(n) for n in range(60)))
+        await pool.close()
+
+    desk = Desk()
+    asyncio.run(fill(desk))
+    assert desk.peak == 3
+    assert desk.open_now == []
+
+
+def test_the_one_idle_for_longest_gives_way() -> None:
+    async def fill(desk: Desk) -> None:
+        pool = ScopePool(desk.open, 2)
+        for scope in ("a", "b", "a", "c", "a"):
+            async with pool.using(scope):
+                pass
+        assert sorted(desk.open_now) == ["a", "c"]
+        await pool.close()
+
+    desk = Desk()
+    asyncio.run(fill(desk))
+    assert desk.opened == ["a", "b", "c"]
+
+
+def test_one_that_is_used_again_and_again_does_not_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scope_pool, "GRACE", 3600.0)
+
+    async def fill(desk: Desk) -> None:
+        pool = ScopePool(desk.open, 1)
+
+        async def use(scope: str) -> None:
+            for _ in range(10):
+                async with pool.using(scope):
+                    await asyncio.sleep(0)
+            await pool.drop(scope)
+
+        await asyncio.gather(*(use(scope) for scope in ("a", "b", "c")))
+
+    desk = Desk()
+    asyncio.run(fill(desk))
+    assert desk.opened == ["a", "b", "c"]
+
+
+def test_what_failed_is_replaced() -> None:
+    async def fill(desk: Desk) -> None:
+        pool = ScopePool(desk.open, 2)
+
+        async def fail() -> None:
+            async with pool.using("a"):
+                raise ServiceError
+
+        for _ in range(2):
+            with pytest.raises(ServiceError):
+                await fail()
+            assert desk.open_now == []
+        async with pool.using("a"):
+            assert desk.open_now == ["a"]
+        await pool.close()
+
+    desk = Desk()
+    asyncio.run(fill(desk))
+    assert desk.opened == ["a", "a", "a"]
+
+
+def test_what_is_in_use_is_not_dropped() -> None:
+    async def fill(desk: Desk) -> None:
+        pool = ScopePool(desk.open, 2)
+        async with pool.using("a"):
+            dropping = asyncio.create_task(pool.drop("a"))
+            for _ in range(5):
+                await asyncio.sleep(0)
+            assert not dropping.done()
+            assert desk.open_now == ["a"]
+        await dropping
+        assert desk.open_now == []
+
+    asyncio.run(fill(Desk()))
