@@ -90,8 +90,8 @@ def test_one_persons_memories_are_never_found_in_anothers(command: Command) -> N
         assert command("eval", "--providers", "bm25", "hybrid", "--run-id", run).code == 0
     searches = rows(
         command.folder / "results",
-        "SELECT o.case_id, s.result FROM outcomes o JOIN steps s ON s.run = o.run AND s.name = 'search'"
-        " AND json_extract(o.body, '$.steps') LIKE '%' || s.key || '%'",
+        "SELECT o.case_id, s.result FROM outcomes o, json_each(o.body, '$.steps') AS step"
+        " JOIN steps s ON s.run = o.run AND s.key = step.value WHERE s.name = 'search'",
     )
     assert len(searches) == 2 * 2 * 360
     for case, result in searches:

@@ -73,6 +73,11 @@ def test_the_text_of_a_benchmark_goes_before_our_own_lines(stub: Stub) -> None:
     assert document["text"] == "Date: today\n[...]"
 
 
+def test_a_text_needs_no_turns(stub: Stub) -> None:
+    [document] = sent(stub, TEXT, Session(id="s", turns=(), text="All that was said."))
+    assert document["text"] == "All that was said."
+
+
 def test_a_document_may_be_a_message(stub: Stub) -> None:
     first, second = sent(stub, TEXT.replace("path: /add", "path: /add\n    unit: message"), TALK)
     assert (first["text"], second["text"]) == ("Ann: I have a cat.", "assistant: How lovely!")
@@ -180,6 +185,19 @@ def test_ids_that_the_service_made_tell_the_source_too(stub: Stub) -> None:
         await provider.add(HOME, TALK)
         [found] = await provider.search(HOME, "cat", 1)
         assert found.sources == ("answer_1", "answer_1:3", "u9")
+
+    using(text, stub.url, live)
+
+
+def test_ids_of_what_a_service_made_of_a_text_stand_for_its_session(stub: Stub) -> None:
+    """Two chunks of a text of two messages are not its two messages."""
+    text = TEXT.replace("path: /add", "path: /add\n    storedAs: $.chunks[*].id")
+    stub.next(reply({"chunks": [{"id": 1}, {"id": 2}]}), reply({"results": [{"text": "a cat", "from": 1}]}))
+
+    async def live(provider: HttpProvider) -> None:
+        await provider.add(HOME, TALK)
+        [found] = await provider.search(HOME, "cat", 1)
+        assert found.sources == ("answer_1",)
 
     using(text, stub.url, live)
 

@@ -89,7 +89,7 @@ def test_a_run_killed_while_it_adds_goes_on_with_the_same_documents(tmp_path: Pa
         bench(tmp_path / "whole", stub.url)
         whole = report(tmp_path / "whole", "r1").replace(stub.url, "URL")
     kills = 0
-    for kill_at in (4, 9, 14, 19, 24):
+    for kill_at in (5, 12, 19):
         with Stub() as stub:
             service = Watchful()
             stub.always(service.behave)
@@ -104,7 +104,7 @@ def test_a_run_killed_while_it_adds_goes_on_with_the_same_documents(tmp_path: Pa
             assert len(set(ids)) == 2 * SESSIONS
             assert _outcomes(report(folder, "r1")) == _outcomes(whole)
             assert service.spaces == {}
-    assert kills >= 3
+    assert kills >= 2
 
 
 def _outcomes(told: str) -> object:

@@ -49,6 +49,7 @@ class Portion:
     """Under which the session is known outside."""
     content: str
     messages: tuple[Said, ...]
+    """Empty where documents are text: a part of it need not end where a message does."""
     at: datetime | None
     sources: tuple[str, ...]
     """The session's own id, and the turn's where it holds no more than one."""
@@ -71,14 +72,15 @@ class Portioning:
         """The documents of a session; none of one that says nothing."""
         outside = digest([scope.run, scope.benchmark, scope.provider, scope.haystack, session.id])[:20]
         said = [part for n, turn in enumerate(session.turns, 1) for part in self._said(outside, session, n, turn)]
+        begun = session.at or next((part.at for part in said), None)
         return [
             Portion(
                 id=f"d{outside}-{n}",
                 session=f"s{outside}",
                 content=storable(content),
                 messages=messages,
-                at=messages[0].at if self.unit == "message" else session.at,
-                sources=_sources(session, messages),
+                at=messages[0].at if self.unit == "message" else begun,
+                sources=_sources(session, messages or said),
             )
             for n, (content, messages) in enumerate(self._parts(session, said))
         ]
@@ -109,7 +111,7 @@ class Portioning:
         else:
             text = session.text if session.text is not None else _dialogue(said)
             for piece in split(text, self.max_characters):
-                yield piece, tuple(said)
+                yield piece, ()
 
     def _said(self, outside: str, session: Session, n: int, turn: Turn) -> list[Said]:
         id = turn.id if turn.id is not None else f"{session.id}:{n}"
