@@ -53,7 +53,7 @@ def prepare_again(run_id: str, output: Path) -> Prepared:
     safe_run_id(run_id, "--resume")
     with Shelf.open(output) as shelf:
         saved = shelf.run(run_id)
-        if shelf.counts(run_id)["scored"] == saved.planned:
+        if saved.status == "complete" and shelf.counts(run_id)["scored"] == saved.planned:
             raise BadInput("--resume", f"run {run_id} is finished", remedy=f"memorybench results {run_id} shows it")
     if saved.suite != "bench":
         raise BadInput(
@@ -120,11 +120,11 @@ def evaluate_prepared(
     return Evaluated(ending, summary)
 
 
-def _so_far(output: Path, run_id: str) -> tuple[Counter[tuple[str, str]], float]:
+def _so_far(output: Path, run_id: str) -> tuple[Counter[tuple[str, str]], float | None]:
     """Scored trials by benchmark and subject, and the dollars spent."""
     with Shelf.open(output, thorough=False) as shelf:
         scored = (outcome.trial for outcome in shelf.outcomes(run_id) if outcome.status == "scored")
-        return Counter((trial.benchmark, trial.subject.name) for trial in scored), shelf.spent(run_id).cost or 0.0
+        return Counter((trial.benchmark, trial.subject.name) for trial in scored), shelf.spent(run_id).cost
 
 
 def blocking(work: Coroutine[Any, Any, T]) -> T:

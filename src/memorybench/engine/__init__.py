@@ -5,5 +5,6 @@ steps.py    `once`: recorded, single flight, paid work announced
 gates.py    per subject: how many at once, how often, and when to leave it alone
 patience.py retries, with one owner
 budget.py   how much may be spent
+stopping.py how work hears of Ctrl-C
 signals.py  the first Ctrl-C drains, the second leaves at once
 """

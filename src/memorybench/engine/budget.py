@@ -7,10 +7,11 @@ from memorybench.vocabulary.spending import Spending
 
 
 class Budget:
-    def __init__(self, dollars: float | None = None, spent: float = 0.0) -> None:
+    def __init__(self, dollars: float | None = None, spent: float | None = 0.0) -> None:
+        """`spent` by earlier processes of the run; None: something of it has no known price."""
         self.dollars = dollars
-        self.spent = spent
-        self.unpriced = 0
+        self.spent = spent or 0.0
+        self.unpriced = 0 if spent is not None else 1
 
     def allow(self) -> None:
         """Raises Blocked where no more paid work may start."""

@@ -10,12 +10,15 @@ from memorybench.vocabulary.errors import Denied
 from memorybench.vocabulary.plans import Limits
 from memorybench.vocabulary.trials import Subject
 
+from .stopping import Stop
+
 
 class Gate:
     """What stands between us and one subject."""
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: Limits, stopping: Stop) -> None:
         self.limits = limits
+        self.stopping = stopping
         self._name = name
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self._interval = 1.0 / limits.per_second if limits.per_second else 0.0
@@ -53,7 +56,7 @@ class Gate:
                 raise Denied(f"{self._name} is not asked any more: {self._closed}")
             now = time.monotonic()
             if self._paused_until > now:
-                await asyncio.sleep(self._paused_until - now)
+                await self.stopping.pause(self._paused_until - now)
                 continue
             if not self._interval:
                 return
@@ -61,14 +64,15 @@ class Gate:
             self._next_start = mine + self._interval
             if mine <= now:
                 return
-            await asyncio.sleep(mine - now)
+            await self.stopping.pause(mine - now)
             if self._closed is None and self._paused_until <= time.monotonic():
                 return
 
 
 class Gates:
-    def __init__(self, limits: Mapping[str, Limits]) -> None:
+    def __init__(self, limits: Mapping[str, Limits], stopping: Stop) -> None:
         self._limits = limits
+        self._stopping = stopping
         self._gates: dict[str, Gate] = {}
 
     def of(self, subject: Subject | None) -> Gate:
@@ -76,5 +80,5 @@ class Gates:
         gate = self._gates.get(key)
         if gate is None:
             name = f"{subject.role} {subject.name}" if subject else "the step"
-            gate = self._gates[key] = Gate(name, self._limits.get(key, Limits()))
+            gate = self._gates[key] = Gate(name, self._limits.get(key, Limits()), self._stopping)
         return gate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -48,7 +47,7 @@ async def patiently(work: Callable[[], Awaitable[T]], gate: Gate, trying: Trying
                 delay = _delay(error, trying.tries, limits)
                 if error.retry_after is not None:
                     gate.pause(delay)
-        await asyncio.sleep(delay)
+        await gate.stopping.pause(delay)
 
 
 def _delay(error: Transient, tries: int, limits: Limits) -> float:

@@ -18,7 +18,8 @@ from memorybench.vocabulary.trials import Failure, Outcome, Status
 from .budget import Budget
 from .gates import Gates
 from .signals import draining
-from .steps import Interrupted, JobSteps, SharedSteps
+from .steps import JobSteps, SharedSteps
+from .stopping import Interrupted, Stop
 
 Watch = Callable[[Outcome], None]
 
@@ -40,9 +41,9 @@ async def perform(
     watch: Watch | None = None,
 ) -> Ending:
     """Performs every job the journal does not hold as scored."""
-    stopping = asyncio.Event()
+    stopping = Stop()
     budget = budget or Budget()
-    shared = SharedSteps(book, Gates(plan.limits), budget, stopping)
+    shared = SharedSteps(book, Gates(plan.limits, stopping), budget, stopping)
     feed = _Feed(plan, book.scored())
     watch = watch or (lambda outcome: None)
     with draining(stopping), collecting_rarely():
@@ -75,10 +76,11 @@ def collecting_rarely() -> Iterator[None]:
         gc.set_threshold(*usual)
 
 
-def _ending(feed: _Feed, stopping: asyncio.Event, budget: Budget) -> Ending:
+def _ending(feed: _Feed, stopping: Stop, budget: Budget) -> Ending:
     if stopping.is_set() and (feed.dropped or feed.next()):
         return Ending("partial", True, feed.settled)
-    return Ending("partial" if budget.exhausted and feed.blocked else "complete", False, feed.settled)
+    whole = feed.settled + feed.scored == feed.size and not (budget.exhausted and feed.blocked)
+    return Ending("complete" if whole else "partial", False, feed.settled)
 
 
 class _Feed:
@@ -86,6 +88,8 @@ class _Feed:
 
     def __init__(self, plan: Plan, scored: set[str]) -> None:
         self._jobs = self._pending(plan, scored)
+        self.size = plan.size
+        self.scored = len(scored)
         self.finished = len(scored) >= plan.size
         self.settled = 0
         self.blocked = 0
@@ -103,7 +107,7 @@ class _Feed:
         return next(self._jobs, None)
 
 
-async def _work(feed: _Feed, shared: SharedSteps, stopping: asyncio.Event, watch: Watch) -> None:
+async def _work(feed: _Feed, shared: SharedSteps, stopping: Stop, watch: Watch) -> None:
     while not stopping.is_set():
         job = feed.next()
         if job is None:
@@ -125,9 +129,13 @@ async def _settle(job: Job, steps: JobSteps) -> Outcome:
         performed = await job.perform(steps)
     except (Interrupted, JournalError):
         raise
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise  # it is us who are to stop
+        return _failed(job, steps, error)  # something below was cancelled: the subject's failure, not the end
     except Exception as error:
-        status, failure = _failure(error)
-        return Outcome(trial=job.trial, status=status, steps=tuple(steps.keys), failure=failure)
+        return _failed(job, steps, error)
     return Outcome(
         trial=job.trial,
         status="unscored" if performed.unscored else "scored",
@@ -138,6 +146,11 @@ async def _settle(job: Job, steps: JobSteps) -> Outcome:
     )
 
 
+def _failed(job: Job, steps: JobSteps, error: BaseException) -> Outcome:
+    status, failure = _failure(error)
+    return Outcome(trial=job.trial, status=status, steps=tuple(steps.keys), failure=failure, shown=job.shown)
+
+
 _STATUS_OF: tuple[tuple[type[MemorybenchError], Status], ...] = (
     (Unreadable, "unscored"),
     (Lacking, "skipped"),
@@ -145,7 +158,7 @@ _STATUS_OF: tuple[tuple[type[MemorybenchError], Status], ...] = (
 )
 
 
-def _failure(error: Exception) -> tuple[Status, Failure]:
+def _failure(error: BaseException) -> tuple[Status, Failure]:
     if isinstance(error, MemorybenchError):
         # shared steps keep their failure for later siblings: let it not keep the frames it passed through
         error.__traceback__ = error.__cause__ = error.__context__ = None

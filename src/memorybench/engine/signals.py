@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from .stopping import Stop
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 EXIT_INTERRUPTED = 130
 
 
 @contextmanager
-def draining(stopping: asyncio.Event) -> Iterator[None]:
+def draining(stopping: Stop) -> Iterator[None]:
     """While open, signals set `stopping` instead of raising in the middle of anything."""
     loop = asyncio.get_running_loop()
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from memorybench.journal.book import Book, now
 from memorybench.journal.rows import Step
-from memorybench.vocabulary.errors import MemorybenchError
+from memorybench.vocabulary.errors import Malformed, MemorybenchError
 from memorybench.vocabulary.records import canonical
 from memorybench.vocabulary.spending import Tally
 from memorybench.vocabulary.trials import Subject
@@ -20,6 +20,7 @@ from memorybench.vocabulary.trials import Subject
 from .budget import Budget
 from .gates import Gates
 from .patience import Trying, patiently
+from .stopping import Interrupted, Stop
 
 T = TypeVar("T")
 
@@ -27,17 +28,10 @@ T = TypeVar("T")
 _aside: ContextVar[bool] = ContextVar("memorybench_aside", default=False)
 
 
-class Interrupted(BaseException):
-    """The run is draining: no new work starts. The job leaves no outcome and is done on resume.
-
-    Not an Exception, so that no suite takes it for a failure of its subject.
-    """
-
-
 class SharedSteps:
     """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
 
-    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: asyncio.Event) -> None:
+    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: Stop) -> None:
         self.book = book
         self._gates = gates
         self._budget = budget
@@ -98,16 +92,14 @@ class SharedSteps:
         if reused is not None:
             await self.book.record(reused)
             return adapter.validate_json(reused.result), reused.result
-        if self._stopping.is_set():
-            raise Interrupted
+        self._stopping.check()
         if after is not None:
             token = _aside.set(True)
             try:
                 await after()
             finally:
                 _aside.reset(token)
-            if self._stopping.is_set():
-                raise Interrupted
+            self._stopping.check()
         who = subject.name if subject else ""
         attempt = None
         if paid:
@@ -117,6 +109,7 @@ class SharedSteps:
         with Tally() as tally:
             try:
                 value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
+                value, result = self._kept(value, adapter)
             except (Exception, Interrupted) as error:
                 if attempt is not None:
                     self._budget.take(tally.spent)
@@ -125,7 +118,6 @@ class SharedSteps:
                     )
                 raise
         self._budget.take(tally.spent)
-        result = adapter.dump_json(value).decode()
         step = Step(
             key=key,
             name=name,
@@ -142,12 +134,20 @@ class SharedSteps:
         await self.book.record(step)
         return value, result
 
+    def _kept(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
+        """The value as the journal will give it back, and its JSON: a resumed run must see what this one saw."""
+        try:
+            result = adapter.dump_json(value).decode()
+        except ValueError as error:  # half a surrogate, for one
+            raise Malformed(f"the result can not be stored: {error}") from error
+        kept = self.book.redacted(result)
+        return (value, result) if kept == result else (adapter.validate_json(kept), kept)
+
     def _guarded(self, work: Callable[[], Awaitable[T]], paid: bool) -> Callable[[], Awaitable[T]]:
         """Checks once more at the gate: while we waited there, the budget may have gone or Ctrl-C may have come."""
 
         async def guarded() -> T:
-            if self._stopping.is_set():
-                raise Interrupted
+            self._stopping.check()
             if paid:
                 self._budget.allow()
             return await work()

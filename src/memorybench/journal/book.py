@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -107,7 +108,14 @@ class Book:
         )
         return attempt
 
+    def redacted(self, result: str) -> str:
+        """A step's JSON without secrets: its texts are cleaned, its keys are ours and stay."""
+        if self._redact(result) == result:
+            return result
+        return json.dumps(_cleaned(json.loads(result), self._redact), ensure_ascii=False)
+
     async def record(self, step: Step) -> None:
+        """`step.result` as `redacted` gave it."""
         spent = step.spent
         columns = (
             self.run.id,
@@ -115,7 +123,7 @@ class Book:
             step.name,
             step.subject,
             self._redact(step.inputs),
-            self._redact(step.result),
+            step.result,
             step.started,
             step.seconds,
             step.tries,
@@ -279,6 +287,16 @@ def _writing(
             writer.close()
     finally:
         lock.release()
+
+
+def _cleaned(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, list):
+        return [_cleaned(item, redact) for item in value]
+    if isinstance(value, dict):
+        return {key: _cleaned(item, redact) for key, item in value.items()}
+    return value
 
 
 def _reuse_of(run: Run) -> str | None:

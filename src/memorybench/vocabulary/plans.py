@@ -44,6 +44,9 @@ class Steps(Protocol):
         ...
 
 
+NOTHING_SHOWN = Exhibit()
+
+
 class Performed(Record):
     """What a job found. With `unscored`, the subject did its part but the instrument could not decide."""
 
@@ -60,6 +63,8 @@ class Job:
     """Its place in reports, whatever the order of work."""
     case: Case | None = None
     """Journaled with the outcome, so that a report needs no dataset."""
+    shown: Exhibit = NOTHING_SHOWN
+    """What a report shows where the job fails."""
     spends: bool = False
 
 

@@ -109,6 +109,7 @@ class BenchPlan:
                 perform=partial(asking.perform, bench.questions[place]),
                 ordinal=first + place,
                 case=bench.questions[place],
+                shown=_asked(bench.questions[place]),
                 spends=arm.spends or bench.reading is not None,
             )
 
@@ -170,13 +171,8 @@ class _Asking:
         blame = attribution(question, seen, places, judged.scores)
         if blame is not None:
             scores += [Score(name=name, value=float(name == blame)) for name in MISSES]
-        shown = Exhibit(
-            asked=question.question,
-            expected=" | ".join(question.answers),
-            got=got,
-            context=_beginning(context),
-            reason="; ".join(part for part in (judged.reason, MISSES.get(blame or "")) if part),
-        )
+        reason = "; ".join(part for part in (judged.reason, MISSES.get(blame or "")) if part)
+        shown = _asked(question).model_copy(update={"got": got, "context": _beginning(context), "reason": reason})
         return Performed(scores=(*judged.scores, *scores), shown=shown, unscored=judged.unscored)
 
     async def _corrected(
@@ -231,6 +227,10 @@ class _Asking:
     def _look_up(self, haystack: str) -> tuple[Places, str]:
         found = self._bench.dataset.haystack(haystack)
         return Places(found), digest(found)
+
+
+def _asked(question: Question) -> Exhibit:
+    return Exhibit(asked=question.question, expected=" | ".join(question.answers))
 
 
 def _trial(benchmark: str, question: Question, arm: Arm) -> Trial:
