@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
 from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_again
 from memorybench.compose.results import find
@@ -77,7 +79,11 @@ def evaluate(
     if resume is not None:
         prepared, chosen = prepare_again(resume, folder), resume
     else:
-        spec = BenchSpec(benchmarks=tuple(benchmarks), providers=tuple(providers), **choices)
+        try:
+            spec = BenchSpec(benchmarks=tuple(benchmarks), providers=tuple(providers), **choices)
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise BadInput("evaluate", f"{first['loc'][0]}: {first['msg']}") from error
         prepared, chosen = prepare(spec, Path()), run_id or new_run_id()
     evaluate_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
     return RunResult(chosen, folder)

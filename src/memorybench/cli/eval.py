@@ -85,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         _refuse_changes(args)
         prepared, run_id = prepare_again(args.resume, args.output), args.resume
-    check_names(thresholds, prepared.metrics())
+    check_names(thresholds, prepared.metrics(), [arm.name for arm in prepared.arms if arm.kind != "baseline"])
     check_budget(prepared, args.budget)
     if args.dry_run:
         _show_plan(prepared, args.json)
@@ -165,7 +165,8 @@ def _show(args: argparse.Namespace, summary: Summary, ending: Ending) -> None:
     where = "" if args.output == Path("results") else f" --results {args.output}"
     if ending.interrupted or summary.status == "partial":
         output = "" if args.output == Path("results") else f" --output {args.output}"
-        out.print(f"Go on with: memorybench eval --resume {summary.run_id}{output}")
+        budget = " --budget DOLLARS" if args.budget is not None else ""
+        out.print(f"Go on with: memorybench eval --resume {summary.run_id}{output}{budget}")
         return
     out.print("What to try next:")
     show_hints(

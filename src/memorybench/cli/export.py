@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from .shared import add_results
+from .shared import add_results, folders
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.export import rows, write
     from memorybench.vocabulary.errors import BadInput
 
-    with find(args.runs, args.results) as found:
+    with find(args.runs, folders(args)) as found:
         wanted = (row for run, at, outcome in found.settled() for row in rows(run, [(at, outcome)]))
         if args.output is None or str(args.output) == "-":
             write(wanted, args.format, sys.stdout)

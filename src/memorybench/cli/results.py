@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from .shared import add_json, add_list, add_results, flat
+from .shared import add_json, add_list, add_results, flat, folders
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.failures import failures, show_failures
     from memorybench.reporting.terminal import console, show_header, show_results
 
-    with find(args.runs, args.results) as found:
+    with find(args.runs, folders(args)) as found:
         if args.failures:
             outcomes = failures((outcome for _, _, outcome in found.settled()), flat(args.providers))
             if args.json:
@@ -45,8 +45,7 @@ def run(args: argparse.Namespace) -> int:
             sys.stdout.write(as_json(summary))
         else:
             out = console()
-            facts = {**facts_of(found.parts[0][1]), "Run ID": summary.run_id}
-            show_header(out, "MEMORYBENCH RESULTS", facts)
+            show_header(out, "MEMORYBENCH RESULTS", facts_of(*(run for _, run in found.parts)))
             show_results(out, summary)
     return 0
 
@@ -55,7 +54,7 @@ def _list(args: argparse.Namespace) -> int:
     from memorybench.compose.results import overview
     from memorybench.reporting.terminal import console, show_runs
 
-    rows = overview(args.results)
+    rows = overview(folders(args))
     if args.json:
         print(json.dumps([{**row.run.model_dump(mode="json"), "counts": row.counts} for row in rows], indent=2))
     else:
@@ -64,16 +63,26 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from memorybench.compose.results import comparable
+    from memorybench.compose.results import comparable, measure_named
     from memorybench.reporting.comparison import pairs
     from memorybench.reporting.terminal import console, headline, show_comparison
 
-    subjects = flat(args.compare)
-    with comparable(subjects, args.benchmark, args.runs, args.results) as (found, benchmark):
-        results = [result for one in found for result in one.summary().overall(benchmark) if result.subject in subjects]
-        measure = args.measure or headline(results)
-        outcomes = (outcome for one in found for _, _, outcome in one.settled())
-        compared = pairs(outcomes, subjects, benchmark, measure)
+    subjects = tuple(dict.fromkeys(flat(args.compare)))
+    with comparable(subjects, args.benchmark, args.runs, folders(args)) as (found, benchmark):
+        results = [
+            result
+            for subject, one in found.items()
+            for result in one.summary().overall(benchmark)
+            if result.subject == subject
+        ]
+        measure = measure_named(args.measure, results) if args.measure else headline(results)
+        outcomes = (
+            outcome
+            for subject, one in found.items()
+            for _, _, outcome in one.settled()
+            if outcome.trial.subject.name == subject
+        )
+        compared = pairs(outcomes, subjects, benchmark, results[0].measure(measure))
         if args.json:
             print(json.dumps([pair.model_dump(mode="json") for pair in compared], indent=2))
         else:

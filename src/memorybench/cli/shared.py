@@ -55,10 +55,15 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         "--results",
         metavar="DIR",
         nargs="+",
+        action="extend",
         type=Path,
-        default=[Path("results")],
+        default=[],
         help="folders to look in (default: ./results)",
     )
+
+
+def folders(args: argparse.Namespace) -> list[Path]:
+    return args.results or [Path("results")]
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -67,9 +69,9 @@ class BenchSpec(Record):
 
     benchmarks: tuple[str, ...] = DEFAULT_BENCHMARKS
     providers: tuple[str, ...] = DEFAULT_ARMS
-    limit: int | None = None
-    start: int | None = None
-    end: int | None = None
+    limit: int | None = Field(default=None, ge=1)
+    start: int | None = Field(default=None, ge=1)
+    end: int | None = Field(default=None, ge=1)
     question_types: tuple[str, ...] = ()
     seed: int | None = None
     answering_model: str | None = None
@@ -210,6 +212,7 @@ def _fingerprints(
     found = {f"provider {entry.name}": Fingerprint.of(_described(catalog, entry)) for entry in arms}
     for bench in benches:
         found[f"benchmark {bench.dataset.name}"] = Fingerprint.of(bench.dataset.fingerprint)
+        found[f"config of {bench.dataset.name}"] = Fingerprint.of(_lines(catalog.benchmark(bench.config.name).plain()))
         if bench.corrected:
             told = {id: question.plain() for id, question in bench.corrected.items()}
             found[f"errata of {bench.dataset.name}"] = Fingerprint.of(canonical(told))
@@ -220,9 +223,9 @@ def _fingerprints(
             used = sorted(repr(prompt) for prompt in bench.judge_prompts.used(bench.questions))
             found[f"judge prompts of {bench.dataset.name}"] = Fingerprint.of("\n".join(used))
     if reader is not None:
-        found["answering model"] = Fingerprint.of(reader.name)
+        found["answering model"] = Fingerprint.of(reader.described())
     if judge is not None:
-        found["judge model"] = Fingerprint.of(judge.name)
+        found["judge model"] = Fingerprint.of(judge.described())
     return found
 
 
@@ -271,7 +274,13 @@ def bench_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric] = ()) -> tu
 
 def plugin_metrics(catalog: Catalog) -> tuple[Metric, ...]:
     """Metrics of installed plug-ins: they read outcomes only, so they go with every report."""
-    return tuple(catalog.plugin("metric", entry.name).load() for entry in catalog.entries("metric"))
+    found = []
+    for entry in catalog.entries("metric"):
+        try:
+            found.append(catalog.plugin("metric", entry.name).load())
+        except Exception as error:  # another's code: it must not stand in the way of ours
+            print(f"the metric {entry.name} of {entry.origin} is left out: {error}", file=sys.stderr)
+    return tuple(found)
 
 
 async def run_bench(
@@ -368,5 +377,15 @@ def _described(catalog: Catalog, entry: Entry) -> str:
     if entry.kind == "baseline":
         return f"baseline {entry.name}"
     config = catalog.provider(entry.name)
-    told = canonical(config)
-    return f"{told}\nmemorybench {__version__}" if (config.adapter or "").startswith("builtin:") else told
+    adapter = config.adapter or ""
+    if adapter.startswith("builtin:"):
+        return f"{_lines(config.plain())}\nmemorybench {__version__}"
+    if adapter.startswith("plugin:"):
+        package = catalog.plugin("provider", adapter.removeprefix("plugin:")).dist
+        return f"{_lines(config.plain())}\n{package.name} {package.version}" if package else _lines(config.plain())
+    return _lines(config.plain())
+
+
+def _lines(value: Any) -> str:
+    """JSON with a line for each value, so that a difference shows by itself."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

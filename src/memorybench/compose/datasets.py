@@ -9,6 +9,8 @@ from memorybench.datasets.config import BenchmarkConfig
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.questions import Dataset
 
+from .called import dataset_called
+
 if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
 
@@ -44,7 +46,12 @@ def open_dataset(
 
 def _known(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
     if config.data.type == "plugin":
-        return cast("Dataset", catalog.plugin("benchmark", config.data.path).load()())
-    from memorybench.datasets.starter import Starter
+        dataset = cast("Dataset", catalog.plugin("benchmark", config.data.path).load()())
+    else:
+        from memorybench.datasets.starter import Starter
 
-    return Starter()
+        dataset = Starter()
+    pinned = config.data.sha256
+    if pinned is not None and pinned != dataset.fingerprint:
+        raise BadInput(f'benchmark "{config.name}"', f"its data is {dataset.fingerprint}", expected=pinned)
+    return dataset_called(config.name, dataset)

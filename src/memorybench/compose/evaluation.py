@@ -87,6 +87,9 @@ def evaluate_prepared(
     announce: Callable[[Run], None] = lambda run: None,
     watching: Watching = _nobody,
 ) -> Evaluated:
+    safe_run_id(run_id, "run id")
+    if budget is not None and not budget >= 0:
+        raise BadInput("budget", f"{budget} is no amount of dollars", expected="0 or more")
     redact = redactor().clean
     done, spent = _so_far(output, run_id) if resuming else (Counter(), 0.0)
     if resuming:
@@ -97,7 +100,8 @@ def evaluate_prepared(
         (bench.dataset.name, arm.name): len(bench.questions) for bench in prepared.benches for arm in prepared.arms
     }
     with opened as book:
-        announce(book.run)
+        with suppress(OSError):  # a reader that went away must not stop the run
+            announce(book.run)
         with watching(totals, done) as watch:
             work = run_bench(
                 prepared,

@@ -26,6 +26,11 @@ class Chosen:
     """None: a rehearsal, which needs no server."""
     temperature: float = 0.0
 
+    def described(self) -> str:
+        """What a resumed run must find unchanged."""
+        where = self.address.base_url if self.address else "here"
+        return f"{self.name}\nat {where}\ntemperature {self.temperature:g}"
+
 
 def choose_model(named: str | None, variable: str | None, own: Sequence[ModelChoice | None]) -> Chosen | None:
     """Who answers, or judges: the one named, else the one in the variable, else the benchmark's own; None: nobody, on

@@ -12,19 +12,21 @@ from typing import Any
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
 from memorybench.providers.chunk_memory import wanted_model
-from memorybench.providers.config import Embedding, ProviderConfig, RateLimit
+from memorybench.providers.config import Embedding, ProviderConfig
 from memorybench.suites.bench.arms import Arm
 from memorybench.vocabulary.contracts import Embedder, Model, Provider
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.plans import Limits
 from memorybench.vocabulary.records import digest
 
+from .called import provider_called
 from .environment import environment, redactor
 from .models import model_named, open_chosen
 
 BUILTIN, PLUGIN = "builtin:", "plugin:"
 _KEYS_OF_EMBEDDERS = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
 _LONGEST_WAIT = 120.0
+_OF_ONE_THREAD = tuple(f"{BUILTIN}{name}" for name in ("bm25", "dense", "hybrid"))
 
 
 _NEED_VECTORS = ("dense", "hybrid", "aqrag", "contextual-retrieval", "mem0-oss")
@@ -94,11 +96,11 @@ class ProviderOpener:
             opening = await self._local(entry, config)
         else:
             opening = await self._http(entry, config)
-        provider = await self._stack.enter_async_context(opening)
+        provider = provider_called(entry.name, await self._stack.enter_async_context(opening))
         remote = config.type != "local"
         return Opened(
             provider,
-            _limits(config.rate_limit),
+            _limits(config),
             remote=remote,
             spends=remote or self._asks_models(config),
             unordered=config.capabilities.unordered,
@@ -225,9 +227,12 @@ class ProviderOpener:
         return wanted_model(config) is not None or bool(config.local and config.local.embedding.provider != "local")
 
 
-def _limits(rate: RateLimit) -> Limits:
+def _limits(config: ProviderConfig) -> Limits:
+    rate = config.rate_limit
+    # one thread does their work: a second call would only wait in line, and be measured as slow
+    alone = 1 if config.adapter in _OF_ONE_THREAD else None
     return Limits(
-        concurrency=rate.concurrency,
+        concurrency=rate.concurrency or alone,
         per_second=rate.requests_per_second,
         tries=rate.max_retries + 1,
         first_delay=rate.retry_delay_ms / 1000,

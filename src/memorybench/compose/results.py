@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from memorybench.catalog.catalog import Catalog
+from memorybench.datasets.metric_names import ALIASES
 from memorybench.documents.names import safe_run_id
+from memorybench.documents.spelling import suggestion
+from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.shelf import Shelf
 from memorybench.reporting.documents import as_json
 from memorybench.reporting.markdown import as_markdown
-from memorybench.reporting.summary import Summary, summarise
+from memorybench.reporting.summary import Result, Summary, summarise
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.measures import Metric
 from memorybench.vocabulary.trials import Outcome
@@ -44,9 +49,8 @@ class Found:
 @contextmanager
 def find(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[Found]:
     """Opens runs by id, looking in each folder; several are taken for shards of one spec."""
-    with ExitStack() as stack:
-        shelves = [stack.enter_context(Shelf.open(folder)) for folder in folders]
-        parts = tuple(_part(run, shelves) for run in dict.fromkeys(runs))
+    with _shelves(folders) as shelves:
+        parts = tuple(part for run in dict.fromkeys(runs) for part in _parts(run, shelves))
         _check_shards([run for _, run in parts])
         yield Found(parts, metrics_of(parts[0][1]))
 
@@ -54,20 +58,20 @@ def find(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[Found]:
 @contextmanager
 def comparable(
     subjects: Sequence[str], benchmark: str | None, runs: Sequence[str], folders: Sequence[Path]
-) -> Iterator[tuple[list[Found], str]]:
-    """The runs that hold these subjects: those named, else the latest complete run of each on the same data."""
-    with ExitStack() as stack:
-        shelves = [stack.enter_context(Shelf.open(folder)) for folder in folders]
+) -> Iterator[tuple[Mapping[str, Found], str]]:
+    """The run of each subject: the latest of those named, else of all that are complete, on the same data."""
+    with _shelves(folders) as shelves:
         if runs:
-            parts = [_part(run, shelves) for run in dict.fromkeys(runs)]
+            parts = [part for run in dict.fromkeys(runs) for part in _parts(run, shelves)]
         else:
-            parts = [(shelf, run) for shelf in shelves for run in shelf.runs() if run.status == "complete"]
-        parts = [part for part in parts if part[1].suite == "bench"]
+            everything = [(shelf, run) for shelf in shelves.values() for run in shelf.runs()]
+            parts = [(shelf, run) for shelf, run in everything if run.status == "complete"]
+        parts = sorted((part for part in parts if part[1].suite == "bench"), key=lambda part: part[1].created)
         chosen = benchmark or _only_benchmark([run for _, run in parts], subjects)
         latest: dict[str, tuple[Shelf, Run]] = {}
-        for shelf, run in sorted(parts, key=lambda part: part[1].created):
+        for shelf, run in parts:
             if chosen in run.spec["questions"]:
-                latest.update(dict.fromkeys(set(subjects) & set(run.spec["providers"]), (shelf, run)))
+                latest |= {subject: (shelf, run) for subject in subjects if subject in run.spec["providers"]}
         missing = [subject for subject in subjects if subject not in latest]
         if missing:
             raise BadInput(
@@ -76,13 +80,22 @@ def comparable(
                 remedy=f"memorybench eval --benchmarks {chosen} --providers {missing[0]}",
             )
         _check_same_data([run for _, run in latest.values()], chosen)
-        yield (
-            [
-                Found(((shelf, run),), metrics_of(run))
-                for shelf, run in {run.id: (shelf, run) for shelf, run in latest.values()}.values()
-            ],
-            chosen,
-        )
+        yield {subject: Found((latest[subject],), metrics_of(latest[subject][1])) for subject in subjects}, chosen
+
+
+@contextmanager
+def _shelves(folders: Sequence[Path]) -> Iterator[Mapping[Path, Shelf]]:
+    with ExitStack() as stack:
+        yield {folder: stack.enter_context(Shelf.open(folder)) for folder in dict.fromkeys(folders)}
+
+
+def measure_named(name: str, results: Sequence[Result]) -> str:
+    """A measure that these results have, by any of its names."""
+    known = sorted({measure.name for result in results for measure in result.measures if measure.n})
+    found = ALIASES.get(name, name)
+    if found not in known:
+        raise BadInput("--measure", f'nothing measures "{name}" here', remedy=suggestion(name, known))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +109,8 @@ def overview(folders: Sequence[Path]) -> list[Listed]:
     listed = []
     for folder in folders:
         with Shelf.open(folder) as shelf:
-            listed += [Listed(run, dict(shelf.counts(run.id).items())) for run in shelf.runs()]
+            runs = [_as_it_stands(run, folder) for run in shelf.runs()]
+            listed += [Listed(run, dict(shelf.counts(run.id).items())) for run in runs]
     return sorted(listed, key=lambda row: row.run.created)
 
 
@@ -115,26 +129,38 @@ def write_reports(found: Found, folder: Path, facts: Mapping[str, str]) -> Summa
     return summary
 
 
-def facts_of(run: Run) -> dict[str, str]:
-    """What a header says about a bench run."""
-    spec = run.spec
+def facts_of(*runs: Run) -> dict[str, str]:
+    """What a header says about a bench run, or about the shards of one."""
+    run, spec = runs[0], runs[0].spec
+    asked: Counter[str] = Counter()
+    for shard in runs:
+        asked.update(shard.spec["questions"])
     methods = ", ".join(dict.fromkeys(spec["methods"].values()))
-    judged = f"judged by {spec['judge']}" if spec["judge"] else f"scored by {methods}"
+    unjudged = "not judged: no judge's key is set" if methods == "llm-judge" else f"scored by {methods}"
+    judged = f"judged by {spec['judge']}" if spec["judge"] else unjudged
     return {
-        "Run ID": run.id,
-        "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in spec["questions"].items()),
+        "Run ID": " + ".join(shard.id for shard in runs),
+        "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in asked.items()),
         "Providers": ", ".join(spec["providers"]),
         "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
         "Started": run.created.replace("T", " ")[:19] + " UTC",
     }
 
 
-def _part(run: str, shelves: Sequence[Shelf]) -> tuple[Shelf, Run]:
+def _parts(run: str, shelves: Mapping[Path, Shelf]) -> list[tuple[Shelf, Run]]:
+    """The run in every folder that has it: two machines may have called their shards the same."""
     safe_run_id(run, "run")
-    for shelf in shelves[:-1]:
-        if shelf.has(run):
-            return shelf, shelf.run(run)
-    return shelves[-1], shelves[-1].run(run)  # raises, naming the nearest, where nobody has it
+    found = [(shelf, _as_it_stands(shelf.run(run), folder)) for folder, shelf in shelves.items() if shelf.has(run)]
+    if not found:
+        list(shelves.values())[-1].run(run)  # raises, naming the nearest
+    return found
+
+
+def _as_it_stands(run: Run, folder: Path) -> Run:
+    """A run that nobody is writing any more is not running, whatever its last word was."""
+    if run.status == "running" and not is_held(folder / run.id):
+        return run.model_copy(update={"status": "partial"})
+    return run
 
 
 def _only_benchmark(runs: Sequence[Run], subjects: Sequence[str]) -> str:
@@ -177,9 +203,11 @@ def _check_shards(runs: Sequence[Run]) -> None:
                 f"are not shards of one spec: {'; '.join(changed)}",
                 remedy="compare them with --compare instead",
             )
-        if _span(first) == _span(other):
+    spans = sorted((_span(run), run.id) for run in runs)
+    for (earlier, name), (later, other_name) in pairwise(spans):
+        if later[0] <= earlier[1]:
             raise BadInput(
-                f"{first.id} and {other.id}", "cover the same questions", expected="shards by --start, --end"
+                f"{name} and {other_name}", "have questions in common", expected="shards by --start and --end"
             )
 
 
@@ -187,5 +215,5 @@ def _differs(key: str, first: Mapping[str, Any], second: Mapping[str, Any]) -> b
     return key not in _SHARD_KEYS and first.get(key) != second.get(key)
 
 
-def _span(run: Run) -> tuple[Any, Any]:
-    return run.spec.get("start"), run.spec.get("end")
+def _span(run: Run) -> tuple[int, float]:
+    return run.spec.get("start") or 1, run.spec.get("end") or float("inf")

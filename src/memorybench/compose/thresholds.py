@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from memorybench.datasets.metric_names import ALIASES
 from memorybench.documents.spelling import suggestion
 from memorybench.reporting.summary import Summary
 from memorybench.vocabulary.errors import BadInput
@@ -22,7 +23,7 @@ class Threshold(Record):
     def parse(cls, text: str) -> Threshold:
         name, _, value = text.partition("=")
         try:
-            return cls(name=name.strip(), least=float(value))
+            return cls(name=ALIASES.get(name.strip(), name.strip()), least=float(value))
         except ValueError:
             raise BadInput(
                 "--threshold", f"{text!r} is no threshold", expected="NAME=NUMBER, as recall@5=0.6"
@@ -33,8 +34,12 @@ def parse(texts: Sequence[str]) -> list[Threshold]:
     return [Threshold.parse(text) for text in texts]
 
 
-def check_names(thresholds: Sequence[Threshold], metrics: Sequence[Metric]) -> None:
-    """Before anything is spent: a threshold must be on something that is measured."""
+def check_names(thresholds: Sequence[Threshold], metrics: Sequence[Metric], subjects: Sequence[str]) -> None:
+    """Before anything is spent: a threshold must be on something that is measured, of somebody who is held to it."""
+    if thresholds and not subjects:
+        raise BadInput(
+            "--threshold", "only baselines are run, and none is held to a threshold", remedy="name a provider"
+        )
     known = [metric.name for metric in metrics]
     for threshold in thresholds:
         if threshold.name not in known:

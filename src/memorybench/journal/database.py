@@ -58,6 +58,12 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             return _read_only(path, "mode=ro")
         except sqlite3.OperationalError:
             # a folder we may not write has no place for the shared-memory file that readers keep
+            if _being_written(path) and path.with_name(f"{path.name}-wal").stat().st_size:
+                raise BadInput(
+                    str(path),
+                    "has a log beside it that can not be read in a folder that is not ours to write",
+                    remedy="copy the folder to a place where you may write, and read it there",
+                ) from None
             return _read_only(path, "mode=ro&immutable=1")
 
 

@@ -33,3 +33,18 @@ class RunLock:
     def release(self) -> None:
         os.ftruncate(self._file, 0)
         os.close(self._file)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a process is writing the run of that folder now."""
+    try:
+        file = os.open(folder / ".lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+_MOST = 10**12
+
 
 def members(value: Any) -> Mapping[str, Any]:
     """Those of an object; of anything else none, so that what is missing further in reads as missing."""
@@ -12,5 +14,6 @@ def members(value: Any) -> Mapping[str, Any]:
 
 
 def count(value: Any) -> int | None:
-    """A number of things; None: it is no such number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of things; None: it is no such number, or one that nobody can mean."""
+    counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return value if counted else None

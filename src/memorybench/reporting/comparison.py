@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from memorybench.metrics.comparison import Comparison, compare, holm
-from memorybench.metrics.intervals import SHARE
+from memorybench.metrics.intervals import SHARE, UNBOUNDED
+from memorybench.vocabulary.measures import Measure
 from memorybench.vocabulary.records import Record
 from memorybench.vocabulary.trials import Outcome
 
@@ -18,17 +19,21 @@ class Pair(Record):
     first: str
     second: str
     measure: str
+    unit: str = ""
+    higher_is_better: bool = True
     found: Comparison
 
     def sentence(self) -> str:
         found = self.found
         if found.difference is None:
             return f"{self.first} and {self.second} have no question in common that both have a {self.measure} for."
-        better, sign = (self.first, 1) if found.difference >= 0 else (self.second, -1)
-        gap = f"{abs(100 * found.difference):.1f} points"
+        ahead = (found.difference >= 0) == self.higher_is_better
+        better, sign = (self.first, 1) if ahead else (self.second, -1)
+        sign = sign if self.higher_is_better else -sign
+        gap = self._amount(abs(found.difference))
         if found.low is not None and found.high is not None:
             low, high = sorted((sign * found.low, sign * found.high))
-            gap += f" [{100 * low:.1f}, {100 * high:.1f}]"
+            gap += f" [{self._amount(low, bare=True)}, {self._amount(high, bare=True)}]"
         if found.tells_apart:
             return f"{better} is better in {self.measure} by {gap}, p = {_p(found.adjusted_p)}, n = {found.n}."
         more = f" About {found.needed:,} questions would part two that differ so much." if found.needed else ""
@@ -37,10 +42,17 @@ class Pair(Record):
             f" p = {_p(found.adjusted_p)}, n = {found.n}.{more}"
         )
 
+    def _amount(self, difference: float, *, bare: bool = False) -> str:
+        if self.unit:
+            return f"{difference:,.1f}" + ("" if bare else f" {self.unit}")
+        return f"{100 * difference:.1f}" + ("" if bare else " points")
 
-def pairs(outcomes: Iterable[Outcome], subjects: Sequence[str], benchmark: str, measure: str) -> list[Pair]:
+
+def pairs(outcomes: Iterable[Outcome], subjects: Sequence[str], benchmark: str, by: Measure | None) -> list[Pair]:
     """Every pair of these subjects, the p-values held against all pairs together."""
-    score = SCORES.get(measure, measure)
+    if by is None:
+        return []
+    score = SCORES.get(by.name, by.name)
     values: dict[str, dict[str, float]] = {subject: {} for subject in subjects}
     clusters: dict[str, str] = {}
     asked: set[str] = set()
@@ -54,17 +66,19 @@ def pairs(outcomes: Iterable[Outcome], subjects: Sequence[str], benchmark: str, 
         if value is not None:
             values[trial.subject.name][trial.case_id] = value
     names = list(combinations(subjects, 2))
-    found = holm([_compared(values, first, second, clusters, len(asked)) for first, second in names])
+    bounds = UNBOUNDED if by.unit else SHARE
+    found = holm([compare(values[a], values[b], clusters, len(asked), bounds=bounds) for a, b in names])
     return [
-        Pair(first=first, second=second, measure=measure, found=one)
+        Pair(
+            first=first,
+            second=second,
+            measure=by.name,
+            unit=by.unit,
+            higher_is_better=by.higher_is_better,
+            found=one,
+        )
         for (first, second), one in zip(names, found, strict=True)
     ]
-
-
-def _compared(
-    values: Mapping[str, Mapping[str, float]], first: str, second: str, clusters: Mapping[str, str], planned: int
-) -> Comparison:
-    return compare(values[first], values[second], clusters, planned, bounds=SHARE)
 
 
 def _p(value: float | None) -> str:

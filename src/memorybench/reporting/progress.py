@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 from memorybench.vocabulary.trials import Outcome
@@ -81,7 +81,8 @@ def _lines(arms: Mapping[tuple[str, str], _Arm]) -> Watching:
             eta = "" if arm.done == arm.total else f" | ETA: {arm.eta}"
             figure = f" | {arm.figure}" if arm.figure else ""
             percent = f"{arm.done / arm.total:.0%}"
-            print(f"{arm.name}: {arm.done}/{arm.total} ({percent}){eta}{figure}", file=sys.stderr, flush=True)
+            with suppress(OSError):  # nobody reads any more: that is no reason to stop working
+                print(f"{arm.name}: {arm.done}/{arm.total} ({percent}){eta}{figure}", file=sys.stderr, flush=True)
 
     return watch
 

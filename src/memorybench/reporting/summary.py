@@ -80,9 +80,17 @@ class _Pile:
         )
 
 
-def measure(outcomes: Iterable[Outcome], metrics: Sequence[Metric], planned: Mapping[str, int]) -> tuple[Result, ...]:
-    """Overall and by each label. `planned` tells trials by benchmark and subject where some may still be pending."""
-    piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {}
+def measure(
+    outcomes: Iterable[Outcome],
+    metrics: Sequence[Metric],
+    planned: Mapping[str, int],
+    subjects: Sequence[str] = (),
+) -> tuple[Result, ...]:
+    """Overall and by each label. `planned` tells trials by benchmark where some may still be pending; `subjects` that
+    have not begun are there, too, without a figure."""
+    piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {
+        (benchmark, subject, None): _Pile() for benchmark in planned for subject in subjects
+    }
     for outcome in outcomes:
         trial = outcome.trial
         for group in (None, *trial.labels.items()):
@@ -105,13 +113,19 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
     totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
     planned: Counter[str] = Counter()
     for run in runs:
-        planned.update(run.spec.get("questions", {}))
+        asked = run.spec.get("questions", {})
+        planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     return Summary(
         run_id=" + ".join(run.id for run in runs),
         suite=runs[0].suite,
         status=next((run.status for run in runs if run.status != "complete"), "complete"),
         counts={"planned": sum(run.planned for run in runs), **totals},
-        results=measure(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts), metrics, planned),
+        results=measure(
+            chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts),
+            metrics,
+            planned,
+            runs[0].spec.get("providers", ()),
+        ),
         stages=_merged([stage for shelf, run in parts for stage in shelf.stages(run.id)]),
         spent=sum((shelf.spent(run.id) for shelf, run in parts), NOTHING),
         possibly_charged_twice=sum(shelf.possibly_charged_twice(run.id) for shelf, run in parts),

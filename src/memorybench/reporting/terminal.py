@@ -122,6 +122,7 @@ def _groups_table(out: Console, summary: Summary, benchmark: str) -> None:
     shown = [group for group in groups if any((m := found.get((group, s))) and m.n for s in subjects)]
     if len(shown) < 2:
         return
+    subjects = [s for s in subjects if any((m := found.get((group, s))) and m.value is not None for group in shown)]
     title = f"{main} by {shown[0][0].replace('_', ' ')}"
     table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
     table.add_column("", overflow="fold")

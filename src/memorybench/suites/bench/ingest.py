@@ -13,17 +13,12 @@ from typing import Any
 
 from memorybench.vocabulary.contracts import Batching, Provider, Receipt, Restoring, Scope
 from memorybench.vocabulary.conversation import Haystack, Session
-from memorybench.vocabulary.errors import MemorybenchError
+from memorybench.vocabulary.errors import Denied, JournalError, ServiceError
 from memorybench.vocabulary.plans import Steps
 from memorybench.vocabulary.questions import Dataset
-from memorybench.vocabulary.records import Record, digest
+from memorybench.vocabulary.records import digest
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
-
-
-class Cleared(Record):
-    leaked: str | None = None
-    """Why the scope could not be cleared; None: it was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +68,19 @@ class Ingest:
     async def _fill(self, steps: Steps, id: str) -> None:
         provider, scope = self._provider, self.scope(id)
         store = self._store(steps, scope)
-        adds = [partial(self._add, steps, scope, store, batch) for batch in self._batches(id)]
+        batches = self._batches(id)
+        known = [batch for batch in batches if self._recorded(steps, store, batch)]
+        for batch in known:  # what an earlier process was told comes first: a later add may stand on it
+            self._restore(scope, [await self._add(steps, scope, store, batch)])
         receipts: list[Receipt] = []
         if self._feeding.unordered and not self._feeding.delay:
-            receipts = list(await asyncio.gather(*(add() for add in adds)))
+            receipts = list(await asyncio.gather(*(self._add(steps, scope, store, batch) for batch in batches)))
         else:
-            for place, add in enumerate(adds):
-                if place and self._feeding.delay:
+            for place, batch in enumerate(batches):
+                if place and self._feeding.delay and batch not in known:
                     await asyncio.sleep(self._feeding.delay)
-                receipts.append(await add())
-                if isinstance(provider, Restoring):
-                    provider.restore(scope, receipts[-1:])  # the next add may need what this one was told
-        if isinstance(provider, Restoring):
-            provider.restore(scope, receipts)
+                receipts.append(await self._add(steps, scope, store, batch))
+        self._restore(scope, receipts)
         await steps.once(
             "settle",
             {**store, "receipts": digest(receipts)},
@@ -124,34 +119,51 @@ class Ingest:
             await self.clear(steps, haystack)
 
     async def clear(self, steps: Steps, haystack: str) -> None:
+        """Empties the memory. Should that fail, the figures stand, and the report tells what was left behind."""
         scope = self.scope(haystack)
         store = self._store(steps, scope)
-        if not any(self._recorded(steps, store, batch) for batch in self._batches(haystack)):
+        known = [batch for batch in self._batches(haystack) if self._recorded(steps, store, batch)]
+        if not known:
             return  # nothing was put there
-        cleared = await steps.once("clear", store, lambda: self._cleared(scope), Cleared, on=self._provider.subject)
-        self._filling.pop(haystack, None)
-        if cleared.leaked:
-            await steps.note("leaked scope", f"{scope.provider} {scope.name}: {cleared.leaked}")
+        try:
+            for batch in known:
+                self._restore(scope, [await self._add(steps, scope, store, batch)])
+            # said before it is done: after a kill in between, an emptied memory must not count as filled
+            await steps.once("clearing", store, _nothing, type(None))
+            await steps.once("clear", store, lambda: self._cleared(scope), type(None), on=self._provider.subject)
+        except JournalError:
+            raise
+        except Exception as error:
+            await steps.note("leaked scope", f"{scope.provider} {scope.name}: {error}")
+        finally:
+            self._filling.pop(haystack, None)
+
+    async def _cleared(self, scope: Scope) -> None:
+        try:
+            await self._provider.clear(scope)
+        except Denied as error:
+            raise ServiceError(str(error)) from error  # who may not delete may still be asked
+
+    def _restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        if isinstance(self._provider, Restoring):
+            self._provider.restore(scope, receipts)
 
     def _recorded(self, steps: Steps, store: Mapping[str, Any], batch: Sequence[Session]) -> bool:
         if len(batch) == 1:
             return steps.recorded("add", {**store, "session": digest(batch[0])})
         return steps.recorded("add", {**store, "sessions": [digest(session) for session in batch]})
 
-    async def _cleared(self, scope: Scope) -> Cleared:
-        try:
-            await self._provider.clear(scope)
-        except MemorybenchError as error:
-            return Cleared(leaked=str(error))  # the figures stand; the report tells what was left behind
-        return Cleared()
-
     def _store(self, steps: Steps, scope: Scope) -> dict[str, Any]:
         """What an `add` was put into. After a clear, or in a new incarnation, the same session is added anew."""
         for generation in count():
             store = {"scope": scope.name, "incarnation": self._provider.incarnation, "generation": generation}
-            if not steps.recorded("clear", store):
+            if not steps.recorded("clearing", store):
                 break
         return store
+
+
+async def _nothing() -> None:
+    pass
 
 
 def in_order(haystack: Haystack) -> Sequence[Session]:

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from memorybench.metrics.rates import Mean, Rate
-from memorybench.vocabulary.measures import Metric
-from memorybench.vocabulary.questions import EvidenceLevel
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL
+from memorybench.metrics.rates import Mean, Rate
+from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.questions import EvidenceLevel
+from memorybench.vocabulary.trials import Outcome
+
+from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL, PROVENANCE_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """A retrieval score as a rate. A system that never says where a memory came from has none: not 0."""
+
+    name: str
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        value = outcome.score(self.name)
+        if value is None:
+            return None
+        return value, float(outcome.score(PROVENANCE_UNKNOWN) is None)
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        rate = Rate(self.name, self.name)
+        if not any(told for _, told in rows):
+            return rate.measure([], [], planned)
+        return rate.measure([(value,) for value, _ in rows], clusters, planned)
+
 
 ALIASES = {
     **{f"{name}_at_{k}": f"{name}@{k}" for name in AT_K for k in CUTS},
@@ -35,10 +59,10 @@ def measures(
         ]
     if corrected:
         found += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
-    found += [Rate(f"{name}@{k}", f"{name}@{k}") for name in AT_K for k in CUTS]
-    found.append(Rate("mrr", "mrr"))
+    found += [Retrieval(f"{name}@{k}") for name in AT_K for k in CUTS]
+    found.append(Retrieval("mrr"))
     for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
-        found += [Rate(f"{level}_recall@{k}", f"{level}_recall@{k}") for k in CUTS]
-        found.append(Rate(f"{level}_mrr", f"{level}_mrr"))
+        found += [Retrieval(f"{level}_recall@{k}") for k in CUTS]
+        found.append(Retrieval(f"{level}_mrr"))
     found.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
     return tuple(found)

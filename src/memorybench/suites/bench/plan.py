@@ -21,7 +21,7 @@ from memorybench.vocabulary.trials import Exhibit, Score, Trial
 from .arms import Arm, remembered
 from .ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
 from .measures import CORRECTED, measures
-from .scores import MISSES, Places, attribution, retrieval_scores
+from .scores import MISSES, PROVENANCE_UNKNOWN, Places, attribution, retrieval_scores
 
 SIDE_BY_SIDE = 16
 """Haystacks whose questions are mixed, so that their ingests run side by side. Constant: the order of work must not
@@ -158,6 +158,8 @@ class _Asking:
         scores = []
         if self._arm.ranked:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence)
+            if not memories and self._arm.provider is not None:
+                scores.append(Score(name=PROVENANCE_UNKNOWN, value=1.0))
         seen = memories[: self._bench.shown] if self._arm.cut else memories
         context = context_of(seen, chunks=self._bench.chunks)
         scores.append(Score(name="context_tokens", value=estimated_tokens(context)))

@@ -10,6 +10,8 @@ from memorybench.vocabulary.questions import EvidenceLevel, Question
 from memorybench.vocabulary.trials import Score
 
 CUTS = (1, 3, 5, 10)
+PROVENANCE_UNKNOWN = "provenance_unknown"
+"""A score on searches that found nothing: they count as 0 only if the same system told its sources elsewhere."""
 AT_K = {
     "recall": retrieval.recall,
     "recall_any": retrieval.recall_any,
@@ -36,7 +38,7 @@ class Places:
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
         """The ids at that level, best first; None where the system does not say where its memories came from."""
         ranked: list[str] = []
-        told = not memories
+        told = not memories  # whether it tells at all, an empty-handed search does not show: see `PROVENANCE_UNKNOWN`
         for place, memory in enumerate(memories):
             ids = [id for source in memory.sources or () if (id := self._at(source, level))]
             told = told or bool(ids)

@@ -1,0 +1,153 @@
+"""Configs of one's own, and what happens when something changes between two runs."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion
+
+MY_BM25 = "name: my-bm25\ntype: local\nadapter: builtin:bm25\n"
+MY_STARTER = """\
+name: my-starter
+data: {type: bundled, path: starter}
+search: {defaultLimit: 1}
+evaluation: {method: exact-match}
+"""
+
+
+def drop_in(command: Command, kind: str, text: str) -> Path:
+    folder = command.folder / kind / "configs"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mine.yaml"
+    path.write_text(text)
+    return path
+
+
+def subjects(document: dict) -> list[tuple[str, str]]:
+    return [(r["benchmark"], r["subject"]) for r in document["results"] if not r["group"]]
+
+
+def test_a_config_of_a_built_in_adapter_is_an_arm_of_its_own(command: Command) -> None:
+    drop_in(command, "providers", MY_BM25)
+    document = command("eval", "--providers", "bm25", "my-bm25", "--limit", "6", "--json").json
+    assert subjects(document) == [("starter", "bm25"), ("starter", "my-bm25")]
+    assert document["counts"]["scored"] == 12
+
+
+def test_two_benchmarks_over_one_dataset_are_kept_apart(command: Command) -> None:
+    drop_in(command, "benchmarks", MY_STARTER)
+    said = command("eval", "--benchmarks", "starter", "my-starter", "--providers", "bm25", "--limit", "6", "--json")
+    assert subjects(said.json) == [("starter", "bm25"), ("my-starter", "bm25")]
+    assert said.json["counts"]["scored"] == 12
+
+
+def test_a_benchmark_that_was_edited_refuses_to_resume(command: Command) -> None:
+    path = drop_in(command, "benchmarks", MY_STARTER)
+    arguments = ("eval", "--benchmarks", "my-starter", "--providers", "bm25", "--limit", "6", "--concurrency", "1")
+    assert command.killed(*arguments, "--run-id", "r", at=55)
+    path.write_text(MY_STARTER.replace("defaultLimit: 1", "defaultLimit: 9"))
+    said = command("eval", "--resume", "r")
+    assert said.code == 2
+    assert 'config of my-starter changed: - "default_limit": 1, + "default_limit": 9' in " ".join(said.err.split())
+
+
+def test_a_model_that_moved_refuses_to_resume(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    with Stub() as first, Stub() as second:
+        for stub in (first, second):
+            stub.always(completion("tea"))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{first.url}/v1")
+        arguments = ("--providers", "none", "--limit", "9", "--answering-model", "gpt-4o", "--concurrency", "1")
+        assert command.killed("eval", *arguments, "--run-id", "r", at=15)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{second.url}/v1")
+        said = command("eval", "--resume", "r")
+        assert said.code == 2
+        assert "answering model changed" in said.err
+        assert second.calls == []
+
+
+def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -> None:
+    arguments = ("eval", "--providers", "bm25", "--limit", "2", "--concurrency", "1")
+    killed = 0
+    for place in range(50, 70):
+        if not command.killed(*arguments, "--run-id", f"r{place}", at=place):
+            break
+        killed += 1
+        said = command("eval", "--resume", f"r{place}")
+        assert said.code == 0 or "is finished" in said.err  # only its report was not written yet
+        assert command("results", f"r{place}", "--json").json["status"] == "complete"
+    assert killed > 3
+
+
+def test_a_secret_that_stands_in_the_data_changes_no_figure_and_repeats_no_call(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "Christmas")
+    monkeypatch.setenv("SECRET_KEY", "memories")
+    arms = ("eval", "--providers", "bm25", "--limit", "30", "--answering-model", "scripted/quote", "--json")
+    first = command(*arms, "--run-id", "first").json
+    again = command(*arms, "--run-id", "again", "--reuse", "first").json
+    assert again["results"] == first["results"]
+    stages = {stage["name"]: stage for stage in again["circumstances"]["stages"]}
+    assert stages["answer"]["reused"] == stages["answer"]["steps"] == 30
+
+
+def test_only_the_latest_run_of_each_arm_is_compared(command: Command) -> None:
+    command("eval", "--providers", "bm25", "hybrid", "--run-id", "old")
+    command("eval", "--providers", "hybrid", "--limit", "40", "--run-id", "new")
+    said = command("results", "--compare", "bm25", "hybrid").out
+    assert said.count("hybrid  ") == 1, "it stands in the table once"
+    assert "35/40" in said or "36/40" in said or "34/40" in said
+
+
+def test_shards_with_questions_in_common_are_not_added_up(command: Command) -> None:
+    command("eval", "--providers", "none", "--start", "1", "--end", "50", "--run-id", "a")
+    command("eval", "--providers", "none", "--start", "41", "--end", "100", "--run-id", "b")
+    said = command("results", "a", "b")
+    assert said.code == 2
+    assert "have questions in common" in said.err
+
+
+def test_a_reply_that_can_not_be_stored_is_paid_for_and_told(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    with Stub() as stub:
+        stub.always(completion("half \ud83d", tokens=(1000, 100)))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        said = command("eval", "--providers", "none", "--limit", "2", "--answering-model", "gpt-4o", "--json").json
+    assert said["counts"]["failed"] == 2
+    assert said["circumstances"]["spent"]["cost"] == pytest.approx(0.007)
+    assert said["possibly_charged_twice"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--threshold", "recall_at_5=0.99", "--providers", "bm25"], "threshold missed"),
+        (["--threshold", "recall@5=0.5", "--providers", "oracle"], "only baselines are run"),
+        (["--threshold", "recal@5=0.5"], 'did you mean "recall@5"'),
+    ],
+)
+def test_thresholds_go_by_any_name_and_hold_somebody(command: Command, arguments: list[str], said: str) -> None:
+    answer = command("eval", "--limit", "10", *arguments)
+    assert said in answer.out + answer.err
+    assert answer.code in (2, 3)
+
+
+def test_arms_that_have_not_begun_are_in_the_report_of_a_partial_run(command: Command) -> None:
+    arguments = ("eval", "--providers", "bm25", "none", "--limit", "4", "--concurrency", "1")
+    assert command.killed(*arguments, "--run-id", "r", at=55)
+    document = command("results", "r", "--json").json
+    assert document["status"] == "partial", "nobody is writing it any more"
+    assert subjects(document) == [("starter", "bm25"), ("starter", "none")]
+
+
+def test_a_judge_decides_offline_and_its_canaries_are_told(command: Command) -> None:
+    said = command(
+        "eval", "--providers", "oracle", "--limit", "30", "--answering-model", "scripted/quote",
+        "--judge-model", "scripted/judge", "--run-id", "r",
+    )  # fmt: skip
+    assert said.code == 0
+    assert "judge scripted/judge on canaries: sensitivity" in said.out
+    again = command("score", "r", "--judge-model", "scripted/silence", "--json")
+    assert again.json["counts"]["unscored"] == 30, "a judge that never says yes or no leaves everything unscored"

@@ -1,0 +1,164 @@
+"""The bench suite with memories that misbehave."""
+
+import asyncio
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from memorybench.engine.run import Ending, perform
+from memorybench.journal.book import open_run, reopen_run
+from memorybench.journal.rows import Run
+from memorybench.journal.shelf import Shelf
+from memorybench.reporting.summary import measure
+from memorybench.suites.bench.arms import Arm
+from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.vocabulary.contracts import Receipt, Scope
+from memorybench.vocabulary.conversation import Haystack, Memory, Session, Turn
+from memorybench.vocabulary.errors import Denied, ServiceError
+from memorybench.vocabulary.questions import Question
+from memorybench.vocabulary.trials import Subject
+from tests.engine.workload import in_child
+
+
+class Tea:
+    """Two people and their teas."""
+
+    name = "tea"
+    fingerprint = "tea"
+    evidence = "session"
+    questions = tuple(
+        Question(id=f"{who}-{n}", haystack=who, question=f"{n}?", answers=("tea",), gold_sessions=(f"{who}-s",))
+        for who in ("ann", "bob")
+        for n in ("what", "when", "why")
+    )
+
+    def haystack(self, id: str) -> Haystack:
+        return Haystack(id=id, sessions=(Session(id=f"{id}-s", turns=(Turn(role="user", content=f"{id} tea"),)),))
+
+
+class Shelfful:
+    """Keeps sessions in files, so that it outlives the process. Subclasses misbehave."""
+
+    incarnation = "on disk"
+
+    def __init__(self, folder: Path) -> None:
+        self.subject = Subject(role="provider", name="shelfful")
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        (self.folder / f"{scope.name}.json").write_text(json.dumps([session.id]))
+        return Receipt()
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        pass
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        file = self.folder / f"{scope.name}.json"
+        ids = json.loads(file.read_text()) if file.exists() else []
+        return [Memory(id=id, content="tea", sources=(id,)) for id in ids]
+
+    async def clear(self, scope: Scope) -> None:
+        (self.folder / f"{scope.name}.json").unlink(missing_ok=True)
+
+
+RUN = Run(id="r", suite="bench", spec={"questions": {"tea": 6}, "providers": ["shelfful"]}, planned=6)
+
+
+def run(folder: Path, provider: Shelfful) -> Ending:
+    opened = reopen_run(folder, "r", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, RUN)
+    with opened as book:
+        arm = Arm(provider.subject, provider)
+        plan = BenchPlan("r", [Bench(Tea(), Tea.questions)], [arm], scored=book.scored()).plan()
+        ending = asyncio.run(perform(plan, book, concurrency=1))
+        book.end(ending.status)
+    return ending
+
+
+def recall(folder: Path) -> float | None:
+    with Shelf.open(folder) as shelf:
+        (result,) = measure(shelf.outcomes("r"), measures(answered=False), {})
+    found = result.measure("recall@5")
+    assert found is not None
+    return found.value
+
+
+def counts(folder: Path) -> dict[str, int]:
+    with Shelf.open(folder) as shelf:
+        return {status: n for status, n in shelf.counts("r").items() if n}
+
+
+def test_a_memory_emptied_just_before_a_kill_is_filled_again(tmp_path: Path) -> None:
+    """A question that failed is asked again on resume: the store was cleared, whatever the journal had time to say."""
+
+    class DiesAfterClearing(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            if query == "when?":
+                raise ServiceError("not today")
+            return await super().search(scope, query, limit)
+
+        async def clear(self, scope: Scope) -> None:
+            await super().clear(scope)
+            os.kill(os.getpid(), 9)
+
+    assert in_child(lambda: run(tmp_path / "results", DiesAfterClearing(tmp_path / "store"))) is None
+    assert run(tmp_path / "results", Shelfful(tmp_path / "store")).status == "complete"
+    assert counts(tmp_path / "results") == {"scored": 6}
+    assert recall(tmp_path / "results") == 1.0
+
+
+@pytest.mark.parametrize("error", [RuntimeError("the shelf fell"), ServiceError("500"), Denied("403")])
+def test_what_can_not_be_cleared_is_told_and_costs_no_result(tmp_path: Path, error: Exception) -> None:
+    class Sticky(Shelfful):
+        async def clear(self, scope: Scope) -> None:
+            raise error
+
+    assert run(tmp_path / "results", Sticky(tmp_path / "store")).status == "complete"
+    assert counts(tmp_path / "results") == {"scored": 6}
+    with Shelf.open(tmp_path / "results") as shelf:
+        assert [kind for kind, _ in shelf.notes("r")] == ["leaked scope", "leaked scope"]
+
+
+def test_a_cancelled_call_inside_a_provider_fails_its_trial_and_no_other(tmp_path: Path) -> None:
+    class Cancelling(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            if query == "why?":
+                raise asyncio.CancelledError
+            return await super().search(scope, query, limit)
+
+    assert run(tmp_path / "results", Cancelling(tmp_path / "store")).status == "complete"
+    assert counts(tmp_path / "results") == {"scored": 4, "failed": 2}
+
+
+def test_a_memory_that_never_names_its_sources_has_no_recall(tmp_path: Path) -> None:
+    """Not 0, also where it finds nothing at times."""
+
+    class Mute(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            return [] if query == "why?" else [Memory(id="m", content="tea")]
+
+    run(tmp_path / "results", Mute(tmp_path / "store"))
+    assert recall(tmp_path / "results") is None
+
+
+def test_a_memory_that_names_sources_and_finds_nothing_at_times_is_charged_with_it(tmp_path: Path) -> None:
+    class Forgetful(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            return [] if query == "why?" else await super().search(scope, query, limit)
+
+    run(tmp_path / "results", Forgetful(tmp_path / "store"))
+    assert recall(tmp_path / "results") == pytest.approx(2 / 3)
+
+
+def test_a_failed_trial_still_shows_its_question(tmp_path: Path) -> None:
+    class Dead(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            raise ServiceError("gone")
+
+    run(tmp_path / "results", Dead(tmp_path / "store"))
+    with Shelf.open(tmp_path / "results") as shelf:
+        assert {outcome.shown.asked for outcome in shelf.outcomes("r")} == {"what?", "when?", "why?"}
