@@ -1,18 +1,27 @@
-"""Writes one row a question, with the figures and the texts, to a file or to standard output."""
+"""Writes one row a question, with the figures and the texts, to a file or to standard output; or logs for Inspect."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .shared import add_results, folders
+
+if TYPE_CHECKING:
+    from memorybench.compose.results import Found
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="a run; several are read as shards of one")
-    parser.add_argument("--format", choices=("csv", "json", "jsonl"), default="csv", help="default: csv")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="default: standard output")
+    parser.add_argument("--format", choices=("csv", "json", "jsonl", "inspect"), default="csv", help="default: csv")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="default: standard output; with --format inspect, a folder: a log for each benchmark and provider",
+    )
     add_results(parser)
 
 
@@ -22,6 +31,8 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.vocabulary.errors import BadInput
 
     with find(args.runs, folders(args)) as found:
+        if args.format == "inspect":
+            return _inspect(found, args.output)
         wanted = (row for run, at, outcome in found.settled() for row in rows(run, [(at, outcome)]))
         if args.output is None or str(args.output) == "-":
             write(wanted, args.format, sys.stdout)
@@ -37,4 +48,18 @@ def run(args: argparse.Namespace) -> int:
                 str(args.output), f"can not be written ({error.strerror})", remedy="name another file"
             ) from error
     print(f"{written} rows written to {args.output}")
+    return 0
+
+
+def _inspect(found: Found, folder: Path | None) -> int:
+    from memorybench.reporting.inspect_log import write_logs
+    from memorybench.vocabulary.errors import BadInput
+
+    if folder is None or str(folder) == "-":
+        raise BadInput("--output", "--format inspect writes several files", expected="a folder, e.g. --output logs")
+    try:
+        written = write_logs(found.parts, found.summary(), folder)
+    except OSError as error:
+        raise BadInput(str(folder), f"can not be written ({error.strerror})", remedy="name another folder") from error
+    print(f"{len(written)} logs written to {folder}; read them with: inspect view --log-dir {folder}")
     return 0

@@ -1,0 +1,114 @@
+"""Answers and verdicts: nothing paid is repeated, and what was paid adds up to the other side's own count."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from tests.cli.command import Command, measured
+from tests.doubles.stub import Call, Stub, completion
+
+TOKENS = (200, 20)
+PRICES = {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.50, 10.00), "gpt-4.1": (2.00, 8.00)}
+"""Dollars for a million tokens in and out."""
+
+
+def says(call: Call) -> str:
+    asked = call.json["messages"][-1]["content"]
+    return ("yes" if len(asked) % 3 else "no") if "yes or no" in asked else "It was forty, in the kitchen."
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Stub:
+    with Stub() as stub:
+        stub.always(completion(says, model="", tokens=TOKENS))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def asked(stub: Stub) -> Counter[str]:
+    return Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
+
+
+def bill(stub: Stub) -> float:
+    rates = [PRICES[call.json["model"]] for call in stub.calls]
+    return sum((TOKENS[0] * dear + TOKENS[1] * dearer) / 1e6 for dear, dearer in rates)
+
+
+ARMS = ("eval", "--providers", "bm25", "oracle", "--limit", "15", "--answering-model", "gpt-4o-mini")
+
+
+def test_a_judged_run_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
+    whole = command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "whole", "--output", "whole", "--json").json
+    once = asked(stub)
+    assert set(once.values()) == {1}
+    stub.calls.clear()
+    for place in (200, 60, 40):  # killed while canaries, answers and verdicts are asked for
+        arguments = ("--resume", "r") if (command.folder / "results").exists() else (*ARMS[1:], "--run-id", "r")
+        judge = () if "--resume" in arguments else ("--judge-model", "gpt-4o")
+        assert command.killed("eval", *arguments, *judge, "--concurrency", "1", at=place)
+    resumed = command("eval", "--resume", "r", "--json").json
+    assert resumed["results"] == whole["results"]
+    repeated = sum(n - 1 for n in asked(stub).values())
+    assert repeated <= resumed["possibly_charged_twice"] <= 3, "at most the call under way at each kill"
+    assert set(asked(stub)) == set(once)
+
+
+def test_scoring_by_another_judge_asks_for_verdicts_alone(command: Command, stub: Stub) -> None:
+    first = command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json").json
+    assert first["circumstances"]["spent"]["cost"] == pytest.approx(bill(stub))
+    assert first["circumstances"]["spent"]["calls"] == len(stub.calls)
+    stub.calls.clear()
+    second = command("score", "a", "--judge-model", "gpt-4.1", "--run-id", "b", "--json").json
+    assert {call.json["model"] for call in stub.calls} == {"gpt-4.1"}
+    assert second["circumstances"]["spent"]["cost"] == pytest.approx(bill(stub))
+    assert second["counts"]["scored"] == 30
+    stub.calls.clear()
+    command("score", "a", "--judge-model", "gpt-4.1", "--run-id", "c", "--json")
+    assert len(stub.calls) == 30, "the canaries of this judge were paid before, in this folder"
+
+
+def test_reusing_a_run_asks_for_nothing(command: Command, stub: Stub) -> None:
+    arms = (*ARMS, "--judge-model", "gpt-4o", "--json")
+    first = command(*arms, "--run-id", "a").json
+    stub.calls.clear()
+    again = command(*arms, "--run-id", "b", "--reuse", "a").json
+    assert stub.calls == []
+    assert measured(again) == measured(first)
+    assert again["circumstances"]["spent"]["cost"] == 0
+
+
+def test_prompts_may_be_given_as_text_or_as_a_file(command: Command, stub: Stub) -> None:
+    (command.folder / "answer.txt").write_text("In one word: ${question}\n${retrievedContext}")
+    prompts = ("--answer-prompt", "answer.txt", "--judge-prompt", "Say yes if ${response} is ${answer}, else no.")
+    assert command(*ARMS, "--judge-model", "gpt-4o", *prompts).code == 0
+    texts = [call.json["messages"][-1]["content"] for call in stub.calls]
+    assert any(text.startswith("In one word: ") for text in texts)
+    assert any(text.startswith("Say yes if ") for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--answer-prompt", "prompts/missing.txt"], "there is no such file"),
+        (["--answer-prompt", "Just answer."], "never asks the question"),
+        (["--answer-prompt", ""], "the prompt is empty"),
+        (["--answer-prompt", "${question} ${answr}"], "unknown"),
+        (["--judge-prompt", "Is ${answer} right?"], "never sees the response"),
+    ],
+)
+def test_a_prompt_that_can_not_work_is_refused_before_anything_is_asked(
+    command: Command, stub: Stub, flags: list[str], said: str
+) -> None:
+    answer = command(*ARMS, "--judge-model", "gpt-4o", *flags)
+    assert answer.code == 2
+    assert said in answer.err
+    assert stub.calls == []
+
+
+def test_wrong_answers_are_put_down_to_the_memory_or_to_the_reader(command: Command, stub: Stub) -> None:
+    document = command(*ARMS, "--judge-model", "gpt-4o", "--json").json
+    (oracle,) = [r for r in document["results"] if r["subject"] == "oracle" and not r["group"]]
+    shares = {m["name"]: m["value"] for m in oracle["measures"] if m["name"].startswith("miss_")}
+    assert shares == {"miss_not_retrieved": 0.0, "miss_not_used": 1.0}, "the oracle shows the evidence"
