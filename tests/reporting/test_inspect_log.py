@@ -2,81 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memorybench.cli.main import main
-from memorybench.journal.book import open_run
-from memorybench.journal.rows import Run, RunStatus, Step
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.spending import Spending
-from memorybench.vocabulary.trials import Exhibit, Failure, Outcome, Score, Subject, Trial
+from memorybench.journal.rows import RunStatus
+from memorybench.vocabulary.trials import Failure
+from tests.reporting.recorded import record, scored, undone
 
-SPEC = {
-    "answered": True,
-    "benchmarks": ["quiz"],
-    "corrected": False,
-    "evidence": {"quiz": "session"},
-    "judge": "scripted/judge",
-    "methods": {"quiz": "llm-judge"},
-    "providers": ["shelf"],
-    "questions": {"quiz": 4},
-    "reader": "scripted/quote",
-}
 HEADER = ["version", "status", "eval", "plan", "results", "stats"]
 """Inspect reads a log's header field by field, in this order."""
-
-
-def trial(case: str, subject: str = "shelf", variant: str = "") -> Trial:
-    return Trial(
-        suite="bench",
-        benchmark="quiz",
-        case_id=case,
-        subject=Subject(role="provider", name=subject, settings={"k": 3}),
-        labels={"question_type": "temporal"},
-        variant=variant,
-        cluster="home",
-    )
-
-
-def scored(case: str, correct: float, **more: str) -> Outcome:
-    return Outcome(
-        trial=trial(case, **more),
-        status="scored",
-        scores=(Score(name="correct", value=correct), Score(name="recall@5", value=0.5)),
-        shown=Exhibit(asked=f"{case}?", expected="a | b", got="ä 猫", context="a memory", reason="it says so"),
-    )
-
-
-def undone(case: str, status: str, failure: Failure | None) -> Outcome:
-    return Outcome.model_validate(
-        {"trial": trial(case), "status": status, "failure": failure, "shown": Exhibit(asked=f"{case}?", expected="a")}
-    )
-
-
-def record(
-    folder: Path, outcomes: Sequence[Outcome], status: RunStatus = "complete", id: str = "r", **changes: Any
-) -> None:
-    """A run with these outcomes, and one paid answer."""
-    spent = Spending(calls=1, input_tokens=30, output_tokens=4, cost=0.25)
-    step = Step("a" * 32, "answer", "scripted/quote", "{}", "{}", "2026-01-01T00:00:00.000+00:00", 0.1, spent=spent)
-
-    async def settle() -> None:
-        await book.record(step)
-        for ordinal, outcome in enumerate(outcomes):
-            case = Question(id=outcome.trial.case_id, haystack="home", question="?", answers=("a", "b"))
-            await book.settle(outcome, ordinal, case)
-
-    run = Run(id=id, suite="bench", spec={**SPEC, **changes}, program="memorybench 9", planned=4)
-    with open_run(folder, run) as book:
-        asyncio.run(settle())
-        book.end(status)
 
 
 def export(folder: Path, *runs: str, into: str = "logs") -> list[dict[str, Any]]:
@@ -116,7 +57,9 @@ def test_a_header_tells_task_memory_model_judge_and_figures(tmp_path: Path) -> N
     assert told["model_roles"]["grader"]["model"] == "scripted/judge"
     assert told["dataset"] == {"name": "quiz", "samples": 2, "sample_ids": ["q1", "q2"]}
     assert log["results"]["scores"][0]["name"] == "correct"
-    assert figures(log) == {"accuracy": 0.5, "recall@5": 0.5}, "what was not measured has no figure, not even 0"
+    assert figures(log) == {"accuracy": 0.5, "recall@1": 0.0, "recall@5": 0.5}, (
+        "what was not measured has no figure, not even 0"
+    )
     assert (log["results"]["total_samples"], log["results"]["completed_samples"]) == (4, 2)
     accuracy = log["results"]["scores"][0]
     assert (accuracy["scored_samples"], accuracy["unscored_samples"]) == (2, 2)
@@ -180,12 +123,13 @@ def test_usage_stands_with_whoever_spent_it(tmp_path: Path) -> None:
         assert log["eval"]["metadata"]["usage_of_the_whole_run"] == used
 
 
-def test_without_answers_there_is_no_model_and_no_output(tmp_path: Path) -> None:
+def test_without_answers_there_is_no_model_no_output_and_another_headline(tmp_path: Path) -> None:
     record(tmp_path, [scored("q1", 1.0)], answered=False, reader=None, judge=None)
     (log,) = export(tmp_path)
     assert log["eval"]["model"] == "none"
     assert "model_roles" not in log["eval"]
     assert log["samples"][0]["output"]["choices"] == []
+    assert log["results"]["scores"][0]["name"] == "recall@5", "Inspect shows the first"
 
 
 def test_a_case_that_is_put_again_is_the_next_epoch(tmp_path: Path) -> None:
@@ -221,6 +165,19 @@ def test_a_name_with_underscores_or_worse_stays_one_part_of_a_file_name(tmp_path
     (path,) = (tmp_path / "logs").iterdir()
     assert path.name.split("_")[2] == "..-my-shelf"
     assert path.name.count("_") == 3
+
+
+def test_a_journal_that_turns_out_damaged_leaves_no_half_a_log(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path, [scored("q1", 1.0), scored("q2", 1.0)])
+    with sqlite3.connect(tmp_path / "results.db") as db:
+        db.execute("UPDATE cases SET body = '{}' WHERE id = 'q2'")
+    db.close()
+    logs = tmp_path / "logs"
+    assert main(["export", "r", "--format", "inspect", "--results", str(tmp_path), "--output", str(logs)]) != 0
+    assert "case q2 is damaged" in capsys.readouterr().err
+    assert list(logs.iterdir()) == []
 
 
 @pytest.mark.parametrize("output", [[], ["--output", "-"], ["--output", "taken"], ["--output", "taken/logs"]])

@@ -17,6 +17,8 @@ from .environment import environment, redactor
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
 JUDGE_VARIABLE = "MEMORYBENCH_JUDGE"
 NO_MODEL = "none"
+_LONGEST_REPLY = 1024
+"""Tokens. An answer is a few words and a verdict one, but some models think aloud first; a loop must end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,6 @@ async def open_chosen(stack: AsyncExitStack, chosen: Chosen, *, seed: int | None
             chosen.address,
             key=key_of(chosen.address, environment()),
             redactor=redactor(),
-            options=Options(temperature=chosen.temperature, seed=seed),
+            options=Options(temperature=chosen.temperature, seed=seed, max_tokens=_LONGEST_REPLY),
         )
     )

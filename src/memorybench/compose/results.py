@@ -143,6 +143,7 @@ def facts_of(*runs: Run) -> dict[str, str]:
         "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in asked.items()),
         "Providers": ", ".join(spec["providers"]),
         "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
+        **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
         "Started": run.created.replace("T", " ")[:19] + " UTC",
     }
 
