@@ -31,6 +31,7 @@ REAL_PARTS = (
         ],
     ),
     ("Chroma", ["chromadb"]),
+    ("Inspect", ["inspect-ai"]),
     ("Postgres driver", ["psycopg[binary]"]),
 )
 REAL_NPM_PARTS = (("MCP memory server", "@modelcontextprotocol/server-memory"),)

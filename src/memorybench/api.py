@@ -77,15 +77,17 @@ def evaluate(
     """
     folder = Path(output)
     if resume is not None:
-        prepared, chosen = prepare_again(resume, folder), resume
+        (prepared, recorded), chosen = prepare_again(resume, folder), resume
     else:
         try:
             spec = BenchSpec(benchmarks=tuple(benchmarks), providers=tuple(providers), **choices)
         except ValidationError as error:
             first = error.errors()[0]
             raise BadInput("evaluate", f"{first['loc'][0]}: {first['msg']}") from error
-        prepared, chosen = prepare(spec, Path()), run_id or new_run_id()
-    evaluate_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
+        prepared, recorded, chosen = prepare(spec, Path()), None, run_id or new_run_id()
+    evaluate_prepared(
+        prepared, folder, chosen, recorded=recorded, resuming=resume is not None, concurrency=concurrency, budget=budget
+    )
     return RunResult(chosen, folder)
 
 

@@ -69,6 +69,17 @@ def test_scoring_by_another_judge_asks_for_verdicts_alone(command: Command, stub
     assert len(stub.calls) == 30, "the canaries of this judge were paid before, in this folder"
 
 
+def test_scoring_that_was_cut_off_goes_on_where_it_stopped(command: Command, stub: Stub) -> None:
+    command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json")
+    stub.calls.clear()
+    score = ("score", "a", "--judge-model", "gpt-4.1", "--run-id", "b", "--concurrency", "1")
+    assert command.killed(*score, at=150)
+    resumed = command("eval", "--resume", "b", "--json").json
+    assert resumed["counts"]["scored"] == 30
+    assert {call.json["model"] for call in stub.calls} == {"gpt-4.1"}
+    assert sum(n - 1 for n in asked(stub).values()) <= 1
+
+
 def test_reusing_a_run_asks_for_nothing(command: Command, stub: Stub) -> None:
     arms = (*ARMS, "--judge-model", "gpt-4o", "--json")
     first = command(*arms, "--run-id", "a").json

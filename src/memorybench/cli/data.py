@@ -69,8 +69,9 @@ def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
 def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
     from memorybench.compose.data import verified
 
-    sound = True
+    sound, looked_at = True, 0
     for source, state in verified(catalog, names):
+        looked_at += 1
         sound = sound and state == "present"
         pinned = "pinned" if source.pinned else "unpinned"
         said = {
@@ -79,6 +80,8 @@ def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
             "missing": f"is not here; memorybench data pull {source.benchmark}",
         }
         print(f"{source.benchmark}: {source.pieces[0].file} {said[state]}")
+    if not looked_at:
+        print("no pulled dataset is here: there is nothing to verify")
     return 0 if sound else 1
 
 

@@ -79,12 +79,13 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.terminal import console, show_header
 
     thresholds = parse(args.threshold)
+    recorded = None
     if args.resume is None:
         prepared = prepare(_spec(args), Path())
         run_id = safe_run_id(args.run_id, "--run-id") if args.run_id else new_run_id()
     else:
         _refuse_changes(args)
-        prepared, run_id = prepare_again(args.resume, args.output), args.resume
+        (prepared, recorded), run_id = prepare_again(args.resume, args.output), args.resume
     check_names(thresholds, prepared.metrics(), [arm.name for arm in prepared.arms if arm.kind != "baseline"])
     check_budget(prepared, args.budget)
     if args.dry_run:
@@ -94,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         prepared,
         args.output,
         run_id,
+        recorded=recorded,
         resuming=args.resume is not None,
         concurrency=args.concurrency,
         budget=args.budget,
@@ -169,14 +171,10 @@ def _show(args: argparse.Namespace, summary: Summary, ending: Ending) -> None:
         out.print(f"Go on with: memorybench eval --resume {summary.run_id}{output}{budget}")
         return
     out.print("What to try next:")
-    show_hints(
-        out,
-        {
-            f"memorybench results {summary.run_id} --failures{where}": "what was missed, one by one",
-            "memorybench eval --answering-model ollama/llama3.2": "answers, too, from any model",
-            "memorybench list": "what else can be measured",
-        },
-    )
+    hints = {f"memorybench results {summary.run_id} --failures{where}": "what was missed, one by one"}
+    if not any(stage.name == "answer" for stage in summary.stages):
+        hints["memorybench eval --answering-model ollama/llama3.2"] = "answers, too, from any model"
+    show_hints(out, {**hints, "memorybench list": "what else can be measured"})
 
 
 def _exit_code(args: argparse.Namespace, ending: Ending, summary: Summary, thresholds: list[Threshold]) -> int:

@@ -47,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         show_results(console(), summary)
         console().print(f"\nResults saved to: {args.output / summary.run_id}/ (report.md, report.json)")
+        if summary.status == "partial":
+            console().print(f"Go on with: memorybench eval --resume {summary.run_id} --output {args.output}")
     if evaluated.ending.interrupted:
         return 130
     return 1 if summary.counts["failed"] or summary.counts["unscored"] or summary.status != "complete" else 0

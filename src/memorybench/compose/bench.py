@@ -84,6 +84,8 @@ class BenchSpec(Record):
     """By benchmark: the file."""
     config_dirs: tuple[str, ...] = ()
     reuse: str | None = None
+    answers_of: str | None = None
+    """A run whose recorded answers are only judged anew."""
     allow_code: bool = False
 
 
@@ -294,7 +296,7 @@ async def run_bench(
     recorded: Recorded | None = None,
 ) -> Ending:
     """Opens what was prepared and performs it. What is `recorded` is not opened: its steps are taken over."""
-    stores = output / book.run.id / STORES
+    stores = (output / book.run.id / STORES).absolute()  # programs that providers start have folders of their own
     async with AsyncExitStack() as stack:
         arms, limits = [], {}
         opener = ProviderOpener(

@@ -9,6 +9,7 @@ from pathlib import Path
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
 from memorybench.documents.spelling import suggestion
+from memorybench.providers.chunk_memory import wanted_model
 from memorybench.providers.config_reading import needed_variables
 from memorybench.vocabulary.errors import BadInput
 
@@ -44,6 +45,8 @@ def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "API version": config.api_version or "",
         "checked against": config.checked_against or "",
         "address": (config.connection.base_url if config.connection else None) or "",
+        "model": wanted_model(config) or "",
+        "command": " ".join(config.mcp.command) if config.mcp and config.mcp.command else "",
         "variables": ", ".join(f"{name} ({'set' if there else 'NOT set'})" for name, there in needed.items()),
     }
     for place, request in enumerate(config.setup, 1):

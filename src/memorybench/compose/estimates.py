@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memorybench.models.prices import Usage, price
+from memorybench.providers.chunk_memory import wanted_model
 from memorybench.suites.answering import context_of, estimated_tokens
 from memorybench.suites.bench.arms import remembered
 from memorybench.vocabulary.errors import BadInput
@@ -44,14 +45,16 @@ def _arm(prepared: Prepared, bench: PreparedBench, arm: str, baseline: bool) -> 
     if not baseline:
         haystacks = dict.fromkeys(question.haystack for question in questions)
         sessions = sum(len(bench.dataset.haystack(haystack).sessions) for haystack in haystacks)
-        yield Expected(benchmark=name, arm=arm, stage="add", calls=sessions)
+        asks = wanted_model(prepared.catalog.provider(arm)) is not None  # a model works on chunks: who knows how many
+        yield Expected(benchmark=name, arm=arm, stage="add", calls=sessions, cost=None if asks else 0.0)
         yield Expected(benchmark=name, arm=arm, stage="search", calls=len(questions))
     if prepared.reader is None:
         return
     contexts = _context_sizes(bench, arm, baseline)
     yield _asked(bench, arm, "answer", prepared.reader, [size + _PROMPT_TOKENS for size in contexts], _REPLY_TOKENS)
     if prepared.judge is not None:
-        sizes = [_JUDGE_TOKENS + _REPLY_TOKENS] * len(questions)
+        twice = sum(question.id in bench.corrected for question in questions)
+        sizes = [_JUDGE_TOKENS + _REPLY_TOKENS] * (len(questions) + twice)
         yield _asked(bench, arm, "judge", prepared.judge, sizes, _VERDICT_TOKENS)
 
 

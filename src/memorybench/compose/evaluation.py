@@ -48,7 +48,7 @@ def new_run_id() -> str:
     return f"run_{secrets.token_hex(3)}"
 
 
-def prepare_again(run_id: str, output: Path) -> Prepared:
+def prepare_again(run_id: str, output: Path) -> tuple[Prepared, Recorded | None]:
     """What a run was started with, provided that there is something left to do."""
     safe_run_id(run_id, "--resume")
     with Shelf.open(output) as shelf:
@@ -59,8 +59,21 @@ def prepare_again(run_id: str, output: Path) -> Prepared:
         raise BadInput(
             "--resume", f"run {run_id} is of the suite {saved.suite}", expected="a run of `memorybench eval`"
         )
+    spec = _saved_spec(saved)
+    if spec.answers_of is None:
+        return prepare(spec, Path()), None
+    return _scoring(spec, spec.answers_of, output)
+
+
+def _saved_spec(saved: Run, **changed: object) -> BenchSpec:
     known = BenchSpec.model_fields.keys()
-    return prepare(BenchSpec.model_validate({name: saved.spec[name] for name in saved.spec if name in known}), Path())
+    return BenchSpec.model_validate({**{name: saved.spec[name] for name in saved.spec if name in known}, **changed})
+
+
+def _scoring(spec: BenchSpec, answers_of: str, output: Path) -> tuple[Prepared, Recorded]:
+    with Shelf.open(output, thorough=False) as shelf:
+        recorded = Recorded.of(shelf, answers_of)
+    return prepare(spec, Path(), reader=Chosen(recorded.reader.name, None)), recorded
 
 
 def prepare_scoring(run_id: str, output: Path, judge_model: str, judge_prompt: str | None) -> tuple[Prepared, Recorded]:
@@ -68,11 +81,8 @@ def prepare_scoring(run_id: str, output: Path, judge_model: str, judge_prompt: s
     safe_run_id(run_id, "run")
     with Shelf.open(output) as shelf:
         saved = shelf.run(run_id)
-        recorded = Recorded.of(shelf, run_id)
-    known = BenchSpec.model_fields.keys()
-    changed = {"judge_model": judge_model, "judge_prompt": judge_prompt, "reuse": run_id}
-    spec = BenchSpec.model_validate({**{name: saved.spec[name] for name in saved.spec if name in known}, **changed})
-    return prepare(spec, Path(), reader=Chosen(recorded.reader.name, None)), recorded
+    changed = {"judge_model": judge_model, "judge_prompt": judge_prompt, "reuse": run_id, "answers_of": run_id}
+    return _scoring(_saved_spec(saved, **changed), run_id, output)
 
 
 def evaluate_prepared(

@@ -69,9 +69,10 @@ def comparable(
         parts = sorted((part for part in parts if part[1].suite == "bench"), key=lambda part: part[1].created)
         chosen = benchmark or _only_benchmark([run for _, run in parts], subjects)
         latest: dict[str, tuple[Shelf, Run]] = {}
-        for shelf, run in parts:
-            if chosen in run.spec["questions"]:
-                latest |= {subject: (shelf, run) for subject in subjects if subject in run.spec["providers"]}
+        parts = [part for part in parts if chosen in part[1].spec["questions"]]
+        together = [part for part in parts if set(subjects) <= set(part[1].spec["providers"])]
+        for shelf, run in together[-1:] or parts:  # side by side in one run, where there is one
+            latest |= {subject: (shelf, run) for subject in subjects if subject in run.spec["providers"]}
         missing = [subject for subject in subjects if subject not in latest]
         if missing:
             raise BadInput(
@@ -136,7 +137,9 @@ def facts_of(*runs: Run) -> dict[str, str]:
     for shard in runs:
         asked.update(shard.spec["questions"])
     methods = ", ".join(dict.fromkeys(spec["methods"].values()))
-    unjudged = "not judged: no judge's key is set" if methods == "llm-judge" else f"scored by {methods}"
+    unjudged = (
+        "not judged: no judge is named, or its key is not set" if methods == "llm-judge" else f"scored by {methods}"
+    )
     judged = f"judged by {spec['judge']}" if spec["judge"] else unjudged
     return {
         "Run ID": " + ".join(shard.id for shard in runs),
@@ -144,6 +147,7 @@ def facts_of(*runs: Run) -> dict[str, str]:
         "Providers": ", ".join(spec["providers"]),
         "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
         **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
+        **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
         "Started": run.created.replace("T", " ")[:19] + " UTC",
     }
 

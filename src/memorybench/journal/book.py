@@ -259,8 +259,8 @@ def reopen_run(
         book._writer.write_now(
             [
                 (
-                    f"UPDATE attempts SET ended = ?, error = 'interrupted' WHERE run = ? AND {OPEN_ATTEMPT}",  # noqa: S608  our own constant
-                    (now(), run_id),
+                    f"UPDATE attempts SET ended = :ended, error = 'interrupted' WHERE {OPEN_ATTEMPT}",  # noqa: S608  ours
+                    {"ended": now(), "run": run_id},
                 ),
                 ("UPDATE runs SET status = 'running', finished = NULL WHERE id = ?", (run_id,)),
             ]

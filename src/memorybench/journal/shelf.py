@@ -20,9 +20,10 @@ from .database import FILE_NAME, check, open_for_reading, translated
 from .rows import Run, crc
 
 OPEN_ATTEMPT = (
-    "ended IS NULL AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = attempts.run AND attempt IS NOT NULL)"
+    "run = :run AND ended IS NULL"
+    " AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = :run AND attempt IS NOT NULL)"
 )
-"""Paid work that was announced and neither recorded nor given up."""
+"""Paid work of a run that was announced and neither recorded nor given up."""
 _RUN = "SELECT id, suite, spec, fingerprints, program, planned, created, crc, status, finished FROM runs"
 
 
@@ -155,8 +156,8 @@ class Shelf:
     def possibly_charged_twice(self, run: str) -> int:
         """Paid calls whose reply we never saw: cut off by a crash, or by a connection that broke."""
         (interrupted,) = self._db.execute(
-            f"SELECT count(*) FROM attempts WHERE run = ? AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",  # noqa: S608
-            (run,),
+            f"SELECT count(*) FROM attempts WHERE run = :run AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",  # noqa: S608
+            {"run": run},
         ).fetchone()
         (uncertain,) = self._db.execute(
             "SELECT (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run)"

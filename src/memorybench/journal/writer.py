@@ -12,7 +12,7 @@ import asyncio
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from memorybench.vocabulary.errors import JournalError
 
 from .database import BUSY_SECONDS, FILE_NAME, open_for_writing, translated
 
-Statement = tuple[str, Sequence[Any]]
+Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
 _Entry = tuple[Sequence[Statement], "asyncio.Future[None]"]
 
 

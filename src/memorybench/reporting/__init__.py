@@ -6,6 +6,12 @@ documents.py the one JSON document of all suites
 terminal.py  header, tables, what to try next
 progress.py  while it runs
 markdown.py  report.md
+comparison.py two arms side by side
+lift.py      each provider against the baselines
+failures.py  what went wrong, one by one
+estimates.py what a run would take
+entries.py   what can be named
+inspect_log.py logs that Inspect reads
 export.py    one row a trial, for spreadsheets and scripts
 health.py    what `doctor` found
 """

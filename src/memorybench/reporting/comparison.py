@@ -16,6 +16,7 @@ SCORES = {"accuracy": "correct"}
 
 
 class Pair(Record):
+    benchmark: str = ""
     first: str
     second: str
     measure: str

@@ -30,6 +30,16 @@ def document(summary: Summary) -> dict[str, Any]:
             }
             for result in summary.results
         ],
+        "lifts": [
+            {
+                "benchmark": pair.benchmark,
+                "subject": pair.first,
+                "baseline": pair.second,
+                "measure": pair.measure,
+                **pair.found.model_dump(include={"difference", "low", "high", "n", "p", "adjusted_p", "tells_apart"}),
+            }
+            for pair in summary.lifts
+        ],
         "notes": [{"kind": kind, "text": text} for kind, text in summary.notes],
         "possibly_charged_twice": summary.possibly_charged_twice,
         # what differs between two runs of the same spec stands apart, so that the rest can be compared byte by byte

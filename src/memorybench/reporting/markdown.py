@@ -7,17 +7,33 @@ from collections.abc import Mapping, Sequence
 from memorybench.documents.foreign import clean
 
 from . import figures
+from .lift import written
 from .summary import Result, Summary
 from .terminal import accounting, caveats, headline
 
-_COLUMNS = ("recall@1", "recall@3", "recall@5", "recall@10", "recall_any@5", "recall_all@5", "precision@5", "ndcg@10")
+_COLUMNS = (
+    "corrected_accuracy",
+    "corrected_answer_f1",
+    "corrected_recall@5",
+    "corrected_recall@10",
+    "recall@1",
+    "recall@3",
+    "recall@5",
+    "recall@10",
+    "recall_any@5",
+    "recall_all@5",
+    "precision@5",
+    "ndcg@10",
+)
 
 
 def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
-    parts = [f"# memorybench {summary.suite}: {summary.run_id}", _list(facts)]
+    parts = [f"# memorybench {summary.suite}: {summary.run_id}"]
     parts += [f"> {line}" for line in caveats(summary)]
+    parts.append(_list(facts))
     for benchmark in summary.benchmarks:
         parts += [f"## {_cell(benchmark)}", _results(summary.overall(benchmark)), *_groups(summary, benchmark)]
+        parts += _lifts(summary, benchmark)
     if summary.stages:
         parts += ["## Time and money", _stages(summary)]
     parts.append(accounting(summary))
@@ -54,6 +70,17 @@ def _groups(summary: Summary, benchmark: str) -> list[str]:
         if n:
             rows.append([label[1], *(figures.with_interval(found.get(result.subject)) for result in results), str(n)])
     return [f"### {main} by {next(iter(labels))[0].replace('_', ' ')}", _table(rows)]
+
+
+def _lifts(summary: Summary, benchmark: str) -> list[str]:
+    pairs = [pair for pair in summary.lifts if pair.benchmark == benchmark]
+    if not pairs:
+        return []
+    baselines = list(dict.fromkeys(pair.second for pair in pairs))
+    rows = [["", *(f"over {baseline}" for baseline in baselines)]]
+    for provider in dict.fromkeys(pair.first for pair in pairs):
+        rows.append([provider, *(written(pairs, provider, baseline) for baseline in baselines)])
+    return [f"### Lift in {pairs[0].measure}, points (* can be told apart)", _table(rows)]
 
 
 def _stages(summary: Summary) -> str:

@@ -28,6 +28,7 @@ class _Arm:
         self.name = name
         self.total = total
         self.done = done
+        self._resumed = done > 0
         self.begun = time.monotonic()
         self.settled = 0
         self.sums: dict[str, tuple[float, int]] = {}
@@ -45,6 +46,9 @@ class _Arm:
 
     @property
     def figure(self) -> str:
+        """The headline so far; none in a resumed run, whose earlier trials are not looked at again."""
+        if self._resumed:
+            return ""
         for score, name in _HEADLINE_SCORES:
             if score in self.sums:
                 total, n = self.sums[score]

@@ -14,6 +14,9 @@ from memorybench.vocabulary.records import Record
 from memorybench.vocabulary.spending import NOTHING, Spending
 from memorybench.vocabulary.trials import STATUSES, Outcome
 
+from .comparison import Pair
+from .lift import lifts
+
 
 class Result(Record):
     """The measures of one subject on one benchmark; with a group, of the trials that carry its label."""
@@ -34,6 +37,8 @@ class Summary(Record):
     counts: Mapping[str, int]
     """planned, and the five states that add up to it in a complete run."""
     results: tuple[Result, ...]
+    lifts: tuple[Pair, ...] = ()
+    """Providers against the baselines that ran beside them."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
     possibly_charged_twice: int = 0
@@ -126,6 +131,7 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
             planned,
             runs[0].spec.get("providers", ()),
         ),
+        lifts=lifts(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts)),
         stages=_merged([stage for shelf, run in parts for stage in shelf.stages(run.id)]),
         spent=sum((shelf.spent(run.id) for shelf, run in parts), NOTHING),
         possibly_charged_twice=sum(shelf.possibly_charged_twice(run.id) for shelf, run in parts),

@@ -9,6 +9,7 @@ from memorybench.documents.foreign import clean
 from memorybench.vocabulary.trials import STATUSES
 
 from . import figures
+from .lift import written
 from .summary import Result, Summary
 
 if TYPE_CHECKING:
@@ -20,8 +21,18 @@ _HEADLINES = ("accuracy", "answer_f1", "recall@5")
 _WIDE = 130
 _FIXED_WIDTH, _COLUMN_WIDTH = 49, 10
 """What provider, headline, context and n take beside the longest name, and what each further column takes."""
-_NARROW_COLUMNS = ("recall@5", "recall_any@5", "ndcg@10")
+_NARROW_COLUMNS = (
+    "corrected_accuracy",
+    "corrected_answer_f1",
+    "corrected_recall@5",
+    "recall@5",
+    "recall_any@5",
+    "ndcg@10",
+)
 _WIDE_COLUMNS = (
+    "corrected_accuracy",
+    "corrected_answer_f1",
+    "corrected_recall@5",
     "answer_f1",
     "recall@1",
     "recall@3",
@@ -69,10 +80,14 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
 
 
 def show_results(out: Console, summary: Summary) -> None:
+    for kind, text in summary.notes:
+        if kind == "self-judged":
+            out.print(f"self-judged: {clean(text)}", style="bold yellow")
     for benchmark in summary.benchmarks:
         out.print()
         _results_table(out, summary, benchmark)
         _groups_table(out, summary, benchmark)
+        _lift_table(out, summary, benchmark)
     _latency_table(out, summary)
     out.print()
     out.print(accounting(summary))
@@ -119,6 +134,7 @@ def _groups_table(out: Console, summary: Summary, benchmark: str) -> None:
     main = headline(summary.overall(benchmark))
     found = {(next(iter(r.group.items())), r.subject): r.measure(main) for r in grouped}
     groups = list(dict.fromkeys(group for group, _ in found))
+    groups = [group for group in groups if group[0] == "question_type"] or groups
     shown = [group for group in groups if any((m := found.get((group, s))) and m.n for s in subjects)]
     if len(shown) < 2:
         return
@@ -133,6 +149,24 @@ def _groups_table(out: Console, summary: Summary, benchmark: str) -> None:
         measures = [found.get((group, subject)) for subject in subjects]
         n = max((measure.n for measure in measures if measure), default=0)
         table.add_row(clean(group[1]), *(figures.value(measure) for measure in measures), str(n))
+    out.print(table)
+
+
+def _lift_table(out: Console, summary: Summary, benchmark: str) -> None:
+    from rich import box
+    from rich.table import Table
+
+    pairs = [pair for pair in summary.lifts if pair.benchmark == benchmark]
+    if not pairs:
+        return
+    title = f"lift in {pairs[0].measure}, points [95%] (* can be told apart)"
+    table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
+    baselines = list(dict.fromkeys(pair.second for pair in pairs))
+    table.add_column("")
+    for baseline in baselines:
+        table.add_column(f"over {baseline}", justify="right")
+    for provider in dict.fromkeys(pair.first for pair in pairs):
+        table.add_row(clean(provider), *(written(pairs, provider, baseline) for baseline in baselines))
     out.print(table)
 
 
@@ -210,7 +244,7 @@ def accounting(summary: Summary) -> str:
 
 def caveats(summary: Summary) -> list[str]:
     """What a reader must know before believing the figures."""
-    lines = []
+    lines = [f"{kind}: {clean(text)}" for kind, text in summary.notes if kind == "self-judged"]
     counts = summary.counts
     if summary.status != "complete":
         lines.append(f"The run is {summary.status}: figures are of the trials settled so far.")
@@ -221,8 +255,16 @@ def caveats(summary: Summary) -> list[str]:
         lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
-    lines += [clean(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in summary.notes]
+    others = [(kind, text) for kind, text in summary.notes if kind != "self-judged"]
+    lines += [clean(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in others]
+    if any(_unsure(result) for result in summary.results if not result.group):
+        lines.append("No interval: all questions are about one history. --seed N with --limit draws from all of them.")
     return lines
+
+
+def _unsure(result: Result) -> bool:
+    """A share without an interval: nothing shows how much another history would differ."""
+    return any(m.value is not None and m.low is None and not m.unit and m.n > 1 for m in result.measures)
 
 
 def _any(results: Sequence[Result], name: str) -> bool:
@@ -230,6 +272,8 @@ def _any(results: Sequence[Result], name: str) -> bool:
 
 
 def _short(name: str) -> str:
+    if name.startswith("corrected_"):
+        return f"corr. {_short(name.removeprefix('corrected_'))}"
     return {"recall_any@5": "any@5", "recall_all@5": "all@5", "precision@5": "prec@5", "ndcg@10": "nDCG@10"}.get(
         name, name
     )
