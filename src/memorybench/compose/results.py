@@ -116,6 +116,8 @@ def overview(folders: Sequence[Path]) -> list[Listed]:
 
 
 def metrics_of(run: Run) -> tuple[Metric, ...]:
+    if run.suite != "bench":
+        raise BadInput(run.id, f"is a run of the suite {run.suite}", expected="a run of `memorybench eval` or `score`")
     return bench_metrics(run.spec, plugin_metrics(Catalog(Path())))
 
 
