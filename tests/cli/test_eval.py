@@ -256,7 +256,7 @@ def test_json_is_all_there_is_on_standard_output(command: Command) -> None:
         ("describe", "starter"),
         ("doctor",),
     ):
-        json.loads(command(*arguments, "--json").out)
+        assert isinstance(json.loads(command(*arguments, "--json").out), dict | list), arguments
 
 
 def test_failures_show_the_question_and_what_was_found_instead(command: Command) -> None:

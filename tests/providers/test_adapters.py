@@ -81,8 +81,10 @@ class TestExampleOfTheDocs(ProviderContract):
 
 
 def test_every_config_in_the_docs_loads() -> None:
-    for text in re.findall(r"```yaml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL):
-        read_provider(parse_yaml(text, "docs.yaml"))
+    configs = re.findall(r"```yaml\n(.*?)```", DOC.read_text(encoding="utf-8"), re.DOTALL)
+    assert configs, "the page shows no config"
+    for text in configs:
+        assert read_provider(parse_yaml(text, "docs.yaml")).adapter
 
 
 def test_code_is_not_run_unasked(tmp_path: Path) -> None:

@@ -192,11 +192,16 @@ def test_addresses_that_no_request_may_go_to_are_refused(address: str, complaint
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "memory.localhost"])
 def test_plain_http_is_fine_at_home(host: str) -> None:
-    read_provider(document(changed("https://api.example.com", f"http://{host}:8000")))
+    config = read_provider(document(changed("https://api.example.com", f"http://{host}:8000")))
+    assert config.connection is not None
+    assert config.connection.base_url.startswith(f"http://{host}:8000")
 
 
 def test_plain_http_goes_elsewhere_only_when_the_config_says_so() -> None:
-    read_provider(document(changed("https://api.example.com/v1", "http://10.0.0.7\n  insecure: true")))
+    config = read_provider(document(changed("https://api.example.com/v1", "http://10.0.0.7\n  insecure: true")))
+    assert config.connection is not None
+    assert config.connection.insecure
+    assert "insecure" in refusal(changed("https://api.example.com/v1", "http://10.0.0.7"))
 
 
 def test_a_password_in_an_address_is_refused_and_not_shown() -> None:
@@ -311,8 +316,12 @@ def test_a_wait_is_checked_like_any_request() -> None:
 
 
 def test_only_an_add_can_be_probed_for() -> None:
-    refusal(HOSTED + '  clear: {method: DELETE, path: "/u/${scope}", wait: probe}\n')
-    read_provider(document(changed("path: /documents", "path: /documents\n    wait: {mode: probe, timeout: 900}")))
+    assert "endpoints.clear.wait" in refusal(HOSTED + '  clear: {method: DELETE, path: "/u/${scope}", wait: probe}\n')
+    config = read_provider(
+        document(changed("path: /documents", "path: /documents\n    wait: {mode: probe, timeout: 900}"))
+    )
+    assert config.endpoints is not None
+    assert config.endpoints.add.wait is not None
 
 
 LOCAL = "name: sample\ntype: local\nadapter: ADAPTER\n"

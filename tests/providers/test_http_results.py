@@ -184,7 +184,9 @@ def test_a_redirect_to_another_host_is_not_followed(stub: Stub) -> None:
 
 def test_lone_surrogates_do_not_reach_the_journal(stub: Stub) -> None:
     [memory] = found(stub, raw(rb'{"results": [{"memory": "a\ud800b", "id": "\udfff"}]}'))
-    memory.model_dump_json().encode()
+    assert "\\ud800" not in memory.model_dump_json().encode().decode()
+    assert memory.content.startswith("a")
+    assert memory.content.endswith("b")
 
 
 def test_a_key_that_a_service_gives_back_is_not_kept(stub: Stub) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from memorybench.documents.yaml_file import parse_yaml
 from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.providers.chunk_memory import wanted_model
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.mem0_oss import open_mem0_oss
 from memorybench.vocabulary.errors import BadInput
@@ -39,5 +40,7 @@ def test_settings_it_has_no_use_for_are_refused(local: str, problem: str) -> Non
 
 
 def test_it_may_extract_or_keep_verbatim() -> None:
-    for local in ("{enhancement: {model: m}}", "{enhancement: {enabled: false}}", "{embedding: {provider: local}}"):
-        read_provider(parse_yaml(f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n", "x.yaml"), {})
+    choices = {"{enhancement: {model: m}}": "m", "{enhancement: {enabled: false}}": None, "{}": None}
+    for local, model in choices.items():
+        text = f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n"
+        assert wanted_model(read_provider(parse_yaml(text, "x.yaml"), {})) == model

@@ -41,18 +41,10 @@ class AdaptedProvider:
     """
 
     def __init__(self, subject: Subject, incarnation: str, adapter: Any, call: Callable[..., Any]) -> None:
-        self._subject = subject
-        self._incarnation = incarnation
+        self.subject = subject
+        self.incarnation = incarnation
         self._adapter = adapter
         self._call = call
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def incarnation(self) -> str:
-        return self._incarnation
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         receipt = await self._call(self._adapter.add, scope, session)
@@ -74,7 +66,7 @@ class AdaptedProvider:
 
     async def clear(self, scope: Scope) -> None:
         if not hasattr(self._adapter, "clear"):
-            raise Lacking(f'adapter "{self._subject.name}" has no method clear')
+            raise Lacking(f'adapter "{self.subject.name}" has no method clear')
         await self._call(self._adapter.clear, scope)
 
     def _memory(self, place: int, found: Any) -> Memory:
@@ -85,7 +77,7 @@ class AdaptedProvider:
         return found
 
     def _malformed(self, method: str, wanted: str, got: Any) -> Malformed:
-        return Malformed(f'adapter "{self._subject.name}": {method} returned {type(got).__name__}, expected {wanted}')
+        return Malformed(f'adapter "{self.subject.name}": {method} returned {type(got).__name__}, expected {wanted}')
 
 
 @asynccontextmanager

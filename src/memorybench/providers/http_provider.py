@@ -50,21 +50,13 @@ class HttpProvider:
         self._dialect = dialect
         self._api = api
         self._scopes = Scopes(config.name, dialect, api)
-        self._subject = subject
-        self._incarnation = incarnation
+        self.subject = subject
+        self.incarnation = incarnation
         self._embedder = embedder
         self._search_settings = search_settings
         self._add_pace = Pace(config.rate_limit.add_delay_ms)
         self._batch_pace = Pace(config.rate_limit.batch_delay_ms)
         self._search_pace = Pace(config.rate_limit.search_delay_ms)
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def incarnation(self) -> str:
-        return self._incarnation
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         return await self._add(scope, self._dialect.portioning.portions(scope, session))

@@ -124,20 +124,12 @@ class McpProvider:
         folders: ScopeFolders,
         redactor: Redactor,
     ) -> None:
-        self._subject = subject
-        self._incarnation = incarnation
+        self.subject = subject
+        self.incarnation = incarnation
         self._mapping = mapping
         self._servers = servers
         self._folders = folders
         self._redactor = redactor
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def incarnation(self) -> str:
-        return self._incarnation
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         portions = self._mapping.portioning.portions(scope, session)
@@ -178,7 +170,7 @@ class McpProvider:
         async with self._servers.using(scope.name) as server:
             told = await server.call_tool(call.tool, filled(call.arguments, {**_named(scope), **values}))
         # as if it had come over HTTP: results are read and complained of in one way
-        where = URL.build(scheme="mcp", host=self._subject.name, path=f"/{call.tool}")
+        where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
         reply = Reply(200, {}, encode(told.value()), "CALL", where, self._redactor)
         return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
 

@@ -65,24 +65,16 @@ class Mem0Provider:
     """Opened by `open_mem0_oss`."""
 
     def __init__(self, subject: Subject, incarnation: str, pool: ScopePool[_Kept], folders: ScopeFolders) -> None:
-        self._subject = subject
-        self._incarnation = incarnation
+        self.subject = subject
+        self.incarnation = incarnation
         self._pool = pool
         self._folders = folders
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def incarnation(self) -> str:
-        return self._incarnation
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         turns = kept_turns(session)
         if not turns:
             return Receipt()
-        store = _extracted if self._subject.settings["infer"] else _verbatim
+        store = _extracted if self.subject.settings["infer"] else _verbatim
         async with self._pool.using(scope.name) as kept:
             ids = await kept.run(lambda mem0, user: store(mem0, user, session, turns))
         return Receipt(ids=tuple(ids))

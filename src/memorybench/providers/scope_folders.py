@@ -7,6 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memorybench.vocabulary.errors import BadInput
@@ -86,9 +87,8 @@ def _incarnation(file: Path) -> str:
         made = file.with_name(f"{_INCARNATION}.{os.getpid()}")
         made.write_text(secrets.token_hex(16), encoding="ascii")
         try:
-            os.link(made, file)
-        except FileExistsError:
-            pass
+            with suppress(FileExistsError):  # another process was quicker: its incarnation is the one that holds
+                os.link(made, file)
         finally:
             made.unlink()
     return file.read_text(encoding="ascii")

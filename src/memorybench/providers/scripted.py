@@ -29,21 +29,13 @@ class ScriptedProvider:
     def __init__(
         self, subject: Subject, incarnation: str, recall: Recall | None, ledger: int | None, hook: Hook | None
     ):
-        self._subject = subject
-        self._incarnation = incarnation
+        self.subject = subject
+        self.incarnation = incarnation
         self._recall = recall
         self._ledger = ledger
         self._hook = hook
         self._added: dict[str, dict[str, Session]] = {}
         self._settled: dict[str, dict[str, list[KeptTurn]]] = {}
-
-    @property
-    def subject(self) -> Subject:
-        return self._subject
-
-    @property
-    def incarnation(self) -> str:
-        return self._incarnation
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         await self._begin("add", scope, session=session.id)
