@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
-from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_again
+from memorybench.compose.evaluation import prepare_again
 from memorybench.compose.results import find
+from memorybench.compose.running import new_run_id, run_prepared
 from memorybench.reporting.export import rows
 from memorybench.reporting.summary import Summary
 from memorybench.vocabulary.errors import BadInput
@@ -77,17 +78,15 @@ def evaluate(
     """
     folder = Path(output)
     if resume is not None:
-        (prepared, recorded), chosen = prepare_again(resume, folder), resume
+        prepared, chosen = prepare_again(resume, folder), resume
     else:
         try:
             spec = BenchSpec(benchmarks=tuple(benchmarks), providers=tuple(providers), **choices)
         except ValidationError as error:
             first = error.errors()[0]
             raise BadInput("evaluate", f"{first['loc'][0]}: {first['msg']}") from error
-        prepared, recorded, chosen = prepare(spec, Path()), None, run_id or new_run_id()
-    evaluate_prepared(
-        prepared, folder, chosen, recorded=recorded, resuming=resume is not None, concurrency=concurrency, budget=budget
-    )
+        prepared, chosen = prepare(spec, Path()), run_id or new_run_id()
+    run_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
     return RunResult(chosen, folder)
 
 

@@ -70,8 +70,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.compose.bench import prepare
     from memorybench.compose.estimates import check_budget
-    from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_again
-    from memorybench.compose.results import facts_of
+    from memorybench.compose.evaluation import prepare_again
+    from memorybench.compose.running import new_run_id, run_prepared
     from memorybench.compose.thresholds import check_names, parse
     from memorybench.documents.names import safe_run_id
     from memorybench.reporting.documents import as_json
@@ -79,34 +79,32 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.terminal import console, show_header
 
     thresholds = parse(args.threshold)
-    recorded = None
     if args.resume is None:
         prepared = prepare(_spec(args), Path())
         run_id = safe_run_id(args.run_id, "--run-id") if args.run_id else new_run_id()
     else:
         _refuse_changes(args)
-        (prepared, recorded), run_id = prepare_again(args.resume, args.output), args.resume
+        prepared, run_id = prepare_again(args.resume, args.output), args.resume
     check_names(thresholds, prepared.metrics(), [arm.name for arm in prepared.arms if arm.kind != "baseline"])
     check_budget(prepared, args.budget)
     if args.dry_run:
         _show_plan(prepared, args.json)
         return 0
-    evaluated = evaluate_prepared(
+    finished = run_prepared(
         prepared,
         args.output,
         run_id,
-        recorded=recorded,
         resuming=args.resume is not None,
         concurrency=args.concurrency,
         budget=args.budget,
-        announce=lambda run: None if args.json else show_header(console(), "MEMORYBENCH EVALUATION", facts_of(run)),
+        announce=lambda facts: None if args.json else show_header(console(), "MEMORYBENCH EVALUATION", facts),
         watching=progress,
     )
     if args.json:
-        sys.stdout.write(as_json(evaluated.summary))
+        sys.stdout.write(as_json(finished.document))
     else:
-        _show(args, evaluated.summary, evaluated.ending)
-    return _exit_code(args, evaluated.ending, evaluated.summary, thresholds)
+        _show(args, finished.summary, finished.ending)
+    return _exit_code(args, finished.ending, finished.summary, thresholds)
 
 
 def _refuse_changes(args: argparse.Namespace) -> None:

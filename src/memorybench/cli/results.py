@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     if not args.runs:
         return _list(args)
-    from memorybench.compose.results import facts_of, find
+    from memorybench.compose.results import find
     from memorybench.reporting.failures import failures, show_failures
-    from memorybench.reporting.terminal import console, show_header, show_results
+    from memorybench.reporting.terminal import console, show_header
 
     with find(args.runs, folders(args)) as found:
         if args.failures:
@@ -42,11 +42,11 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             from memorybench.reporting.documents import as_json
 
-            sys.stdout.write(as_json(summary))
+            sys.stdout.write(as_json(found.document(summary)))
         else:
             out = console()
-            show_header(out, "MEMORYBENCH RESULTS", facts_of(*(run for _, run in found.parts)))
-            show_results(out, summary)
+            show_header(out, "MEMORYBENCH RESULTS", found.facts())
+            found.suite.show(out, found, summary)
     return 0
 
 

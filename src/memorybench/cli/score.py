@@ -21,34 +21,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.evaluation import evaluate_prepared, new_run_id, prepare_scoring
+    from memorybench.compose.evaluation import prepare_scoring
     from memorybench.compose.judging import prompt_text
-    from memorybench.compose.results import facts_of
+    from memorybench.compose.running import new_run_id, run_prepared
     from memorybench.documents.names import safe_run_id
     from memorybench.reporting.documents import as_json
     from memorybench.reporting.progress import progress
     from memorybench.reporting.terminal import console, show_header, show_results
 
     prompt = None if args.judge_prompt is None else prompt_text(args.judge_prompt, "--judge-prompt")
-    prepared, recorded = prepare_scoring(args.run, args.output, args.judge_model, prompt)
-    evaluated = evaluate_prepared(
+    prepared = prepare_scoring(args.run, args.output, args.judge_model, prompt)
+    finished = run_prepared(
         prepared,
         args.output,
         safe_run_id(args.run_id, "--run-id") if args.run_id else new_run_id(),
-        recorded=recorded,
         concurrency=args.concurrency,
         budget=args.budget,
-        announce=lambda run: None if args.json else show_header(console(), "MEMORYBENCH SCORING", facts_of(run)),
+        announce=lambda facts: None if args.json else show_header(console(), "MEMORYBENCH SCORING", facts),
         watching=progress,
     )
-    summary = evaluated.summary
+    summary = finished.summary
     if args.json:
-        sys.stdout.write(as_json(summary))
+        sys.stdout.write(as_json(finished.document))
     else:
         show_results(console(), summary)
         console().print(f"\nResults saved to: {args.output / summary.run_id}/ (report.md, report.json)")
         if summary.status == "partial":
             console().print(f"Go on with: memorybench eval --resume {summary.run_id} --output {args.output}")
-    if evaluated.ending.interrupted:
+    if finished.ending.interrupted:
         return 130
     return 1 if summary.counts["failed"] or summary.counts["unscored"] or summary.status != "complete" else 0

@@ -112,6 +112,12 @@ class Prepared:
     reader: Chosen | None
     judge: Chosen | None
     fingerprints: Mapping[str, Fingerprint]
+    recorded: Recorded | None = None
+    """Where its answers are there already: who gave them. Nobody but the judge is opened."""
+
+    @property
+    def reuse(self) -> str | None:
+        return self.spec.reuse
 
     @property
     def planned(self) -> int:
@@ -145,12 +151,18 @@ class Prepared:
             planned=self.planned,
         )
 
+    def totals(self) -> dict[tuple[str, str], int]:
+        return {(bench.dataset.name, arm.name): len(bench.questions) for bench in self.benches for arm in self.arms}
 
-def prepare(spec: BenchSpec, folder: Path, *, reader: Chosen | None = None) -> Prepared:
-    """Resolves all names, from configs dropped into `folder`, too. Raises before anything is opened or spent.
+    async def perform(
+        self, book: Book, output: Path, *, concurrency: int, budget: Budget, watch: Watch | None
+    ) -> Ending:
+        return await run_bench(self, book, output, concurrency=concurrency, budget=budget, watch=watch)
 
-    `reader` is given where the answers are there already: then no model for them is looked for.
-    """
+
+def prepare(spec: BenchSpec, folder: Path, *, recorded: Recorded | None = None) -> Prepared:
+    """Resolves all names, from configs dropped into `folder`, too. Raises before anything is opened or spent."""
+    reader = Chosen(recorded.reader.name, None) if recorded else None
     catalog = Catalog(folder, [Path(place) for place in spec.config_dirs])
     arms = tuple(catalog.chosen("provider", name) for name in dict.fromkeys(spec.providers))
     for entry in arms:
@@ -170,7 +182,8 @@ def prepare(spec: BenchSpec, folder: Path, *, reader: Chosen | None = None) -> P
         judge = choose_model(spec.judge_model, JUDGE_VARIABLE if own else None, own)
     elif spec.judge_model is not None:
         raise BadInput("--judge-model", "there is no answer to judge", remedy="name an --answering-model as well")
-    return Prepared(spec, catalog, arms, benches, reader, judge, _fingerprints(catalog, arms, benches, reader, judge))
+    marks = _fingerprints(catalog, arms, benches, reader, judge)
+    return Prepared(spec, catalog, arms, benches, reader, judge, marks, recorded)
 
 
 def _prepared_bench(catalog: Catalog, name: str, spec: BenchSpec) -> PreparedBench:
@@ -291,11 +304,11 @@ async def run_bench(
     output: Path,
     *,
     concurrency: int,
-    budget: Budget | None,
+    budget: Budget,
     watch: Watch | None,
-    recorded: Recorded | None = None,
 ) -> Ending:
-    """Opens what was prepared and performs it. What is `recorded` is not opened: its steps are taken over."""
+    """Opens what was prepared and performs it."""
+    recorded = prepared.recorded  # its steps are taken over
     stores = (output / book.run.id / STORES).absolute()  # programs that providers start have folders of their own
     async with AsyncExitStack() as stack:
         arms, limits = [], {}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from memorybench.catalog.catalog import Catalog
 from memorybench.datasets.metric_names import ALIASES
 from memorybench.documents.names import safe_run_id
 from memorybench.documents.spelling import suggestion
@@ -18,15 +16,14 @@ from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.shelf import Shelf
 from memorybench.reporting.documents import as_json
-from memorybench.reporting.markdown import as_markdown
 from memorybench.reporting.summary import Result, Summary, summarise
 from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.measures import Metric
 from memorybench.vocabulary.trials import Outcome
 
-from .bench import bench_metrics, plugin_metrics
+from .suites import Suite, suite_of
 
 _SHARD_KEYS = ("start", "end", "questions")
+REPORTS = {"json": "report.json", "markdown": "report.md"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +31,21 @@ class Found:
     """Runs on their shelves: one, or the shards of one."""
 
     parts: tuple[tuple[Shelf, Run], ...]
-    metrics: tuple[Metric, ...]
+
+    @property
+    def suite(self) -> Suite:
+        return suite_of(self.parts[0][1])
 
     def summary(self) -> Summary:
-        return summarise(self.parts, self.metrics)
+        return summarise(self.parts, self.suite.metrics(self.parts[0][1]))
+
+    def facts(self) -> dict[str, str]:
+        """What a header says."""
+        return self.suite.facts(*(run for _, run in self.parts))
+
+    def document(self, summary: Summary) -> dict[str, Any]:
+        """What --json prints and report.json holds."""
+        return self.suite.document(self, summary)
 
     def settled(self) -> Iterator[tuple[str, str, Outcome]]:
         """Run, time and outcome of every trial."""
@@ -52,7 +60,8 @@ def find(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[Found]:
     with _shelves(folders) as shelves:
         parts = tuple(part for run in dict.fromkeys(runs) for part in _parts(run, shelves))
         _check_shards([run for _, run in parts])
-        yield Found(parts, metrics_of(parts[0][1]))
+        suite_of(parts[0][1])  # raises where its runs have no report
+        yield Found(parts)
 
 
 @contextmanager
@@ -81,7 +90,7 @@ def comparable(
                 remedy=f"memorybench eval --benchmarks {chosen} --providers {missing[0]}",
             )
         _check_same_data([run for _, run in latest.values()], chosen)
-        yield {subject: Found((latest[subject],), metrics_of(latest[subject][1])) for subject in subjects}, chosen
+        yield {subject: Found((latest[subject],)) for subject in subjects}, chosen
 
 
 @contextmanager
@@ -115,43 +124,19 @@ def overview(folders: Sequence[Path]) -> list[Listed]:
     return sorted(listed, key=lambda row: row.run.created)
 
 
-def metrics_of(run: Run) -> tuple[Metric, ...]:
-    if run.suite != "bench":
-        raise BadInput(run.id, f"is a run of the suite {run.suite}", expected="a run of `memorybench eval` or `score`")
-    return bench_metrics(run.spec, plugin_metrics(Catalog(Path())))
-
-
-def write_reports(found: Found, folder: Path, facts: Mapping[str, str]) -> Summary:
-    """`report.json` and `report.md` of a run, made from the journal alone."""
+def write_reports(found: Found, folder: Path, formats: Iterable[str] = REPORTS) -> Summary:
+    """The reports of a run, made from the journal alone."""
     summary = found.summary()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, text in (("report.json", as_json(summary)), ("report.md", as_markdown(summary, facts))):
-        draft = folder / f".{name}"
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(folder / name)
-    return summary
-
-
-def facts_of(*runs: Run) -> dict[str, str]:
-    """What a header says about a bench run, or about the shards of one."""
-    run, spec = runs[0], runs[0].spec
-    asked: Counter[str] = Counter()
-    for shard in runs:
-        asked.update(shard.spec["questions"])
-    methods = ", ".join(dict.fromkeys(spec["methods"].values()))
-    unjudged = (
-        "not judged: no judge is named, or its key is not set" if methods == "llm-judge" else f"scored by {methods}"
-    )
-    judged = f"judged by {spec['judge']}" if spec["judge"] else unjudged
-    return {
-        "Run ID": " + ".join(shard.id for shard in runs),
-        "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in asked.items()),
-        "Providers": ", ".join(spec["providers"]),
-        "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
-        **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
-        **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
-        "Started": run.created.replace("T", " ")[:19] + " UTC",
+    texts = {
+        "json": lambda: as_json(found.document(summary)),
+        "markdown": lambda: found.suite.markdown(found, summary, found.facts()),
     }
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in formats:
+        draft = folder / f".{REPORTS[name]}"
+        draft.write_text(texts[name](), encoding="utf-8")
+        draft.replace(folder / REPORTS[name])
+    return summary
 
 
 def _parts(run: str, shelves: Mapping[Path, Shelf]) -> list[tuple[Shelf, Run]]:

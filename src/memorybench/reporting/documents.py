@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from memorybench.vocabulary.measures import Measure
@@ -11,8 +12,8 @@ from .figures import percentile
 from .summary import Summary
 
 
-def as_json(summary: Summary) -> str:
-    return json.dumps(document(summary), indent=2, ensure_ascii=False) + "\n"
+def as_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def document(summary: Summary) -> dict[str, Any]:

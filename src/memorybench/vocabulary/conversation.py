@@ -50,3 +50,7 @@ class Fact(Record):
     subject: str | None = None
     attribute: str | None = None
     value: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    question: str | None = None
+    """How to ask for the value, where the dataset says so; it passes the same gates as a question of ours."""

@@ -12,6 +12,7 @@ MemorybenchError
 │   └── NotReady           what was added did not become searchable in time
 ├── Unreadable             the instrument could not read or decide: the trial is `unscored`
 ├── Lacking                the subject has no such capability: the trial is `skipped`
+├── Refused                a store declined a write and said so: what a defence looks like
 └── Blocked                the cost gate or the budget held it back: the trial is `blocked`
 """
 
@@ -76,6 +77,10 @@ class Unreadable(MemorybenchError):
 
 
 class Lacking(MemorybenchError):
+    pass
+
+
+class Refused(MemorybenchError):
     pass
 
 

@@ -1,0 +1,154 @@
+"""Performs a prepared run of any suite from its first row to its reports: for the command line and for Python alike."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from memorybench.documents.names import safe_run_id
+from memorybench.engine.budget import Budget
+from memorybench.engine.run import Ending, Watch
+from memorybench.journal.book import Book, open_run, reopen_run
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.shelf import Shelf
+from memorybench.reporting.summary import Summary
+from memorybench.vocabulary.errors import BadInput, JournalError
+from memorybench.vocabulary.records import Record
+
+from .environment import fault, redactor
+from .results import REPORTS, find, write_reports
+from .suites import suite_of
+
+T = TypeVar("T")
+SpecT = TypeVar("SpecT", bound=Record)
+Trials = Mapping[tuple[str, str], int]
+"""How many, by benchmark and subject."""
+Watching = Callable[[Trials, Trials], AbstractContextManager[Watch]]
+"""From all trials and those already scored to a watch over the others."""
+
+
+class Runnable(Protocol):
+    """A run that may begin: every name is resolved, every refusal was said, nothing is opened."""
+
+    @property
+    def fingerprints(self) -> Mapping[str, Fingerprint]: ...
+
+    @property
+    def reuse(self) -> str | None:
+        """The run whose steps are taken over."""
+        ...
+
+    def row(self, run_id: str) -> Run: ...
+
+    def totals(self) -> Trials: ...
+
+    async def perform(
+        self, book: Book, output: Path, *, concurrency: int, budget: Budget, watch: Watch | None
+    ) -> Ending: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    ending: Ending
+    summary: Summary
+    document: Mapping[str, Any]
+    """What --json prints."""
+
+
+def _nobody(totals: Trials, done: Trials) -> AbstractContextManager[Watch]:
+    return nullcontext(lambda outcome: None)
+
+
+def new_run_id() -> str:
+    return f"run_{secrets.token_hex(3)}"
+
+
+def saved_run(run_id: str, output: Path, suite: str) -> Run:
+    """A run to go on with: of that suite, and with something left to do."""
+    safe_run_id(run_id, "--resume")
+    with Shelf.open(output) as shelf:
+        saved = shelf.run(run_id)
+        if saved.status == "complete" and shelf.counts(run_id)["scored"] == saved.planned:
+            raise BadInput("--resume", f"run {run_id} is finished", remedy=f"memorybench results {run_id} shows it")
+    if saved.suite != suite:
+        raise BadInput(
+            "--resume", f"run {run_id} is of the suite {saved.suite}", remedy=f"go on with it by `{_command(saved)}`"
+        )
+    return saved
+
+
+def saved_spec(kind: type[SpecT], saved: Run, **changed: object) -> SpecT:
+    """The spec of a run; the journal keeps more beside it."""
+    known = kind.model_fields.keys()
+    return kind.model_validate({**{name: saved.spec[name] for name in saved.spec if name in known}, **changed})
+
+
+def _command(run: Run) -> str:
+    try:
+        return suite_of(run).command
+    except BadInput:
+        return "memorybench judge calibrate"
+
+
+def run_prepared(
+    prepared: Runnable,
+    output: Path,
+    run_id: str,
+    *,
+    resuming: bool = False,
+    concurrency: int = 10,
+    budget: float | None = None,
+    formats: Iterable[str] = REPORTS,
+    announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
+    watching: Watching = _nobody,
+) -> Finished:
+    """`announce` gets what a header says."""
+    safe_run_id(run_id, "run id")
+    if budget is not None and not budget >= 0:
+        raise BadInput("budget", f"{budget} is no amount of dollars", expected="0 or more")
+    redact = redactor().clean
+    done, spent = _so_far(output, run_id) if resuming else (Counter(), 0.0)
+    if resuming:
+        opened = reopen_run(output, run_id, fingerprints=prepared.fingerprints, redact=redact, fault=fault())
+    else:
+        opened = open_run(output, prepared.row(run_id), redact=redact, fault=fault(), reuse=prepared.reuse)
+    with opened as book:
+        with suppress(OSError):  # a reader that went away must not stop the run
+            announce(suite_of(book.run).facts(book.run))
+        with watching(prepared.totals(), done) as watch:
+            try:
+                ending = blocking(
+                    prepared.perform(book, output, concurrency=concurrency, budget=Budget(budget, spent), watch=watch)
+                )
+            except BaseException:
+                with suppress(JournalError):
+                    book.end("partial")
+                raise
+        book.end(ending.status)
+    with find([run_id], [output]) as found:
+        summary = write_reports(found, output / run_id, formats)
+        return Finished(ending, summary, found.document(summary))
+
+
+def _so_far(output: Path, run_id: str) -> tuple[Counter[tuple[str, str]], float | None]:
+    """Scored trials by benchmark and subject, and the dollars spent."""
+    with Shelf.open(output, thorough=False) as shelf:
+        scored = (outcome.trial for outcome in shelf.outcomes(run_id) if outcome.status == "scored")
+        return Counter((trial.benchmark, trial.subject.name) for trial in scored), shelf.spent(run_id).cost
+
+
+def blocking(work: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine; in a thread of its own where a loop is running already, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
