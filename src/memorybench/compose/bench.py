@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 import shutil
 import sys
@@ -45,7 +44,7 @@ from .datasets import open_dataset
 from .environment import environment
 from .judging import judge_prompts
 from .models import JUDGE_VARIABLE, MODEL_VARIABLE, Chosen, choose_model, open_chosen
-from .providers import ProviderOpener, check_provider
+from .providers import ProviderOpener, check_provider, described, lines
 from .recorded import Recorded, RecordedModel, RecordedProvider
 
 DEFAULT_BENCHMARKS = ("starter",)
@@ -224,10 +223,10 @@ def _fingerprints(
     reader: Chosen | None,
     judge: Chosen | None,
 ) -> dict[str, Fingerprint]:
-    found = {f"provider {entry.name}": Fingerprint.of(_described(catalog, entry)) for entry in arms}
+    found = {f"provider {entry.name}": Fingerprint.of(described(catalog, entry)) for entry in arms}
     for bench in benches:
         found[f"benchmark {bench.dataset.name}"] = Fingerprint.of(bench.dataset.fingerprint)
-        found[f"config of {bench.dataset.name}"] = Fingerprint.of(_lines(catalog.benchmark(bench.config.name).plain()))
+        found[f"config of {bench.dataset.name}"] = Fingerprint.of(lines(catalog.benchmark(bench.config.name).plain()))
         if bench.corrected:
             told = {id: question.plain() for id, question in bench.corrected.items()}
             found[f"errata of {bench.dataset.name}"] = Fingerprint.of(canonical(told))
@@ -385,22 +384,3 @@ def _feeding(ingestion: Ingestion) -> Feeding:
         batch_size=ingestion.batch_size,
         delay=ingestion.delay_between_batches / 1000,
     )
-
-
-def _described(catalog: Catalog, entry: Entry) -> str:
-    """What a resumed run must find unchanged. What ships with the program changes with its version."""
-    if entry.kind == "baseline":
-        return f"baseline {entry.name}"
-    config = catalog.provider(entry.name)
-    adapter = config.adapter or ""
-    if adapter.startswith("builtin:"):
-        return f"{_lines(config.plain())}\nmemorybench {__version__}"
-    if adapter.startswith("plugin:"):
-        package = catalog.plugin("provider", adapter.removeprefix("plugin:")).dist
-        return f"{_lines(config.plain())}\n{package.name} {package.version}" if package else _lines(config.plain())
-    return _lines(config.plain())
-
-
-def _lines(value: Any) -> str:
-    """JSON with a line for each value, so that a difference shows by itself."""
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
 from memorybench.providers.chunk_memory import wanted_model
@@ -238,3 +240,22 @@ def _limits(config: ProviderConfig) -> Limits:
         first_delay=rate.retry_delay_ms / 1000,
         longest_delay=_LONGEST_WAIT,
     )
+
+
+def described(catalog: Catalog, entry: Entry) -> str:
+    """What a resumed run must find unchanged. What ships with the program changes with its version."""
+    if entry.kind == "baseline":
+        return f"baseline {entry.name}"
+    config = catalog.provider(entry.name)
+    adapter = config.adapter or ""
+    if adapter.startswith("builtin:"):
+        return f"{lines(config.plain())}\nmemorybench {__version__}"
+    if adapter.startswith("plugin:"):
+        package = catalog.plugin("provider", adapter.removeprefix("plugin:")).dist
+        return f"{lines(config.plain())}\n{package.name} {package.version}" if package else lines(config.plain())
+    return lines(config.plain())
+
+
+def lines(value: Any) -> str:
+    """JSON with a line for each value, so that a difference shows by itself."""
+    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

@@ -32,7 +32,7 @@ def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
     parts += [f"> {line}" for line in caveats(summary)]
     parts.append(_list(facts))
     for benchmark in summary.benchmarks:
-        parts += [f"## {_cell(benchmark)}", _results(summary.overall(benchmark)), *_groups(summary, benchmark)]
+        parts += [f"## {cell(benchmark)}", _results(summary.overall(benchmark)), *_groups(summary, benchmark)]
         parts += _lifts(summary, benchmark)
     if summary.stages:
         parts += ["## Time and money", _stages(summary)]
@@ -41,7 +41,7 @@ def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
 
 
 def _list(facts: Mapping[str, str]) -> str:
-    return "\n".join(f"- {name}: {_cell(fact)}" for name, fact in facts.items())
+    return "\n".join(f"- {name}: {cell(fact)}" for name, fact in facts.items())
 
 
 def _results(results: Sequence[Result]) -> str:
@@ -54,7 +54,7 @@ def _results(results: Sequence[Result]) -> str:
         n = f"{found.n} of {found.planned}" if found else figures.ABSENT
         values = [figures.value(result.measure(name)) for name in shown]
         rows.append([result.subject, figures.with_interval(found), *values, n])
-    return _table(rows)
+    return table(rows)
 
 
 def _groups(summary: Summary, benchmark: str) -> list[str]:
@@ -69,7 +69,7 @@ def _groups(summary: Summary, benchmark: str) -> list[str]:
         n = max((measure.n for measure in found.values() if measure), default=0)
         if n:
             rows.append([label[1], *(figures.with_interval(found.get(result.subject)) for result in results), str(n)])
-    return [f"### {main} by {next(iter(labels))[0].replace('_', ' ')}", _table(rows)]
+    return [f"### {main} by {next(iter(labels))[0].replace('_', ' ')}", table(rows)]
 
 
 def _lifts(summary: Summary, benchmark: str) -> list[str]:
@@ -80,7 +80,7 @@ def _lifts(summary: Summary, benchmark: str) -> list[str]:
     rows = [["", *(f"over {baseline}" for baseline in baselines)]]
     for provider in dict.fromkeys(pair.first for pair in pairs):
         rows.append([provider, *(written(pairs, provider, baseline) for baseline in baselines)])
-    return [f"### Lift in {pairs[0].measure}, points (* can be told apart)", _table(rows)]
+    return [f"### Lift in {pairs[0].measure}, points (* can be told apart)", table(rows)]
 
 
 def _stages(summary: Summary) -> str:
@@ -99,14 +99,14 @@ def _stages(summary: Summary) -> str:
                 figures.money(stage.spent),
             ]
         )
-    return _table(rows)
+    return table(rows)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    head, *body = ([_cell(cell) for cell in row] for row in rows)
+def table(rows: Sequence[Sequence[str]]) -> str:
+    head, *body = ([cell(text) for text in row] for row in rows)
     lines = [head, ["---"] * len(head), *body]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     return " ".join(clean(text).split()).replace("|", "\\|").replace("<", "&lt;")

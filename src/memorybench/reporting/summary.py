@@ -6,16 +6,19 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from types import MappingProxyType
 
 from memorybench.journal.rows import Run, RunStatus
 from memorybench.journal.shelf import Shelf, Stage
-from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.measures import Measure, Metric, Selective
 from memorybench.vocabulary.records import Record
 from memorybench.vocabulary.spending import NOTHING, Spending
 from memorybench.vocabulary.trials import STATUSES, Outcome
 
 from .comparison import Pair
 from .lift import lifts
+
+NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
 class Result(Record):
@@ -67,20 +70,29 @@ class _Pile:
     """What one result is computed from. Outcomes pass by; only the numbers that metrics read are kept."""
 
     outcomes: int = 0
+    concerned: Counter[str] = field(default_factory=Counter)
     rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     clusters: dict[str, list[str]] = field(default_factory=dict)
 
     def take(self, outcome: Outcome, metrics: Sequence[Metric]) -> None:
         self.outcomes += 1
         for metric in metrics:
+            if isinstance(metric, Selective):
+                self.concerned[metric.name] += metric.concerns(outcome.trial)
             row = metric.read(outcome)
             if row is not None:
                 self.rows.setdefault(metric.name, []).append(row)
                 self.clusters.setdefault(metric.name, []).append(outcome.trial.cluster)
 
-    def measures(self, metrics: Sequence[Metric], planned: int) -> tuple[Measure, ...]:
+    def measures(self, metrics: Sequence[Metric], planned: int, selected: Mapping[str, int]) -> tuple[Measure, ...]:
         return tuple(
-            metric.measure(self.rows.get(metric.name, []), self.clusters.get(metric.name, []), planned)
+            metric.measure(
+                self.rows.get(metric.name, []),
+                self.clusters.get(metric.name, []),
+                max(self.concerned[metric.name], selected.get(metric.name, 0))
+                if isinstance(metric, Selective)
+                else planned,
+            )
             for metric in metrics
         )
 
@@ -90,9 +102,10 @@ def measure(
     metrics: Sequence[Metric],
     planned: Mapping[str, int],
     subjects: Sequence[str] = (),
+    selected: Mapping[str, int] = NOTHING_SELECTED,
 ) -> tuple[Result, ...]:
-    """Overall and by each label. `planned` tells trials by benchmark where some may still be pending; `subjects` that
-    have not begun are there, too, without a figure."""
+    """Overall and by each label. `planned` tells trials by benchmark where some may still be pending, and `selected`
+    those of selective metrics by name; `subjects` that have not begun are there, too, without a figure."""
     piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {
         (benchmark, subject, None): _Pile() for benchmark in planned for subject in subjects
     }
@@ -105,7 +118,11 @@ def measure(
             benchmark=benchmark,
             subject=subject,
             group=dict([group]) if group else {},
-            measures=pile.measures(metrics, pile.outcomes if group else max(pile.outcomes, planned.get(benchmark, 0))),
+            measures=pile.measures(
+                metrics,
+                pile.outcomes if group else max(pile.outcomes, planned.get(benchmark, 0)),
+                NOTHING_SELECTED if group else selected,
+            ),
         )
         for (benchmark, subject, group), pile in piles.items()
     )
@@ -130,6 +147,7 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
             metrics,
             planned,
             runs[0].spec.get("providers", ()),
+            runs[0].spec.get("selected", NOTHING_SELECTED),
         ),
         lifts=lifts(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts)),
         stages=_merged([stage for shelf, run in parts for stage in shelf.stages(run.id)]),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .records import Record
-from .trials import Outcome
+from .trials import Outcome, Trial
 
 
 class Measure(Record):
@@ -33,3 +33,10 @@ class Metric(Protocol):
         ...
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure: ...
+
+
+@runtime_checkable
+class Selective(Protocol):
+    """A metric that is about some of the trials: only these count as its planned ones."""
+
+    def concerns(self, trial: Trial) -> bool: ...

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from itertools import zip_longest
-from typing import TypeVar
 
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
 from memorybench.suites.answering import Reading, Scored, answer, context_of, estimated_tokens, score
+from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.vocabulary.conversation import Memory
 from memorybench.vocabulary.errors import Blocked
 from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
@@ -23,12 +22,7 @@ from .ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
 from .measures import CORRECTED, measures
 from .scores import MISSES, PROVENANCE_UNKNOWN, Places, attribution, retrieval_scores
 
-SIDE_BY_SIDE = 16
-"""Haystacks whose questions are mixed, so that their ingests run side by side. Constant: the order of work must not
-depend on how many workers there are."""
 _SHOWN = 600
-
-T = TypeVar("T")
 
 
 class Retrieved(Record):
@@ -244,14 +238,6 @@ def _trial(benchmark: str, question: Question, arm: Arm) -> Trial:
         labels=question.labels,
         cluster=question.haystack,
     )
-
-
-def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
-    """All members of all groups, taking turns among `width` groups at a time."""
-    for start in range(0, len(groups), width):
-        rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
-        for row in rows:
-            yield from (place[0] for place in row if place is not None)
 
 
 def _beginning(text: str) -> str:

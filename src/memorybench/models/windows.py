@@ -1,0 +1,50 @@
+"""How many tokens a model can read at once: from the price table, else from the server that runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from memorybench.vocabulary.errors import ServiceError
+from memorybench.wire.http import open_http
+from memorybench.wire.redaction import Redactor
+
+from .presets import ModelAddress
+
+_NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
+"""What servers call it: LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the largest."""
+_DEADLINE = 10.0
+
+
+def listed_window(address: ModelAddress) -> int | None:
+    """None: the table does not tell. Sends nothing."""
+    if address.priced_as is None:
+        return None
+    from genai_prices import Usage, calc_price
+
+    try:
+        listed = calc_price(Usage(input_tokens=1), address.model, provider_id=address.priced_as)
+    except LookupError:
+        return None
+    return listed.model.context_window
+
+
+async def told_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
+    """What the server's list of models says; None: it says nothing, or can not be asked."""
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    try:
+        async with open_http(redactor) as http:
+            reply = await http.request("GET", f"{address.base_url}/models", headers=headers, deadline=_DEADLINE)
+            models = reply.json()
+    except ServiceError:
+        return None
+    rows = models.get("data") if isinstance(models, dict) else None
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and row.get("id") == address.model:
+            return _window(row) or _window(row.get("meta"))
+    return None
+
+
+def _window(row: Any) -> int | None:
+    if not isinstance(row, dict):
+        return None
+    return next((row[name] for name in _NAMES if isinstance(row.get(name), int) and row[name] > 0), None)

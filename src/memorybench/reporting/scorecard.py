@@ -1,0 +1,97 @@
+"""Figures of suites that have one subject and many measures: a row for each measure, then the same by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from memorybench.documents.foreign import clean
+
+from . import figures
+from .markdown import table
+from .summary import Result, Summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MOST_GROUPS = 30
+"""More rows than a person reads; report.json has them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What is shown of a suite, in the order of a reader's interest."""
+
+    rows: Mapping[str, str]
+    """Measure → what it tells, in a few words."""
+    by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Label → the measures shown by it."""
+
+
+Table = tuple[str, list[list[str]]]
+"""Title, and rows of which the first is the head."""
+
+
+def tables(summary: Summary, card: Card) -> Iterator[Table]:
+    for benchmark in summary.benchmarks:
+        for result in summary.overall(benchmark):
+            yield f"{benchmark} × {result.subject}", _overall(result, card)
+            for label, names in card.by.items():
+                rows = _grouped(summary, result, label, names)
+                if len(rows) > 2:  # a single group tells nothing new
+                    yield f"by {label.replace('_', ' ')}", rows
+
+
+def _overall(result: Result, card: Card) -> list[list[str]]:
+    rows = [["measure", "value [95%]", "n", "what it tells"]]
+    for name, meaning in card.rows.items():
+        found = result.measure(name)
+        if found is not None and (found.planned or found.n):
+            better = "" if found.higher_is_better else " (lower is better)"
+            rows.append([name, figures.with_interval(found), f"{found.n}/{found.planned}", meaning + better])
+    return rows
+
+
+def _grouped(summary: Summary, whole: Result, label: str, names: tuple[str, ...]) -> list[list[str]]:
+    groups = [
+        result
+        for result in summary.grouped(whole.benchmark)
+        if result.subject == whole.subject and label in result.group
+    ]
+    shown = [name for name in names if any((m := group.measure(name)) and m.n for group in groups)]
+    rows = [["", *shown, "n"]]
+    for group in sorted(groups, key=lambda group: _natural(group.group[label]))[:_MOST_GROUPS]:
+        found = [group.measure(name) for name in shown]
+        n = max((measure.n for measure in found if measure), default=0)
+        if n:
+            rows.append([group.group[label], *(figures.value(measure) for measure in found), str(n)])
+    return rows
+
+
+def _natural(text: str) -> tuple[int, float, str]:
+    """10 after 9, and words after numbers."""
+    digits = "".join(c for c in text.partition("–")[0] if c.isdigit())
+    return (0, float(digits), text) if digits and text[:1].isdigit() else (1, 0.0, text)
+
+
+def show_card(out: Console, summary: Summary, card: Card) -> None:
+    from rich import box
+    from rich.table import Table as Drawn
+
+    for title, (head, *body) in tables(summary, card):
+        drawn = Drawn(box=box.ROUNDED, title=clean(title), title_justify="left", title_style="bold")
+        for place, heading in enumerate(head):
+            number = place > 0 and heading != "what it tells"
+            drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        for row in body:
+            drawn.add_row(*(clean(cell) for cell in row))
+        out.print()
+        out.print(drawn)
+
+
+def card_markdown(summary: Summary, card: Card) -> list[str]:
+    parts = []
+    for title, rows in tables(summary, card):
+        parts += [f"### {clean(title)}", table(rows)]
+    return parts

@@ -1,0 +1,20 @@
+"""In which order jobs of many haystacks are taken, so that their ingests run side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from typing import TypeVar
+
+SIDE_BY_SIDE = 16
+"""Haystacks whose questions are mixed. Constant: the order of work must not depend on how many workers there are."""
+
+T = TypeVar("T")
+
+
+def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
+    """All members of all groups, taking turns among `width` groups at a time."""
+    for start in range(0, len(groups), width):
+        rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
+        for row in rows:
+            yield from (place[0] for place in row if place is not None)
