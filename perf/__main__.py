@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
+from perf import ingest
 from perf.gauges import Gauges
 from perf.stub import stub_server
 
@@ -34,7 +36,7 @@ def at_most(what: str, figure: float, goal: float, unit: str = "×") -> Row:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_latency(Path(folder)), *_size(Path(folder)), _help()]
+        rows = [*_latency(Path(folder)), *_ingest(Path(folder)), *_size(Path(folder)), _help()]
     width = max(len(row.what) for row in rows)
     print(f"{'what':<{width}}  {'measured':>12}  {'goal':>10}")
     for row in rows:
@@ -65,6 +67,22 @@ def _latency(folder: Path) -> list[Row]:
         Row("  and CPU", median(careless_cpus), "", True),
         Row("calls in flight of 100 asked", most, "= 100", most == 100, ""),
         at_most(f"memory at {ITEMS:,} items", max(memory), 100, "MB"),
+    ]
+
+
+def _ingest(folder: Path) -> list[Row]:
+    (folder / "ingest").mkdir()
+    taken = {name: Gauges(**told) for name, told in _child("perf.ingest", folder / "ingest").items()}
+    bare, durable, ours, batched = (taken[name] for name in ("bare", "durable", "ours", "batched"))
+    calls = ingest.HAYSTACKS * ingest.REQUESTS[ingest.ours]
+    return [
+        at_most("ingest, wall time / bare loop with durable commits", ours.wall / durable.wall, 1.15),
+        Row("  the same, if the loop had no journal", ours.wall / bare.wall, "", True),
+        Row("  the same, if nothing but the memory took time", ours.wall / ingest.IDEAL, "", True),
+        Row("    and that loop without a journal", bare.wall / ingest.IDEAL, "", True),
+        Row("  CPU a call", ours.cpu / calls * 1e6, "", True, "µs"),
+        Row("    and of the loop without a journal", bare.cpu / calls * 1e6, "", True, "µs"),
+        Row("  in batches / one by one: wall", batched.wall / ours.wall, "< 1 ×", batched.wall < ours.wall),
     ]
 
 
@@ -99,9 +117,13 @@ def _fastest(call: Callable[[], object]) -> float:
 
 def _measure(module: str, what: str, *arguments: object) -> Gauges:
     """In a process of its own, so that memory is its own, too."""
-    command = [sys.executable, "-m", module, what, *map(str, arguments)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return Gauges(**json.loads(done.stdout))
+    return Gauges(**_child(module, what, *arguments))
+
+
+def _child(module: str, *arguments: object) -> Any:
+    """What a process of its own prints."""
+    command = [sys.executable, "-m", module, *map(str, arguments)]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from memorybench.providers.config_reading import read_provider
 from memorybench.providers.http_provider import open_http_provider
 from memorybench.suites.bench.arms import Arm
 from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.suites.ingest import USUAL_FEEDING, Feeding
 from memorybench.vocabulary.conversation import Haystack, Session, Turn
 from memorybench.vocabulary.plans import Limits
 from memorybench.vocabulary.questions import EvidenceLevel, Question
@@ -85,6 +86,7 @@ def bench(
     haystacks: int = 2,
     concurrency: int = 4,
     run: str = "r1",
+    feeding: Feeding = USUAL_FEEDING,
     fault: Callable[[], None] | None = None,
 ) -> Ended:
     """Starts the run, or resumes it where it exists."""
@@ -99,7 +101,7 @@ def bench(
             arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
             plan = BenchPlan(
                 run,
-                [Bench(dataset, dataset.questions, depth=5)],
+                [Bench(dataset, dataset.questions, depth=5, feeding=feeding)],
                 [arm],
                 scored=book.scored(),
                 limits={provider.subject.key: limits},

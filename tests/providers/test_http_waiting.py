@@ -9,7 +9,7 @@ import pytest
 from memorybench.providers.http_provider import HttpProvider
 from memorybench.vocabulary.contracts import Listing, Receipt
 from memorybench.vocabulary.errors import BadInput, Denied, Malformed, NotReady, ServiceError
-from tests.doubles.stub import Stub, reply, reset, status
+from tests.doubles.stub import Stub, reply, reset, status, together
 from tests.providers.http_asking import HOME, session, using
 from tests.providers.http_memory import PROBED, MemoryService
 
@@ -73,7 +73,32 @@ def test_every_id_of_a_reply_is_asked_about(stub: Stub) -> None:
     stub.next(reply({"event": ["e1", 2], "region": "eu"}), path="/add")
     stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
     using(POLLED, stub.url, settle)
-    assert polls(stub) == ["/events/eu/e1", "/events/eu/e1", "/events/eu/2"]
+    assert sorted(polls(stub)) == ["/events/eu/2", "/events/eu/e1", "/events/eu/e1"]
+
+
+def test_documents_are_asked_about_side_by_side_a_few_at_a_time(stub: Stub) -> None:
+    stub.next(reply({"event": [f"e{n}" for n in range(20)], "region": "eu"}), path="/add")
+    stub.always(together(stub, 8, reply({"state": "ok"})))
+    using(POLLED, stub.url, settle)
+    assert stub.peak == 8
+    assert sorted(polls(stub)) == sorted(f"/events/eu/e{n}" for n in range(20))
+
+
+@pytest.mark.parametrize("limit", ["concurrency: 4", "requestsPerSecond: 1000"])
+def test_a_service_that_limits_calls_is_asked_about_one_document_after_the_other(stub: Stub, limit: str) -> None:
+    """The engine lets a settle pass as one call: it may not become eight."""
+    stub.next(reply({"event": ["e1", "e2"], "region": "eu"}), path="/add")
+    stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
+    using(f"{POLLED}rateLimit: {{{limit}}}\n", stub.url, settle)
+    assert polls(stub) == ["/events/eu/e1", "/events/eu/e1", "/events/eu/e2"]
+
+
+def test_one_that_is_lost_ends_the_wait_for_all(stub: Stub) -> None:
+    stub.next(reply({"event": ["e1", "e2", "e3"], "region": "eu"}), path="/add")
+    stub.always(reply({"state": "queued"}))
+    stub.always(reply({"state": "lost"}), path="/events/eu/e2")
+    with pytest.raises(ServiceError, match='"e2" was accepted, but is "lost" now'):
+        using(POLLED, stub.url, settle)
 
 
 def test_without_an_id_the_document_is_asked_about(stub: Stub) -> None:

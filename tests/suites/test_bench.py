@@ -162,3 +162,38 @@ def test_a_failed_trial_still_shows_its_question(tmp_path: Path) -> None:
     run(tmp_path / "results", Dead(tmp_path / "store"))
     with Shelf.open(tmp_path / "results") as shelf:
         assert {outcome.shown.asked for outcome in shelf.outcomes("r")} == {"what?", "when?", "why?"}
+
+
+class Diary(Tea):
+    """One history of three sessions."""
+
+    questions = (Question(id="q", haystack="ann", question="what?", gold_sessions=("s0",)),)
+
+    def haystack(self, id: str) -> Haystack:
+        return Haystack(
+            id=id, sessions=tuple(Session(id=f"s{n}", turns=(Turn(role="user", content=f"{n}"),)) for n in range(3))
+        )
+
+
+def test_nothing_is_on_its_way_to_a_memory_that_is_being_cleared(tmp_path: Path) -> None:
+    """Sessions are added side by side, one fails at once: the others are seen to their end first."""
+    happened: list[str] = []
+
+    class Crowded(Shelfful):
+        async def add(self, scope: Scope, session: Session) -> Receipt:
+            if session.id == "s0":
+                raise ServiceError("not this one")
+            for _ in range(100):
+                await asyncio.sleep(0)
+            happened.append(f"added {session.id}")
+            return Receipt()
+
+        async def clear(self, scope: Scope) -> None:
+            happened.append("cleared")
+
+    provider = Crowded(tmp_path / "store")
+    arm = Arm(provider.subject, provider, remote=True, unordered=True)
+    with open_run(tmp_path / "results", RUN.model_copy(update={"planned": 1})) as book:
+        asyncio.run(perform(BenchPlan("r", [Bench(Diary(), Diary.questions)], [arm]).plan(), book))
+    assert counts(tmp_path / "results") == {"failed": 1}
+    assert happened == ["added s1", "added s2", "cleared"]

@@ -8,7 +8,8 @@ from aiohttp.abc import ResolveResult
 from yarl import URL
 
 from memorybench.vocabulary.errors import BadInput
-from memorybench.wire.addresses import GuardedResolver, check_url
+from memorybench.wire.addresses import check_url
+from memorybench.wire.resolver import GuardedResolver
 
 
 @pytest.mark.parametrize(

@@ -192,6 +192,21 @@ def test_a_reply_lost_after_sending_is_uncertain(stub: Stub, behaviour: Behaviou
     assert len(stub.calls) <= 1
 
 
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE"])
+def test_nothing_is_sent_again_on_our_behalf_when_a_used_connection_breaks(stub: Stub, method: str) -> None:
+    stub.always(reply({}))
+
+    async def ask_twice(http: Http) -> None:
+        await http.request(method, stub.url)
+        stub.next(reset())
+        with pytest.raises(Transient) as failed:
+            await http.request(method, stub.url)
+        assert failed.value.uncertain is True
+
+    with_http(ask_twice)
+    assert len(stub.calls) == 2
+
+
 def test_a_server_that_speaks_no_http_is_malformed(stub: Stub) -> None:
     stub.always(babble())
     with pytest.raises(Malformed, match="no HTTP"):

@@ -197,8 +197,8 @@ class Ingestion(Section):
     mode: Literal["bulk", "incremental", "session-based"] = "session-based"
     """`session-based`: one add for each session, by date; `incremental`: one for each turn; `bulk`: sessions may go
     together to providers that are `unordered`."""
-    batch_size: int = Field(default=1, ge=1)
-    """Sessions in a batch."""
+    batch_size: int | None = Field(default=None, ge=1)
+    """Sessions in a batch at most, for providers that take batches. Without it, as many as a provider takes."""
     delay_between_batches: int = Field(default=0, ge=0)
     """Milliseconds between two batches."""
     preprocessing: Preprocessing = Preprocessing()

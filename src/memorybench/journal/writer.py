@@ -3,7 +3,8 @@
 A single step pays one commit; under load the commits of all that wait are one. `synchronous=FULL` holds always.
 Rows are inserted on the event loop, which takes microseconds; only what can block, the commit and the wait for other
 processes, goes to a thread. (A thread that inserts, too, loses the interpreter lock at every row and gets it back
-5 ms later.)
+5 ms later.) The pump is a generator, which goes on in the very callback by which the thread reports: a busy loop comes
+round to a task later than the disk to the next commit.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from .database import BUSY_SECONDS, FILE_NAME, open_for_writing, translated
 
 Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
 _Entry = tuple[Sequence[Statement], "asyncio.Future[None]"]
+_Pump = Generator[Callable[[], None], None, None]
+"""Yields what is to be done in the thread."""
 
 
 class Writer:
@@ -33,15 +36,17 @@ class Writer:
         self._fault = fault or (lambda: None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._waiting: list[_Entry] = []
-        self._pump: asyncio.Task[None] | None = None
+        self._pumped_by: asyncio.AbstractEventLoop | None = None
+        """The loop whose callbacks keep the pump going; None: it rests."""
 
     async def write(self, statements: Sequence[Statement]) -> None:
         """Returns when the statements are on disk, all or none of them."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.append((statements, future))
-        if self._pump is None:
-            self._pump = loop.create_task(self._pumping(loop))
+        if self._pumped_by is not loop:
+            self._pumped_by = loop
+            loop.call_soon(self._advance, self._pumping(), None, loop)  # when all who are ready now have come
         await future
 
     def write_now(self, statements: Sequence[Statement]) -> None:
@@ -55,27 +60,42 @@ class Writer:
         self._thread.shutdown()
         self._db.close()
 
-    async def _pumping(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _advance(self, pump: _Pump, error: Exception | None, loop: asyncio.AbstractEventLoop) -> None:
+        """Goes on up to the next thing that can block, and leaves that to the thread."""
+        self._pumped_by = None  # should it end here, whichever way
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                await self._settle(batch, loop)
-        finally:
-            self._pump = None
+            work = next(pump) if error is None else pump.throw(error)
+        except StopIteration:
+            return
+        self._pumped_by = loop
+        self._thread.submit(self._perform, work, pump, loop)
 
-    async def _settle(self, batch: list[_Entry], loop: asyncio.AbstractEventLoop) -> None:
+    def _perform(self, work: Callable[[], None], pump: _Pump, loop: asyncio.AbstractEventLoop) -> None:
+        failed = None
+        try:
+            work()
+        except Exception as error:
+            failed = error
+        loop.call_soon_threadsafe(self._advance, pump, failed, loop)
+
+    def _pumping(self) -> _Pump:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            yield from self._settling(batch)
+
+    def _settling(self, batch: list[_Entry]) -> _Pump:
         try:
             with translated(self.path):
                 if not self._begins_at_once():
-                    await loop.run_in_executor(self._thread, self._begin)
+                    yield self._begin
                 for statements, _ in batch:
                     self._insert(statements)
-                await loop.run_in_executor(self._thread, self._commit)
+                yield self._commit
         except Exception as error:
             self._roll_back()
             if len(batch) > 1:
                 for entry in batch:  # one bad entry must not take its neighbours down
-                    await self._settle([entry], loop)
+                    yield from self._settling([entry])
                 return
             failed = error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
             _tell(batch, failed)

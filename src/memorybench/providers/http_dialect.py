@@ -14,7 +14,7 @@ from .config import ProviderConfig
 from .config_requests import Add, BatchAdd, Housekeeping, ListAll, Poll, Probe, Search
 from .config_variables import AnyName, variables_in
 from .http_documents import Portioning
-from .http_requests import Reading, RequestTemplate, parsed
+from .http_requests import Filling, Reading, RequestTemplate, filling, parsed
 from .http_results import ResponseTemplate
 from .http_waiting import PollTemplate
 
@@ -40,7 +40,7 @@ class Storing:
     reading: Reading
     stored_as: Path | None
     wait: PollTemplate | Probe | None
-    document: BodyTemplate | None
+    document: Filling | None
     """Of a batch: the template of one document."""
     names: frozenset[str]
     """The variables it needs, those of its documents included."""
@@ -124,7 +124,7 @@ def _storing(root: Document, place: Place, storing: Add | BatchAdd) -> Storing:
         reading=Reading.parse(part, storing, needed=asked_by_id or storing.stored_as is not None),
         stored_as=parsed(storing.stored_as, part.where("stored_as")),
         wait=wait,
-        document=document,
+        document=filling(document) if document else None,
         names=request.names | _names(document),
     )
 
@@ -141,7 +141,7 @@ def _portioning(config: ProviderConfig, root: Document, names: frozenset[str]) -
     return Portioning(
         unit=add.unit,
         by_messages="messages" in names,
-        message=message,
+        message=filling(message) if message else None,
         names_turns="turnId" in _names(message),
         max_messages=config.limits.max_messages,
         max_characters=config.limits.max_characters,

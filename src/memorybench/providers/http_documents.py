@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memorybench.documents.bodies import BodyTemplate
 from memorybench.vocabulary.contracts import Scope
 from memorybench.vocabulary.conversation import Session, Turn
 from memorybench.vocabulary.records import digest
 
-from .http_requests import filled
+from .http_requests import Filling
 from .turn_store import storable
 
 _ENDS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re.compile(r"\s"))
@@ -62,7 +61,7 @@ class Portioning:
     unit: str
     by_messages: bool
     """The documents are lists of messages; otherwise they are text."""
-    message: BodyTemplate | None
+    message: Filling | None
     names_turns: bool
     """The template of a message says which turn it is: a result may name it."""
     max_messages: int | None
@@ -135,7 +134,7 @@ class Portioning:
             "epoch": _epoch(said.at),
             "turnId": said.outside,
         }
-        return filled(self.message, values)
+        return self.message(values)
 
 
 def sources_of(portions: Sequence[Portion]) -> dict[str, tuple[str, ...]]:

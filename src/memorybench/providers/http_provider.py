@@ -19,7 +19,7 @@ from .config_requests import Probe
 from .http_dialect import Dialect, Storing
 from .http_documents import Portion, shortened, sources_by_id, sources_of
 from .http_probing import Marker
-from .http_requests import Api, Values, filled, identifiers
+from .http_requests import Api, Values, identifiers
 from .http_scopes import Scopes, ScopeState, Stored
 from .http_waiting import Deadline, Pace, PollTemplate, until_done
 from .turn_store import storable
@@ -27,6 +27,8 @@ from .turn_store import storable
 _PREFIXES = {"bearer": "Bearer ", "token": "Token ", "apikey": ""}
 _PROBED_WITH = 10
 """Results that a search for the marker asks for."""
+_POLLS_AT_ONCE = 8
+"""Documents of one scope that are asked about side by side."""
 
 
 class HttpProvider:
@@ -57,6 +59,9 @@ class HttpProvider:
         self._add_pace = Pace(config.rate_limit.add_delay_ms)
         self._batch_pace = Pace(config.rate_limit.batch_delay_ms)
         self._search_pace = Pace(config.rate_limit.search_delay_ms)
+        # the engine counts a settle as one call: where calls are limited, it must not be more than one at a time
+        limited = config.rate_limit.concurrency or config.rate_limit.requests_per_second
+        self._polls_at_once = 1 if limited else _POLLS_AT_ONCE
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         return await self._add(scope, self._dialect.portioning.portions(scope, session))
@@ -77,7 +82,7 @@ class HttpProvider:
             elif isinstance(storing.wait, PollTemplate):
                 variables = self._scopes.state(scope).variables
                 questions = [{**variables, **one} for receipt in kept for one in receipt.captured["questions"]]
-                await until_done(self._api, storing.wait, questions)
+                await until_done(self._api, storing.wait, questions, at_once=self._polls_at_once)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         most = self._limits.max_results
@@ -181,8 +186,7 @@ class _Batches(HttpProvider):
         assert storing is not None
         assert storing.document is not None
         documents = [
-            filled(storing.document, {**state.variables, **document})
-            for document in await self._documents(storing, portions)
+            storing.document({**state.variables, **document}) for document in await self._documents(storing, portions)
         ]
         stored = []
         for start in range(0, len(portions), self.batch_size):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from memorybench.documents.bodies import BodyTemplate
 from memorybench.documents.jsonpaths import Path
 from memorybench.documents.located import Document
-from memorybench.documents.templates import Template
+from memorybench.documents.templates import Placeholder, Template
 from memorybench.vocabulary.errors import ServiceError
 from memorybench.wire.http import Http
 from memorybench.wire.replies import Reply
@@ -25,6 +25,8 @@ _STATUS = re.compile(r"\S+ \S+: HTTP (\d{3})(?!\d)")
 _NO_SEGMENT = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
+Filling = Callable[[Values], Any]
+"""A template on its way to become JSON: give it the values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +34,10 @@ class RequestTemplate:
     where: str
     method: str
     path: Template
-    query: BodyTemplate
-    headers: BodyTemplate
-    body: BodyTemplate
+    path_names: frozenset[str]
+    query: Filling
+    headers: Filling | None
+    body: Filling | None
     accept: frozenset[int]
     names: frozenset[str]
     """The variables it needs."""
@@ -47,22 +50,31 @@ class RequestTemplate:
             for section, value in (("query", call.query), ("headers", call.headers), ("body", call.body))
         )
         nodes = (path, query.root, headers.root, body.root)
-        names = frozenset(name for node in nodes for name, _ in variables_in(node))
-        return cls(part.where(), call.method, path, query, headers, body, frozenset(call.accept), names)
+        return cls(
+            where=part.where(),
+            method=call.method,
+            path=path,
+            path_names=path.names,
+            query=filling(query),
+            headers=filling(headers) if headers.root else None,
+            body=filling(body) if body.root is not None else None,
+            accept=frozenset(call.accept),
+            names=frozenset(name for node in nodes for name, _ in variables_in(node)),
+        )
 
     def url(self, values: Values) -> str:
         """What follows the base URL."""
-        path = self.path.render({name: _segment(name, values[name], self.where) for name in self.path.names})
-        query = filled(self.query, values)
-        if self.method == "GET" and self.body.root is not None:
-            query = {**filled(self.body, values), **query}
+        path = self.path.render({name: _segment(name, values[name], self.where) for name in self.path_names})
+        query = self.query(values)
+        if self.method == "GET" and self.body is not None:
+            query = {**self.body(values), **query}
         pairs = [pair for key, value in query.items() for pair in _pairs(key, value)]
         if not pairs:
             return path
         return f"{path}{'&' if '?' in path else '?'}{urlencode(pairs)}"
 
     def json(self, values: Values) -> Any:
-        return None if self.method == "GET" or self.body.root is None else filled(self.body, values)
+        return None if self.method == "GET" or self.body is None else self.body(values)
 
 
 class Api:
@@ -76,8 +88,8 @@ class Api:
     async def send(self, template: RequestTemplate, values: Values) -> Reply | None:
         """The reply; None: its status is one that the config accepts in the place of success."""
         headers = self._headers
-        if template.headers.root:
-            own = {name: _text(value) for name, value in filled(template.headers, values).items()}
+        if template.headers is not None:
+            own = {name: _text(value) for name, value in template.headers(values).items()}
             headers = {**own, **headers}
         try:
             return await self._http.request(
@@ -140,7 +152,12 @@ def foreign(text: str, reply: Reply) -> str:
 
 def filled(template: BodyTemplate, values: Values) -> Any:
     """The rendered template, without the keys whose variable has no value: null is what few APIs want to hear."""
-    return _without_absent(template.root, template.render(values))
+    return filling(template)(values)
+
+
+def filling(template: BodyTemplate) -> Filling:
+    """The same, prepared for many values: what the template says is looked at once and not at every request."""
+    return _filling(template.root)
 
 
 def parsed(path: str | None, where: str) -> Path | None:
@@ -175,14 +192,29 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _without_absent(node: Any, rendered: Any) -> Any:
+def _filling(node: Any) -> Filling:
     match node:
+        case Template(parts=(Placeholder(name=name),)):
+            return _named(name, node)
+        case Path(routes=(route,)) if route.singular and len(route.steps) == 1:
+            return _named(route.steps[0], node)
+        case Template() | Path():
+            return BodyTemplate(node).render
         case dict():
-            return {
-                key: _without_absent(inner, rendered[key])
-                for key, inner in node.items()
-                if rendered[key] is not None or inner is None
+            members = [(key, inner is None, _filling(inner)) for key, inner in node.items()]
+            return lambda values: {
+                key: value for key, null, fill in members if (value := fill(values)) is not None or null
             }
         case list():
-            return [_without_absent(inner, value) for inner, value in zip(node, rendered, strict=True)]
-    return rendered
+            places = [_filling(inner) for inner in node]
+            return lambda values: [fill(values) for fill in places]
+    return lambda values: node
+
+
+def _named(name: Any, node: Template | Path) -> Filling:
+    """A value as it is, which is what nearly every place of a template wants."""
+
+    def fill(values: Values) -> Any:
+        return values[name] if name in values else BodyTemplate(node).render(values)  # which says what is wrong
+
+    return fill

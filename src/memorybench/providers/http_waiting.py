@@ -10,7 +10,7 @@ from typing import Any
 from memorybench.documents.foreign import shown
 from memorybench.documents.jsonpaths import Path
 from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import NotReady, ServiceError, Transient
+from memorybench.vocabulary.errors import MemorybenchError, NotReady, ServiceError, Transient
 from memorybench.wire.replies import Reply
 
 from .config_requests import Poll
@@ -65,15 +65,30 @@ class Deadline:
         await asyncio.sleep(seconds)
 
 
-async def until_done(api: Api, poll: PollTemplate, questions: Sequence[Values]) -> None:
-    """Returns when all is done. One after the other: mostly the last to be done was the last to be sent."""
+async def until_done(api: Api, poll: PollTemplate, questions: Sequence[Values], *, at_once: int = 1) -> None:
+    """Returns when all is done, or raises what is said of the first that never will be. In their order, `at_once` of
+    them at a time: mostly the last to be done was the last to be sent, and the first few keep the others waiting."""
     deadline = Deadline(poll.timeout)
-    for values in questions:
-        while True:
-            state, patience = await _state(api, poll, values)
-            if state is None:
-                break
-            await deadline.pause(max(poll.interval, patience), f"{poll.request.where}: {_named(values)} is {state}")
+    left = iter(questions)
+
+    async def ask() -> None:
+        for values in left:
+            await _done(api, poll, values, deadline)
+
+    try:
+        async with asyncio.TaskGroup() as asking:
+            for _ in range(min(at_once, len(questions))):
+                asking.create_task(ask())
+    except* MemorybenchError as failed:
+        raise failed.exceptions[0] from None
+
+
+async def _done(api: Api, poll: PollTemplate, values: Values, deadline: Deadline) -> None:
+    while True:
+        state, patience = await _state(api, poll, values)
+        if state is None:
+            return
+        await deadline.pause(max(poll.interval, patience), f"{poll.request.where}: {_named(values)} is {state}")
 
 
 async def _state(api: Api, poll: PollTemplate, values: Values) -> tuple[str | None, float]:

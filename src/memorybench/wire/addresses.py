@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
-import socket
 from functools import lru_cache
 
-from aiohttp import ThreadedResolver
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from memorybench.vocabulary.errors import BadInput
@@ -76,21 +73,3 @@ def _address(host: str) -> Address | None:
 def _is_loopback(host: str) -> bool:
     address = _address(host)
     return address.is_loopback if address else host.lower() == "localhost" or host.lower().endswith(".localhost")
-
-
-class GuardedResolver(AbstractResolver):
-    """Refuses names that lead to forbidden addresses. What it returns is what is connected to: no second look-up."""
-
-    def __init__(self) -> None:
-        self._resolver = ThreadedResolver()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        for one in found:
-            refuse_forbidden(one["host"], named=host)
-        return found
-
-    async def close(self) -> None:
-        await self._resolver.close()

@@ -17,10 +17,11 @@ from yarl import URL
 
 from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, ServiceError, Transient
 
-from .addresses import GuardedResolver, check_url
+from .addresses import check_url
 from .bodies import ACCEPTED_ENCODING, Garbled, read_body
 from .redaction import Redactor
 from .replies import Reply, describe
+from .resolver import GuardedResolver
 
 BODY_CAP = 32 * 2**20
 ERROR_BODY_CAP = 16 * 2**10
@@ -57,6 +58,8 @@ async def open_http(
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,  # not every version of aiohttp unpacks piece by piece
     )
+    # By itself, aiohttp sends a PUT, GET or DELETE again where a used connection breaks. There is no option against it.
+    session._retry_connection = False
     async with session:
         yield Http(session, redactor, insecure, deadline, body_cap)
 

@@ -9,24 +9,19 @@ from functools import lru_cache, partial
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
 from memorybench.suites.answering import Reading, Scored, answer, context_of, estimated_tokens, score
+from memorybench.suites.ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.vocabulary.conversation import Memory
 from memorybench.vocabulary.errors import Blocked
 from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.vocabulary.questions import Dataset, Question
-from memorybench.vocabulary.records import Record, digest
 from memorybench.vocabulary.trials import Exhibit, Score, Trial
 
 from .arms import Arm, remembered
-from .ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
 from .measures import CORRECTED, measures
 from .scores import MISSES, PROVENANCE_UNKNOWN, Places, attribution, retrieval_scores
 
 _SHOWN = 600
-
-
-class Retrieved(Record):
-    memories: tuple[Memory, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +143,7 @@ class _Asking:
 
     async def _ask(self, steps: Steps, question: Question) -> Performed:
         memories = await self._retrieve(steps, question)
-        places, _ = self._looked_up(question.haystack)
+        places = self._looked_up(question.haystack)
         scores = []
         if self._arm.ranked:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence)
@@ -184,7 +179,7 @@ class _Asking:
         corrected = self._bench.corrected.get(question.id)
         found = as_is
         if corrected is not None:
-            places, _ = self._looked_up(question.haystack)
+            places = self._looked_up(question.haystack)
             found = (
                 retrieval_scores(memories, corrected, places, self._bench.dataset.evidence) if self._arm.ranked else []
             )
@@ -194,35 +189,17 @@ class _Asking:
         return [Score(name=f"corrected_{one.name}", value=one.value) for one in found if one.name in wanted]
 
     async def _retrieve(self, steps: Steps, question: Question) -> Sequence[Memory]:
-        provider, ingest = self._arm.provider, self._ingest
-        if provider is None or ingest is None:
+        ingest = self._ingest
+        if ingest is None:
             return remembered(self._arm.name, question, self._bench.dataset.haystack(question.haystack))
-        scope, limit = ingest.scope(question.haystack), self._bench.depth
-
-        async def search() -> Retrieved:
-            found = await provider.search(scope, question.question, limit)
-            return Retrieved(memories=tuple(found[:limit]))
-
-        _, content = self._looked_up(question.haystack)
-        retrieved = await steps.once(
-            "search",
-            # what was searched, not where: so another run may reuse it
-            {"provider": provider.subject, "haystack": content, "query": question.question, "limit": limit},
-            search,
-            Retrieved,
-            on=provider.subject,
-            paid=self._arm.spends,
-            after=lambda: ingest.fill(steps, question.haystack),
-        )
-        return retrieved.memories
+        return await ingest.search(steps, question.haystack, question.question, self._bench.depth)
 
     async def _leave(self, steps: Steps, question: Question) -> None:
         if self._ingest is not None:
             await self._ingest.leave(steps, question.haystack)
 
-    def _look_up(self, haystack: str) -> tuple[Places, str]:
-        found = self._bench.dataset.haystack(haystack)
-        return Places(found), digest(found)
+    def _look_up(self, haystack: str) -> Places:
+        return Places(self._bench.dataset.haystack(haystack))
 
 
 def _asked(question: Question) -> Exhibit:

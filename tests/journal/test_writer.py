@@ -1,0 +1,120 @@
+"""Group commit: what returns is on disk, and who fails, fails alone. And how a moment is written down."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memorybench.journal.book import now
+from memorybench.journal.writer import Statement, Writer
+from memorybench.vocabulary.errors import JournalError
+
+Open = Callable[..., Writer]
+
+
+@pytest.fixture
+def writing(tmp_path: Path) -> Iterator[Open]:
+    opened: list[Writer] = []
+
+    def open_writer(fault: Callable[[], None] | None = None) -> Writer:
+        opened.append(Writer(tmp_path, fault=fault))
+        opened[-1].write_now([run("r")])
+        return opened[-1]
+
+    yield open_writer
+    for writer in opened:
+        writer.close()
+
+
+def run(id: str) -> Statement:
+    columns = "id, suite, spec, fingerprints, program, status, planned, created, crc"
+    return f"INSERT INTO runs ({columns}) VALUES (?, '', '', '', '', '', 0, '', 0)", (id,)
+
+
+def note(text: str) -> Statement:
+    return "INSERT INTO notes VALUES ('r', 'note', ?)", (text,)
+
+
+def notes(writer: Writer) -> list[str]:
+    """As another process sees them."""
+    with closing(sqlite3.connect(writer.path)) as db:
+        return [text for (text,) in db.execute("SELECT text FROM notes ORDER BY rowid")]
+
+
+def test_what_returns_can_be_read_by_others(writing: Open) -> None:
+    writer = writing()
+
+    async def write() -> None:
+        for n in range(3):
+            await writer.write([note(f"{n}")])
+            assert notes(writer) == [f"{k}" for k in range(n + 1)]
+
+    asyncio.run(write())
+    asyncio.run(write_one(writer, "from another loop"))
+    assert notes(writer) == ["0", "1", "2", "from another loop"]
+
+
+async def write_one(writer: Writer, text: str) -> None:
+    await writer.write([note(text)])
+
+
+def test_all_who_come_at_once_share_a_commit(writing: Open) -> None:
+    commits: list[None] = []
+    writer = writing(lambda: commits.append(None))
+    commits.clear()
+
+    async def write() -> None:
+        await asyncio.gather(*(writer.write([note(f"{n}")]) for n in range(100)))
+
+    asyncio.run(write())
+    assert notes(writer) == [f"{n}" for n in range(100)]
+    assert len(commits) == 2, "one before and one after a single commit"
+
+
+def test_one_bad_entry_takes_none_of_its_neighbours_down(writing: Open) -> None:
+    writer = writing()
+
+    async def write() -> list[BaseException | None]:
+        twice = [note("lost with its entry"), run("r")]
+        entries = [[note("before")], twice, [note("after")]]
+        return await asyncio.gather(*map(writer.write, entries), return_exceptions=True)
+
+    before, bad, after = asyncio.run(write())
+    assert (before, after) == (None, None)
+    assert isinstance(bad, JournalError)
+    assert "UNIQUE constraint failed: runs.id" in str(bad)
+    assert notes(writer) == ["before", "after"]
+
+
+def test_a_commit_that_fails_is_told_to_who_waits_and_to_nobody_else(writing: Open) -> None:
+    failing = [False]
+
+    def fault() -> None:
+        if failing[0]:
+            failing[0] = False
+            raise OSError("the disk is gone")
+
+    writer = writing(fault)
+
+    async def write() -> None:
+        failing[0] = True
+        with pytest.raises(JournalError, match="the disk is gone"):
+            await writer.write([note("lost")])
+        await writer.write([note("kept")])
+
+    asyncio.run(write())
+    assert notes(writer) == ["kept"]
+
+
+def test_a_moment_is_written_in_utc_to_the_millisecond() -> None:
+    earliest = datetime.now(UTC)
+    written = now()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", written)
+    assert abs((datetime.fromisoformat(written) - earliest).total_seconds()) < 60

@@ -1,0 +1,58 @@
+"""How many requests an ingest takes: batches where the config has them and may use them, one by one otherwise."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memorybench.suites.ingest import Feeding
+from tests.doubles.stub import Stub, reset
+from tests.providers.http_bench import SESSIONS, bench
+from tests.providers.http_memory import BATCHED, MemoryService
+
+ORDERED = BATCHED.replace("capabilities: {unordered: true}", "")
+WITHOUT = BATCHED.replace("unordered: true", "unordered: true, supportsBatch: false")
+
+
+@pytest.fixture
+def stub() -> Iterator[Stub]:
+    with Stub() as server:
+        server.always(MemoryService().behave)
+        yield server
+
+
+def requests(stub: Stub) -> Counter[str]:
+    """Adds of either kind."""
+    ends = [call.path.rpartition("/")[2] for call in stub.calls if call.method == "POST"]
+    return Counter(end for end in ends if end in ("documents", "batch"))
+
+
+def test_a_haystack_takes_one_request_where_the_config_has_batches(stub: Stub, tmp_path: Path) -> None:
+    ended = bench(tmp_path, stub.url, BATCHED, haystacks=4)
+    assert ended.counts == {"scored": 4}
+    assert [outcome.score("recall@1") for outcome in ended.outcomes] == [1.0] * 4
+    assert requests(stub) == {"batch": 4}
+    assert {len(call.json["documents"]) for call in stub.calls if call.path.endswith("/batch")} == {SESSIONS}
+
+
+@pytest.mark.parametrize("config", [ORDERED, WITHOUT])
+def test_sessions_go_one_by_one_where_batches_may_not_be_used(stub: Stub, tmp_path: Path, config: str) -> None:
+    assert bench(tmp_path, stub.url, config).counts == {"scored": 2}
+    assert requests(stub) == {"documents": 2 * SESSIONS}
+
+
+def test_a_benchmark_may_ask_for_smaller_batches(stub: Stub, tmp_path: Path) -> None:
+    assert bench(tmp_path, stub.url, BATCHED, feeding=Feeding(batch_size=2)).counts == {"scored": 2}
+    assert requests(stub) == {"batch": 2, "documents": 2}, "the third session is left, and needs no batch"
+
+
+def test_a_batch_whose_reply_is_lost_is_sent_again_and_told(stub: Stub, tmp_path: Path) -> None:
+    first = "/spaces/sp #1/batch"
+    stub.next(reset(), path=first)
+    ended = bench(tmp_path, stub.url, BATCHED, haystacks=1)
+    assert requests(stub) == {"batch": 2}
+    assert [call.path for call in stub.calls].count(first) == 2
+    assert (ended.counts, ended.charged_twice) == ({"scored": 1}, 1)
