@@ -14,10 +14,12 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "Completion",
             "Dataset",
             "Embedder",
+            "Extractor",
             "Haystack",
             "Listing",
             "Measure",
             "Memory",
+            "MemoryStore",
             "MemorybenchError",
             "Metric",
             "Model",
@@ -32,7 +34,9 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "Subject",
             "Turn",
             "__version__",
+            "audit",
             "evaluate",
+            "extraction_evaluator",
             "load_run",
         ]
     )

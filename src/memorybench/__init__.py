@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "audit": "memorybench.api",
     "evaluate": "memorybench.api",
+    "extraction_evaluator": "memorybench.api",
     "load_run": "memorybench.api",
     "RunResult": "memorybench.api",
     "Completion": "memorybench.vocabulary.contracts",
@@ -26,6 +28,8 @@ _HOMES = {
     "Turn": "memorybench.vocabulary.conversation",
     "Measure": "memorybench.vocabulary.measures",
     "Metric": "memorybench.vocabulary.measures",
+    "Extractor": "memorybench.vocabulary.extraction",
+    "MemoryStore": "memorybench.vocabulary.stores",
     "Dataset": "memorybench.vocabulary.questions",
     "Question": "memorybench.vocabulary.questions",
     "Outcome": "memorybench.vocabulary.trials",
@@ -37,7 +41,9 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from memorybench.api import RunResult as RunResult
+    from memorybench.api import audit as audit
     from memorybench.api import evaluate as evaluate
+    from memorybench.api import extraction_evaluator as extraction_evaluator
     from memorybench.api import load_run as load_run
     from memorybench.testing import ProviderContract as ProviderContract
     from memorybench.vocabulary.contracts import Completion as Completion
@@ -52,10 +58,12 @@ if TYPE_CHECKING:
     from memorybench.vocabulary.conversation import Session as Session
     from memorybench.vocabulary.conversation import Turn as Turn
     from memorybench.vocabulary.errors import MemorybenchError as MemorybenchError
+    from memorybench.vocabulary.extraction import Extractor as Extractor
     from memorybench.vocabulary.measures import Measure as Measure
     from memorybench.vocabulary.measures import Metric as Metric
     from memorybench.vocabulary.questions import Dataset as Dataset
     from memorybench.vocabulary.questions import Question as Question
+    from memorybench.vocabulary.stores import MemoryStore as MemoryStore
     from memorybench.vocabulary.trials import Outcome as Outcome
     from memorybench.vocabulary.trials import Subject as Subject
 

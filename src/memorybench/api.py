@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from memorybench.compose.audit import AuditSpec, audit_again, prepare_audit
 from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
 from memorybench.compose.evaluation import prepare_again
+from memorybench.compose.online import open_evaluator
 from memorybench.compose.results import find
-from memorybench.compose.running import new_run_id, run_prepared
+from memorybench.compose.running import SpecT, new_run_id, run_prepared
 from memorybench.reporting.export import rows
 from memorybench.reporting.summary import Summary
+from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.measures import Measure
 from memorybench.vocabulary.trials import Outcome
@@ -80,14 +83,41 @@ def evaluate(
     if resume is not None:
         prepared, chosen = prepare_again(resume, folder), resume
     else:
-        try:
-            spec = BenchSpec(benchmarks=tuple(benchmarks), providers=tuple(providers), **choices)
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise BadInput("evaluate", f"{first['loc'][0]}: {first['msg']}") from error
+        told = {"benchmarks": tuple(benchmarks), "providers": tuple(providers), **choices}
+        spec = _checked(BenchSpec, "evaluate", told)
         prepared, chosen = prepare(spec, Path()), run_id or new_run_id()
     run_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
     return RunResult(chosen, folder)
+
+
+def audit(
+    dataset: str | Path,
+    *,
+    output: str | Path = "audit-results",
+    run_id: str | None = None,
+    resume: str | None = None,
+    concurrency: int = 10,
+    budget: float | None = None,
+    **choices: Any,
+) -> RunResult:
+    """Asks a model, or memories, what was said in the conversations of a dataset, and returns the finished run.
+
+    `choices` are the further fields of a spec: model, judge_model, providers, kinds, policy, limit, …
+    """
+    folder = Path(output)
+    if resume is not None:
+        prepared, chosen = audit_again(resume, folder), resume
+    else:
+        spec = _checked(AuditSpec, "audit", {"dataset": str(dataset), **choices})
+        prepared, chosen = prepare_audit(spec, Path()), run_id or new_run_id()
+    run_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
+    return RunResult(chosen, folder)
+
+
+def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
+    """For LangSmith's own `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`: precision, recall and F1 of what
+    a run wrote down. `paths`, by role (conversation, existing, output), tell where a run keeps them."""
+    return open_evaluator(judge_model, paths or {})
 
 
 def load_run(run_id: str, results: str | Path = "results") -> RunResult:
@@ -95,6 +125,14 @@ def load_run(run_id: str, results: str | Path = "results") -> RunResult:
     folder = Path(results)
     with find([run_id], [folder]):
         return RunResult(run_id, folder)
+
+
+def _checked(kind: type[SpecT], where: str, told: Mapping[str, Any]) -> SpecT:
+    try:
+        return kind.model_validate(told)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadInput(where, f"{first['loc'][0]}: {first['msg']}") from error
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

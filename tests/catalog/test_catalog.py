@@ -107,7 +107,7 @@ def test_a_file_that_is_no_config_is_listed_with_a_hint(tmp_path: Path) -> None:
     dropped(tmp_path, "shared/shopping.yaml", "milk: 2\n")
     dropped(tmp_path, "shared/torn.yaml", "name: [\n")
     shopping, torn = Catalog(tmp_path, [tmp_path / "shared"]).entries("unknown")
-    assert "neither a provider config nor a benchmark config" in str(shopping.broken)
+    assert "no config of a provider, a benchmark, an extractor, a store or an agent" in str(shopping.broken)
     assert "not YAML" in str(torn.broken)
 
 

@@ -9,14 +9,20 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.agents.config import AgentConfig
+from memorybench.agents.config_reading import read_agent
 from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.documents.foreign import clean
 from memorybench.documents.located import Document
 from memorybench.documents.spelling import as_written, suggestion
 from memorybench.documents.yaml_file import load_yaml
+from memorybench.extractors.config import ExtractorConfig
+from memorybench.extractors.config_reading import read_extractor
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
+from memorybench.stores.config import StoreConfig
+from memorybench.stores.config_reading import read_store
 from memorybench.vocabulary.errors import BadInput
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
@@ -57,7 +63,7 @@ class Catalog:
             if found[0].entry.kind in kinds
         )
 
-    def chosen(self, kind: Pluggable, name: str) -> Entry:
+    def chosen(self, kind: Pluggable | Described, name: str) -> Entry:
         """The entry of that name, which can be used. A baseline is found among the providers."""
         return self._chosen(kind, name).entry
 
@@ -70,6 +76,21 @@ class Catalog:
     def benchmark(self, name: str, environment: Environment = None) -> BenchmarkConfig:
         config = self._config("benchmark", name, environment)
         assert isinstance(config, BenchmarkConfig)
+        return config
+
+    def extractor(self, name: str, environment: Environment = None) -> ExtractorConfig:
+        config = self._config("extractor", name, environment)
+        assert isinstance(config, ExtractorConfig)
+        return config
+
+    def store(self, name: str, environment: Environment = None) -> StoreConfig:
+        config = self._config("store", name, environment)
+        assert isinstance(config, StoreConfig)
+        return config
+
+    def agent(self, name: str, environment: Environment = None) -> AgentConfig:
+        config = self._config("agent", name, environment)
+        assert isinstance(config, AgentConfig)
         return config
 
     def plugin(self, kind: Pluggable, name: str) -> EntryPoint:
@@ -85,7 +106,7 @@ class Catalog:
             raise BadInput("", f'"{name}" is a {found.entry.kind}', expected=f"a {kind} with a config")
         return found.read(environment)
 
-    def _chosen(self, kind: Pluggable, name: str) -> _Found:
+    def _chosen(self, kind: Pluggable | Described, name: str) -> _Found:
         found = self._found.get((kind, name))
         if found is None:
             known = [named for family, named in self._found if family == kind]
@@ -135,6 +156,12 @@ class Catalog:
     def _reader(self, kind: Described, document: Document) -> Callable[[Environment], Any]:
         if kind == "provider":
             return lambda environment: read_provider(document, environment)
+        if kind == "extractor":
+            return lambda environment: read_extractor(document, environment)
+        if kind == "store":
+            return lambda environment: read_store(document, environment)
+        if kind == "agent":
+            return lambda environment: read_agent(document, environment)
         metrics = [found.entry.name for found in self._plugins if found.entry.kind == "metric"]
         return lambda environment: read_benchmark(document, environment, metrics)
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from memorybench.vocabulary.errors import BadInput
 
-Kind = Literal["provider", "baseline", "benchmark", "metric", "unknown"]
-"""`unknown`: a file in a folder of the user's that is neither a provider's nor a benchmark's."""
+Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "metric", "unknown"]
+"""`unknown`: a file in a folder of the user's that is none of these."""
 
 BUNDLED = "bundled"
 

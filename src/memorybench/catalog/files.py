@@ -6,52 +6,61 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
+from memorybench.agents.config import AgentConfig
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.documents.located import Document
 from memorybench.documents.record_keys import shape_of
+from memorybench.extractors.config import ExtractorConfig
 from memorybench.providers.config import ProviderConfig
+from memorybench.stores.config import StoreConfig
 from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.records import Record
 
-Described = Literal["provider", "benchmark"]
+Described = Literal["provider", "benchmark", "extractor", "store", "agent"]
 
-_SPELLINGS: Mapping[Described, frozenset[str]] = {
-    "provider": frozenset(shape_of(ProviderConfig).spellings),
-    "benchmark": frozenset(shape_of(BenchmarkConfig).spellings),
+RECORDS: Mapping[Described, type[Record]] = {
+    "provider": ProviderConfig,
+    "benchmark": BenchmarkConfig,
+    "extractor": ExtractorConfig,
+    "store": StoreConfig,
+    "agent": AgentConfig,
 }
-_FOLDERS: Mapping[Described, str] = {"provider": "providers", "benchmark": "benchmarks"}
+_SPELLINGS = {kind: frozenset(shape_of(record).spellings) for kind, record in RECORDS.items()}
 _SUFFIXES = (".yaml", ".yml")
+DATA = Path(__file__).parent / "data"
+"""Datasets of our own that ship with the program."""
+SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def recognise(document: Document) -> Described | None:
-    """What a file is, by the keys that only such files have; None: neither, or as much one as the other."""
+    """What a file is, by the keys that it has; None: none of them, or as much one as another."""
     if not isinstance(document.value, dict):
         return None
     keys = document.value.keys()
-    provider = len(keys & (_SPELLINGS["provider"] - _SPELLINGS["benchmark"]))
-    benchmark = len(keys & (_SPELLINGS["benchmark"] - _SPELLINGS["provider"]))
-    if provider == benchmark:
-        return None
-    return "provider" if provider > benchmark else "benchmark"
+    known = {kind: len(keys & spellings) for kind, spellings in _SPELLINGS.items()}
+    most = max(known.values())
+    best = [kind for kind, n in known.items() if n == most]
+    return best[0] if len(best) == 1 else None
 
 
 def unrecognised(document: Document) -> BadInput:
     return BadInput(
         document.where(),
-        "is neither a provider config nor a benchmark config",
-        expected="a provider's keys (type, endpoints or adapter) or a benchmark's (data, schema, evaluation)",
-        remedy="memorybench schema provider (or benchmark) shows every key",
+        "is no config of a provider, a benchmark, an extractor, a store or an agent",
+        expected="a provider's keys (type, endpoints or adapter), a benchmark's (data, schema, evaluation) or the like",
+        remedy="memorybench schema provider (or benchmark, extractor, store, agent) shows every key",
     )
 
 
 def bundled_files() -> Iterator[tuple[Path, Described]]:
-    for kind, name in _FOLDERS.items():
-        yield from ((path, kind) for path in _yaml_files(Path(__file__).parent / name))
+    for kind in RECORDS:
+        yield from ((path, kind) for path in _yaml_files(Path(__file__).parent / f"{kind}s"))
 
 
 def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, Described | None]]:
     """Files dropped into the working folder, and those of the folders named. Without a kind, the content tells."""
-    for kind, name in _FOLDERS.items():
-        yield from ((path, kind) for path in _yaml_files(folder / name / "configs"))
+    for kind in RECORDS:
+        yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
     for named in extra:
         yield from _files_in(named)
 
@@ -60,8 +69,8 @@ def _files_in(named: Path) -> Iterator[tuple[Path, Described | None]]:
     if not named.is_dir():
         raise BadInput(str(named), "there is no such folder", remedy="check --config-dir")
     found: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(named)]
-    for kind, name in _FOLDERS.items():
-        found += [(path, kind) for path in _yaml_files(named / name)]
+    for kind in RECORDS:
+        found += [(path, kind) for path in _yaml_files(named / f"{kind}s")]
     if not found:
         raise BadInput(str(named), "holds no configs", expected="YAML files, or folders providers/ and benchmarks/")
     yield from found

@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from memorybench.documents.spelling import camel
 
-from .files import Described
-from .schemas import RECORDS, one_line
+from .files import RECORDS, Described
+from .schemas import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +111,4 @@ def _markdown(section: Section) -> str:
 
 
 if __name__ == "__main__":
-    print(f"## Provider configs\n\n{markdown('provider')}\n## Benchmark configs\n\n{markdown('benchmark')}", end="")
+    print("\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in RECORDS), end="")

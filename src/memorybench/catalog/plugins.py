@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Pluggable = Literal["provider", "benchmark", "metric"]
+"""What a package may bring. Extractors and stores are described by files."""
 
 GROUPS: Mapping[Pluggable, str] = {
     "provider": "memorybench.providers",

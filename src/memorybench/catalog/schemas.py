@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memorybench.datasets.config import BenchmarkConfig
 from memorybench.documents.spelling import camel
-from memorybench.providers.config import ProviderConfig
-from memorybench.vocabulary.records import Record
 
-from .files import Described
-
-RECORDS: Mapping[Described, type[Record]] = {"provider": ProviderConfig, "benchmark": BenchmarkConfig}
+from .files import RECORDS, Described
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .shared import add_json, add_list, flat
+from .shared import add_json, add_list, flat, positive
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(listing)
     verify = actions.add_parser("verify", help="whether the data is still what it was", allow_abbrev=False)
     verify.add_argument("names", metavar="NAME", nargs="*", help="a benchmark (default: all whose data is here)")
+    convert = actions.add_parser("convert", help="make a dataset for `audit`", allow_abbrev=False)
+    convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="which format the file has")
+    convert.add_argument("file", metavar="FILE", type=Path, help="as the benchmark's authors publish it")
+    convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="the dataset to write")
+    convert.add_argument("--limit", metavar="N", type=positive, help="longmemeval: at most N conversations")
     for action in (pull, listing, verify):
         add_list(action, "--config-dir", metavar="DIR", help="more folders with benchmark configs")
 
@@ -40,12 +45,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.catalog.catalog import Catalog
 
+    if args.action == "convert":
+        return _convert(args)
     catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
     if args.action == "pull":
         return _pull(catalog, flat(args.names))
     if args.action == "verify":
         return _verify(catalog, flat(args.names))
     return _list(catalog, args.json)
+
+
+def _convert(args: argparse.Namespace) -> int:
+    from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
+    from memorybench.vocabulary.errors import BadInput
+
+    if args.to.exists():
+        raise BadInput(str(args.to), "is there already", remedy="name another file, or remove it first")
+    locomo = args.benchmark == "locomo"
+    dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
+    args.to.write_text(written(dataset), encoding="utf-8")
+    facts = sum(len(conversation.facts) for conversation in dataset.conversations)
+    print(
+        f"{args.to}: {len(dataset.conversations)} conversations, {facts} facts; memaudit validate {args.to} checks it"
+    )
+    return 0
 
 
 def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,8 @@ def _calibration(args: argparse.Namespace) -> Calibration:
     from memorybench.vocabulary.errors import BadInput
 
     labels = read_labels(args.labels)
+    if labels.unlabelled:
+        print(f"{args.labels}: {labels.unlabelled} rows without a label are left out", file=sys.stderr)
     if labels.complete:
         if args.judge_model:
             raise BadInput("--judge-model", f"{args.labels} holds verdicts already", remedy="leave out one of the two")

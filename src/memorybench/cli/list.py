@@ -1,4 +1,4 @@
-"""Which providers, benchmarks and plug-in metrics there are, and where each comes from."""
+"""Which providers, benchmarks, extractors, stores, agents and plug-in metrics there are, and where each comes from."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from .shared import add_json, add_list, flat
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--providers", action="store_true", help="only providers and baselines")
     parser.add_argument("--benchmarks", action="store_true", help="only benchmarks")
+    parser.add_argument("--extractors", action="store_true", help="only extractors")
+    parser.add_argument("--stores", action="store_true", help="only memory stores")
+    parser.add_argument("--agents", action="store_true", help="only agents")
     add_list(parser, "--tags", metavar="TAG", help="only entries with one of these tags")
     add_list(parser, "--config-dir", metavar="DIR", help="more folders with provider and benchmark configs")
     add_json(parser)
@@ -23,12 +26,18 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.terminal import console
 
     catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
-    everything = not (args.providers or args.benchmarks)
+    everything = not (args.providers or args.benchmarks or args.extractors or args.stores or args.agents)
     sections = []
     if args.providers or everything:
         sections.append(("PROVIDERS", catalog.entries("provider", "baseline")))
     if args.benchmarks or everything:
         sections.append(("BENCHMARKS", catalog.entries("benchmark")))
+    if args.extractors or everything:
+        sections.append(("EXTRACTORS", catalog.entries("extractor")))
+    if args.stores or everything:
+        sections.append(("STORES", catalog.entries("store")))
+    if args.agents or everything:
+        sections.append(("AGENTS", catalog.entries("agent")))
     if everything:
         sections.append(("METRICS FROM PLUG-INS", catalog.entries("metric")))
         sections.append(("FILES NOT UNDERSTOOD", catalog.entries("unknown")))

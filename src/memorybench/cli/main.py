@@ -12,18 +12,23 @@ from memorybench import __version__
 
 VERBS = {
     "eval": "put memory providers to benchmarks and compare them",
+    "audit": "ask a model or a memory what was said: recall, inventions, conflicts, time",
+    "extraction": "test what a memory extractor writes down: precision, recall, F1",
+    "hygiene": "catch a memory being soiled: noise, secrets, duplicates, lost facts",
     "score": "judge the recorded answers of a run anew",
     "results": "show, compare and dig into results",
     "export": "write one row a question to a file",
     "list": "which providers and benchmarks there are",
     "describe": "all about one provider or benchmark",
-    "data": "datasets: pull, list, verify",
+    "data": "datasets: pull, list, verify, convert",
     "judge": "calibrate a judge against human labels",
     "schema": "JSON Schema of a config file, for editors",
     "doctor": "what is installed, which keys are set, and what to do about the rest",
     "validate": "check a config, a dataset or a results file",
 }
-MEMAUDIT_VERBS = {"validate": VERBS["validate"]}
+MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset, and tell which probes it would give"}
+MODULES = {("memaudit", "validate"): "audit_validate"}
+"""Verbs whose module has another name."""
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -62,10 +67,11 @@ def _parser(program: str, purpose: str, verbs: dict[str, str], given: list[str])
     chosen = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb, purpose_of_verb in verbs.items():
         sub = chosen.add_parser(verb, help=purpose_of_verb, description=purpose_of_verb, allow_abbrev=False)
-        sub.set_defaults(module=verb)
+        module = MODULES.get((program, verb), verb)
+        sub.set_defaults(module=module)
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if verb in given:  # the arguments of other verbs are nobody's business now
-            import_module(f"memorybench.cli.{verb}").configure(sub)
+            import_module(f"memorybench.cli.{module}").configure(sub)
     return parser
 
 

@@ -7,7 +7,9 @@ import json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("provider", "benchmark"), help="of which kind of file")
+    parser.add_argument(
+        "kind", choices=("provider", "benchmark", "extractor", "store", "agent"), help="of which kind of file"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

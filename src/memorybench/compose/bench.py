@@ -30,9 +30,9 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
 from memorybench.suites.answering import Reading, Scoring
 from memorybench.suites.bench.arms import Arm
-from memorybench.suites.bench.ingest import Feeding
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.suites.ingest import Feeding
 from memorybench.vocabulary.contracts import Model
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.measures import Metric

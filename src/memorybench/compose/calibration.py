@@ -54,6 +54,8 @@ class Labels:
     """What people said of each response."""
     verdicts: tuple[bool | None, ...]
     """What a judge said already; None: it is to be asked."""
+    unlabelled: int = 0
+    """Rows that nobody has labelled yet: they are left out."""
 
     @property
     def complete(self) -> bool:
@@ -77,19 +79,25 @@ def read_labels(path: Path) -> Labels:
         raise BadInput(document.where(), "holds no labelled responses", expected="one a line")
     rows, said, verdicts = [], [], []
     ids: set[str] = set()
+    unlabelled = 0
     for place in range(len(document.value)):
         part = document.at(place)
         row = validated(part, Labelled)
+        if row.label == "":
+            unlabelled += 1
+            continue
         if row.id is not None and str(row.id) in ids:
             raise BadInput(part.where("id"), f"{shown(row.id)} stands here twice", remedy="make ids unique")
         ids.add(str(row.id))
         rows.append(row)
         said.append(_decided(row.label, part.where("label")))
         verdicts.append(None if row.verdict in (None, "") else _decided(row.verdict, part.where("verdict")))
+    if not rows:
+        raise BadInput(document.where(), "no row is labelled yet", remedy='fill in "label": yes or no')
     if None in verdicts and any(verdict is not None for verdict in verdicts):
         missing = document.at(verdicts.index(None)).where()
         raise BadInput(missing, "has no verdict, others have", remedy="give every row its verdict, or none")
-    return Labels(path.name, tuple(rows), tuple(said), tuple(verdicts))
+    return Labels(path.name, tuple(rows), tuple(said), tuple(verdicts), unlabelled)
 
 
 def compared(labels: Labels) -> Calibration:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from memorybench.suites.answering import Custom
@@ -15,7 +18,7 @@ from memorybench.vocabulary.questions import Question
 
 def load_evaluator(named: str | None, allowed: bool) -> Custom:
     """`./file.py:function` of question, gold answer and response, plain or async, giving True, False or a share."""
-    function = _function(named or "", allowed)
+    function = load_function(f"customEvaluator {named}", named or "", allowed)
 
     async def evaluate(question: Question, response: str) -> float:
         given = function(question.question, question.answers[0] if question.answers else "", response)
@@ -27,14 +30,22 @@ def load_evaluator(named: str | None, allowed: bool) -> Custom:
     return evaluate
 
 
-def _function(named: str, allowed: bool) -> Callable[[str, str, str], Any]:
-    where = f"customEvaluator {named}"
-    file, _, name = named.rpartition(":")
-    if not file or not name:
-        raise BadInput(where, "is no function in a file", expected="./evaluators/mine.py:score")
+def load_function(where: str, named: str, allowed: bool, base: Path | None = None) -> Callable[..., Any]:
+    """`./file.py:function` (from `base`, else from this folder) or `module:function`, found as Python finds it."""
+    place, _, name = named.rpartition(":")
+    if not place or not name:
+        raise BadInput(where, "names no function", expected="./file.py:function or module:function")
     if not allowed:
-        raise BadInput(where, "is code from a config file", remedy="read it, then say --allow-code")
-    path = Path(file)
+        raise BadInput(where, "is code of the user's", remedy="read it, then say --allow-code")
+    module = _from_file(where, (base or Path()) / place) if place.endswith(".py") else _from_path(where, place)
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise BadInput(where, f"{place} has no function {name}")
+    found: Callable[..., Any] = function
+    return found
+
+
+def _from_file(where: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"memorybench_custom_{path.stem}", path)
     if spec is None or spec.loader is None or not path.is_file():
         raise BadInput(where, "there is no such Python file", remedy="check the path; it is taken from this folder")
@@ -43,8 +54,13 @@ def _function(named: str, allowed: bool) -> Callable[[str, str, str], Any]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise BadInput(where, f"can not be imported: {type(error).__name__}: {error}") from error
-    function = getattr(module, name, None)
-    if not callable(function):
-        raise BadInput(where, f"{path.name} has no function {name}")
-    found: Callable[[str, str, str], Any] = function
-    return found
+    return module
+
+
+def _from_path(where: str, module: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as `python -m` does
+    try:
+        return importlib.import_module(module)
+    except Exception as error:
+        raise BadInput(where, f"can not be imported: {type(error).__name__}: {error}") from error

@@ -36,4 +36,16 @@ def suite_of(run: Run) -> Suite:
         from .bench_results import BENCH
 
         return BENCH
-    raise BadInput(run.id, f"is a run of the suite {run.suite}", expected="a run of `memorybench eval` or `score`")
+    if run.suite == "audit":
+        from .audit_results import AUDIT
+
+        return AUDIT
+    if run.suite == "extraction":
+        from .extraction_results import EXTRACTION
+
+        return EXTRACTION
+    if run.suite == "hygiene":
+        from .hygiene_results import HYGIENE
+
+        return HYGIENE
+    raise BadInput(run.id, f"is a run of the suite {run.suite}", expected="a run of eval, audit, extraction or hygiene")

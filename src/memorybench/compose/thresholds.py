@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from memorybench.datasets.metric_names import ALIASES
@@ -18,12 +18,14 @@ Held = Literal["value", "lower"]
 class Threshold(Record):
     name: str
     least: float
+    if_any: bool = False
+    """Only held where there is a figure."""
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
         name, _, value = text.partition("=")
         try:
-            return cls(name=ALIASES.get(name.strip(), name.strip()), least=float(value))
+            return cls(name=name.strip(), least=float(value))
         except ValueError:
             raise BadInput(
                 "--threshold", f"{text!r} is no threshold", expected="NAME=NUMBER, as recall@5=0.6"
@@ -34,18 +36,32 @@ def parse(texts: Sequence[str]) -> list[Threshold]:
     return [Threshold.parse(text) for text in texts]
 
 
-def check_names(thresholds: Sequence[Threshold], metrics: Sequence[Metric], subjects: Sequence[str]) -> None:
-    """Before anything is spent: a threshold must be on something that is measured, of somebody who is held to it."""
+def with_targets(texts: Sequence[str], targets: Mapping[str, float]) -> list[Threshold]:
+    """The usual targets, each unless told otherwise; a figure that is undefined is held to none of them."""
+    given = parse(texts)
+    named = {threshold.name for threshold in given}
+    usual = [Threshold(name=name, least=least, if_any=True) for name, least in targets.items() if name not in named]
+    return [*usual, *given]
+
+
+def checked(thresholds: Sequence[Threshold], metrics: Sequence[Metric], subjects: Sequence[str]) -> list[Threshold]:
+    """Before anything is spent: a threshold must be on something that is measured, of somebody who is held to it.
+
+    A name of the older spec stands for what it is called now, where that is measured.
+    """
     if thresholds and not subjects:
         raise BadInput(
             "--threshold", "only baselines are run, and none is held to a threshold", remedy="name a provider"
         )
     known = [metric.name for metric in metrics]
-    for threshold in thresholds:
-        if threshold.name not in known:
-            raise BadInput(
-                "--threshold", f'nothing measures "{threshold.name}"', remedy=suggestion(threshold.name, known)
-            )
+    return [threshold.model_copy(update={"name": _measured(threshold.name, known)}) for threshold in thresholds]
+
+
+def _measured(name: str, known: Sequence[str]) -> str:
+    found = name if name in known else ALIASES.get(name, name)
+    if found not in known:
+        raise BadInput("--threshold", f'nothing measures "{name}"', remedy=suggestion(name, known))
+    return found
 
 
 class Missed(Record):
@@ -60,7 +76,7 @@ def hold(summary: Summary, thresholds: Sequence[Threshold], on: Held, exempt: Se
     for threshold in thresholds:
         for result in overall:
             measure = result.measure(threshold.name)
-            if measure is not None:
+            if measure is not None and not (threshold.if_any and measure.value is None):
                 lines.append(_held(f"{result.benchmark} × {result.subject}", threshold, measure, on))
     return lines
 

@@ -14,4 +14,9 @@ dates.py           dates as datasets write them
 errata.py          corrections of an answer key
 nolima.py          needles in books: what a mapping can not say
 starter.py         the benchmark that ships with the package
+audit.py           conversations and their facts: load_audit, problems_of
+audit_file.py      the keys of such a file
+audit_checks.py    what must agree in it
+audit_dates.py     dates in it
+audit_conversion.py  such datasets from LoCoMo and LongMemEval
 """

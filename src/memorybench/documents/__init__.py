@@ -15,5 +15,7 @@ jsonpaths.py    Path: RFC 9535 with fallbacks
 names.py        safe_name, safe_run_id, inside: names and ids that may become paths
 record_keys.py  which keys a Record type knows, in camelCase and snake_case alike
 spelling.py     nearest, suggestion, camel: what the writer probably meant
+credentials.py  credential_in: what looks like a key, a password or a card number
+canaries.py     found: a planted secret, in whatever disguise
 foreign.py      clean, shown, csv_safe: text of others on its way to a terminal, a message or a spreadsheet
 """

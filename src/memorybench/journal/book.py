@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,7 +34,10 @@ _STEP_ROW = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
     " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc FROM steps WHERE run = ? AND key = ?"
 )
-_CANARY = "SELECT run FROM steps WHERE name = 'canary' AND key = ? LIMIT 1"
+SHARED = ("canary", "entail", "feedback", "stated", "written")
+"""Steps that are about a judge, a pair of facts or a trace, and not about a run: what was once asked, or told, is not
+asked or told again in this folder."""
+_SHARED = f"SELECT run FROM steps WHERE name IN {SHARED} AND key = ? LIMIT 1"  # noqa: S608
 _OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
@@ -40,7 +45,13 @@ _OUTCOME = (
 
 
 def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+    seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
+    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
+
+
+@lru_cache(maxsize=1)  # asked for several times a step; to spell a date takes longer than to check a row
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class Book:
@@ -64,13 +75,11 @@ class Book:
         return None if row is None else str(row[3])
 
     def reusable(self, key: str, name: str) -> Step | None:
-        """The step as another run recorded it, where this run may take steps over.
-
-        Canaries are about the judge and not about a run: those of any run in the folder will do.
-        """
+        """The step as another run recorded it, where this run may take steps over: any run of the folder will do for
+        what is shared."""
         source = self._reuse
-        if name == "canary":
-            found = self._reads.execute(_CANARY, (key,)).fetchone()
+        if name in SHARED:
+            found = self._reads.execute(_SHARED, (key,)).fetchone()
             source = found[0] if found else None
         if source is None:
             return None

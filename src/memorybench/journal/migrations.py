@@ -46,4 +46,12 @@ def first_tables(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE notes (run TEXT NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, text TEXT NOT NULL)")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables,)
+def shared_steps(db: sqlite3.Connection) -> None:
+    """What any run of the folder may take over is found without looking through all of them."""
+    db.execute("DROP INDEX canaries")
+    db.execute(
+        "CREATE INDEX shared_steps ON steps (key) WHERE name IN ('canary', 'entail', 'feedback', 'stated', 'written')"
+    )
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables, shared_steps)

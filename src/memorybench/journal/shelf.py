@@ -150,6 +150,11 @@ class Shelf:
         row = self._db.execute("SELECT inputs FROM steps WHERE run = ? AND name = ? LIMIT 1", (run, name)).fetchone()
         return None if row is None else str(row[0])
 
+    def step_records(self, run: str, name: str) -> Iterator[tuple[str, str]]:
+        """Inputs and result of all steps of that name, as JSON, in the order of their beginning."""
+        wanted = "SELECT inputs, result FROM steps WHERE run = ? AND name = ? ORDER BY started, key"
+        return ((str(inputs), str(result)) for inputs, result in self._db.execute(wanted, (run, name)))
+
     def spent(self, run: str) -> Spending:
         return sum((stage.spent for stage in self.stages(run)), Spending())
 

@@ -9,4 +9,13 @@ plain.py         foreign text as a reader sees it
 judge.py         Judge: prompt, call, verdict, as steps
 canaries.py      what a judge says of responses whose worth is known
 canary_cases.py  those responses, by prompt
+
+facts.py             a memory of any shape as atomic facts
+facts_reading.py     what a fact says: words, quantities, names, and what is denied or in doubt
+facts_quantities.py  numbers, money, times and dates in one form
+matching.py          compare: do two facts say the same? by code
+matching_pairs.py    which fact is which, one-to-one and by coverage
+matching_judge.py    EntailmentJudge: what code can not decide
+matching_canaries.py what that judge says of pairs whose relation is known
+enumeration.py       Enumerator: what was said and what was written down, listed in calls of their own
 """

@@ -97,6 +97,19 @@ class Mem0Provider:
             told = await kept.run(lambda mem0, user: mem0.get_all(filters={"user_id": user}, top_k=_ALL))
         return [_memory(one) for one in told["results"]]
 
+    async def update(self, scope: Scope, id: str, content: str) -> None:
+        async with self._pool.using(scope.name) as kept:
+            await kept.run(lambda mem0, user: mem0.update(_own_id(mem0, user, id), text=storable(content)))
+
+    async def forget(self, scope: Scope, id: str) -> None:
+        async with self._pool.using(scope.name) as kept:
+            await kept.run(lambda mem0, user: mem0.delete(_own_id(mem0, user, id)))
+
+    async def history(self, scope: Scope) -> Sequence[str]:
+        """Every text that mem0 still keeps of memories that were changed or forgotten."""
+        async with self._pool.using(scope.name) as kept:
+            return await kept.run(_former_texts)
+
     async def clear(self, scope: Scope) -> None:
         await self._pool.drop(scope.name)
         await asyncio.to_thread(self._folders.clear, scope.name)
@@ -155,6 +168,21 @@ def _held(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
 def _give_way(mem0: Any, held: Sequence[Mapping[str, Any]]) -> None:
     for one in held:
         mem0.delete(one["id"])
+
+
+def _own_id(mem0: Any, user: str, id: str) -> str:
+    """What mem0 calls the memory that we know by the turn it came from."""
+    for one in mem0.get_all(filters={"user_id": user}, top_k=_ALL)["results"]:
+        if _memory(one).id == id:
+            return str(one["id"])
+    raise ServiceError(f"mem0: no memory has the id {id}")
+
+
+def _former_texts(mem0: Any, user: str) -> list[str]:
+    # mem0 tells the history of an id, and of a deleted memory nobody knows the id any more: so its table is read
+    rows = mem0.db.connection.execute("SELECT old_memory, new_memory FROM history ORDER BY rowid").fetchall()
+    held = {one["memory"] for one in mem0.get_all(filters={"user_id": user}, top_k=_ALL)["results"]}
+    return [text for text in dict.fromkeys(text for row in rows for text in row if text) if text not in held]
 
 
 def _role(turn: Turn) -> str:

@@ -11,7 +11,7 @@ from memorybench.vocabulary.trials import Outcome
 if TYPE_CHECKING:
     from rich.console import Console
 
-_VERDICTS = ("correct", "recall@10")
+_VERDICTS = ("correct", "passed", "recall@10")
 _LINES = 4
 
 

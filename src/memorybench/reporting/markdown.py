@@ -30,17 +30,17 @@ _COLUMNS = (
 def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
     parts = [f"# memorybench {summary.suite}: {summary.run_id}"]
     parts += [f"> {line}" for line in caveats(summary)]
-    parts.append(_list(facts))
+    parts.append(listed(facts))
     for benchmark in summary.benchmarks:
         parts += [f"## {cell(benchmark)}", _results(summary.overall(benchmark)), *_groups(summary, benchmark)]
         parts += _lifts(summary, benchmark)
     if summary.stages:
-        parts += ["## Time and money", _stages(summary)]
+        parts += ["## Time and money", stages(summary)]
     parts.append(accounting(summary))
     return "\n\n".join(parts) + "\n"
 
 
-def _list(facts: Mapping[str, str]) -> str:
+def listed(facts: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {cell(fact)}" for name, fact in facts.items())
 
 
@@ -83,7 +83,7 @@ def _lifts(summary: Summary, benchmark: str) -> list[str]:
     return [f"### Lift in {pairs[0].measure}, points (* can be told apart)", table(rows)]
 
 
-def _stages(summary: Summary) -> str:
+def stages(summary: Summary) -> str:
     rows = [["step", "subject", "steps", "p50", "p95", "calls", "tokens in", "tokens out", "cost"]]
     for stage in summary.stages:
         times = [figures.percentile(stage.seconds, percent) for percent in (50, 95)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ from .summary import Result, Summary
 if TYPE_CHECKING:
     from rich.console import Console
 
+_MEANING = "what it tells"
+_WIDE = 120
+"""Columns from which on there is room for the meaning, too."""
 _MOST_GROUPS = 30
 """More rows than a person reads; report.json has them all."""
 
@@ -27,6 +31,8 @@ class Card:
     """Measure → what it tells, in a few words."""
     by: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Label → the measures shown by it."""
+    short: Mapping[str, str] = field(default_factory=dict)
+    """What a measure is called at the head of a column."""
 
 
 Table = tuple[str, list[list[str]]]
@@ -38,13 +44,13 @@ def tables(summary: Summary, card: Card) -> Iterator[Table]:
         for result in summary.overall(benchmark):
             yield f"{benchmark} × {result.subject}", _overall(result, card)
             for label, names in card.by.items():
-                rows = _grouped(summary, result, label, names)
+                rows = _grouped(summary, result, label, names, card.short)
                 if len(rows) > 2:  # a single group tells nothing new
                     yield f"by {label.replace('_', ' ')}", rows
 
 
 def _overall(result: Result, card: Card) -> list[list[str]]:
-    rows = [["measure", "value [95%]", "n", "what it tells"]]
+    rows = [["measure", "value [95%]", "n", _MEANING]]
     for name, meaning in card.rows.items():
         found = result.measure(name)
         if found is not None and (found.planned or found.n):
@@ -53,14 +59,16 @@ def _overall(result: Result, card: Card) -> list[list[str]]:
     return rows
 
 
-def _grouped(summary: Summary, whole: Result, label: str, names: tuple[str, ...]) -> list[list[str]]:
+def _grouped(
+    summary: Summary, whole: Result, label: str, names: tuple[str, ...], short: Mapping[str, str]
+) -> list[list[str]]:
     groups = [
         result
         for result in summary.grouped(whole.benchmark)
         if result.subject == whole.subject and label in result.group
     ]
     shown = [name for name in names if any((m := group.measure(name)) and m.n for group in groups)]
-    rows = [["", *shown, "n"]]
+    rows = [["", *(short.get(name, name) for name in shown), "n"]]
     for group in sorted(groups, key=lambda group: _natural(group.group[label]))[:_MOST_GROUPS]:
         found = [group.measure(name) for name in shown]
         n = max((measure.n for measure in found if measure), default=0)
@@ -71,8 +79,8 @@ def _grouped(summary: Summary, whole: Result, label: str, names: tuple[str, ...]
 
 def _natural(text: str) -> tuple[int, float, str]:
     """10 after 9, and words after numbers."""
-    digits = "".join(c for c in text.partition("–")[0] if c.isdigit())
-    return (0, float(digits), text) if digits and text[:1].isdigit() else (1, 0.0, text)
+    leading = re.match(r"\d+", text)
+    return (0, float(leading[0]), text) if leading else (1, 0.0, text)
 
 
 def show_card(out: Console, summary: Summary, card: Card) -> None:
@@ -81,11 +89,12 @@ def show_card(out: Console, summary: Summary, card: Card) -> None:
 
     for title, (head, *body) in tables(summary, card):
         drawn = Drawn(box=box.ROUNDED, title=clean(title), title_justify="left", title_style="bold")
-        for place, heading in enumerate(head):
-            number = place > 0 and heading != "what it tells"
-            drawn.add_column(heading, justify="right" if number else "left", no_wrap=number, overflow="fold")
+        shown = [place for place, heading in enumerate(head) if heading != _MEANING or out.width >= _WIDE]
+        for place in shown:
+            number = place > 0 and head[place] != _MEANING
+            drawn.add_column(head[place], justify="right" if number else "left", no_wrap=True)
         for row in body:
-            drawn.add_row(*(clean(cell) for cell in row))
+            drawn.add_row(*(clean(row[place]) for place in shown))
         out.print()
         out.print(drawn)
 

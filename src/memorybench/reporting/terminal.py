@@ -257,7 +257,7 @@ def caveats(summary: Summary) -> list[str]:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != "self-judged"]
     lines += [clean(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in others]
-    if any(_unsure(result) for result in summary.results if not result.group):
+    if summary.suite == "bench" and any(_unsure(result) for result in summary.results if not result.group):
         lines.append("No interval: all questions are about one history. --seed N with --limit draws from all of them.")
     return lines
 

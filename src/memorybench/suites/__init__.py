@@ -1,5 +1,10 @@
 """What is measured. Each suite turns cases and subjects into a plan; none knows providers, models or the engine.
 
 answering.py  context, answer, scores of an answer: shared by suites
+ingest.py     fills a scope once, for every question on it, searches it, and clears it after the last
+mixing.py     in which order jobs are taken, so that ingests run side by side
 bench/        memory providers × benchmarks
+audit/        probes × models or memories
+hygiene/      scenarios × stores or agents
+extraction/   cases, or traces from elsewhere × extractors
 """

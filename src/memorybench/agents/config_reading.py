@@ -1,0 +1,139 @@
+"""From a file to an agent config, with every check that needs neither program nor key."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from memorybench.documents.environment import expand_environment
+from memorybench.documents.jsonpaths import Path as JsonPath
+from memorybench.documents.located import Document, Place
+from memorybench.documents.names import safe_name
+from memorybench.documents.spelling import camel
+from memorybench.documents.templates import Template
+from memorybench.documents.validation import validated
+from memorybench.documents.yaml_file import load_yaml
+from memorybench.vocabulary.errors import BadInput
+
+from .config import AgentConfig, Output
+
+VARIABLES = frozenset(
+    {
+        "prompt", "folder", "home", "model", "maxTurns", "session", "serverUrl", "serverCommand", "serverProgram",
+        "serverArguments", "mcpConfig",
+    }
+)  # fmt: skip
+OF_THE_PROMPT = frozenset({"tools", "files"})
+
+_FOR_ALL = {"name", "display_name", "description", "tags", "checked_against", "type", "model"}
+_EFFECTIVE = {
+    "command": {
+        "command", "following", "stdin", "install", "files", "env", "pass_env", "working_folder", "timeout", "output",
+    },
+    "builtin": {"prompt"},
+}  # fmt: skip
+_NEEDED = {"command": "command", "builtin": "prompt"}
+_VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FILE = re.compile(r"\$\{(?:home|folder)\}/.")
+_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
+_STAND_IN = "set-by-the-environment"
+
+
+def load_agent_config(path: Path | str, environment: Mapping[str, str] | None = None) -> AgentConfig:
+    """The agent config in a YAML file, or the first thing that is wrong with it."""
+    return read_agent(load_yaml(path), environment)
+
+
+def read_agent(document: Document, environment: Mapping[str, str] | None = None) -> AgentConfig:
+    """Without an environment, `${VAR}` stays as it is written: a config is sound before its variables are set.
+
+    With one, a variable that is missing is an error.
+    """
+    if environment is not None:
+        filled = document = expand_environment(document, environment)
+    else:
+        references = _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(document.value))
+        filled = expand_environment(document, dict.fromkeys(references, _STAND_IN))
+    config = validated(document, AgentConfig)
+    _check(validated(filled, AgentConfig), filled)
+    return config
+
+
+def _check(config: AgentConfig, document: Document) -> None:
+    safe_name(config.name, document.where("name"))
+    for name in sorted(config.model_fields_set - _FOR_ALL - _EFFECTIVE[config.type]):
+        raise BadInput(
+            document.where(name), f'has no effect where type is "{config.type}"', remedy="remove it, or change type"
+        )
+    needed = _NEEDED[config.type]
+    if not getattr(config, needed):
+        raise BadInput(document.where(), f'"{camel(needed)}" is missing', expected=f'it where type is "{config.type}"')
+    if config.prompt is not None:
+        _check_instructions(config.prompt, document.where("prompt"))
+    if config.type == "command":
+        _check_program(config, document)
+        _check_output(config.output, document)
+
+
+def _check_instructions(prompt: str, where: str) -> None:
+    if "tools" not in Template.parse(prompt, OF_THE_PROMPT, where).names:
+        raise BadInput(where, "${tools} is missing", remedy="add it: the agent must know what it can call")
+
+
+def _check_program(config: AgentConfig, document: Document) -> None:
+    told: set[str] = set()
+    for place, text in _templates(config):
+        names = Template.parse(text, VARIABLES, document.where(*place)).names
+        if place[0] in ("command", "stdin"):
+            told |= names
+    if "prompt" not in told:
+        raise BadInput(document.where("command"), "${prompt} is told nowhere", expected="it in command or stdin")
+    if not isinstance(config.command[0], str):
+        raise BadInput(document.where("command", 0), "is a list", expected="the name of a program")
+    for name in config.files:
+        if not _FILE.match(name) or ".." in name.split("/"):
+            raise BadInput(
+                document.where("files", name), "leads out of both folders", expected="${home}/… or ${folder}/…"
+            )
+    for place_in_list, name in enumerate(config.pass_env):
+        if not _VARIABLE_NAME.fullmatch(name):
+            # what stands here instead is most likely a key: it is not shown
+            raise BadInput(
+                document.where("pass_env", place_in_list),
+                "is not the name of an environment variable",
+                expected="a name such as ANTHROPIC_API_KEY",
+                remedy="keep the key itself out of the file",
+            )
+
+
+def _templates(config: AgentConfig) -> Iterator[tuple[Place, str]]:
+    """Every text in which placeholders may stand, and where it is."""
+    for key in ("command", "following"):
+        for place, word in enumerate(getattr(config, key)):
+            if isinstance(word, str):
+                yield (key, place), word
+            else:
+                yield from (((key, place, inner), part) for inner, part in enumerate(word))
+    for key in ("files", "env"):
+        yield from (((key, name), text) for name, text in getattr(config, key).items())
+    yield from ((("files", name), name) for name in config.files)
+    yield ("working_folder",), config.working_folder
+    if config.stdin is not None:
+        yield ("stdin",), config.stdin
+
+
+def _check_output(output: Output, document: Document) -> None:
+    for name in Output.model_fields:
+        place = getattr(output, name)
+        if name == "format" or place is None:
+            continue
+        where = document.where("output", name)
+        if output.format != "text":
+            JsonPath.parse(place, where)
+            continue
+        try:
+            re.compile(place)
+        except re.error as error:
+            raise BadInput(where, f"is no regular expression: {error}") from None

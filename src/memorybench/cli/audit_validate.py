@@ -1,0 +1,47 @@
+"""Checks an audit dataset: every problem with its place, then the probes it would give and the facts that give none."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+
+from .shared import add_json
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("dataset", metavar="DATASET", help="conversations and their facts, JSON or JSONL")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.datasets.audit import load_audit, problems_of
+    from memorybench.suites.audit.generation import generate
+    from memorybench.suites.audit.probes import PROBE_TYPES
+
+    problems = problems_of(args.dataset)
+    if problems:
+        if args.json:
+            print(json.dumps({"dataset": args.dataset, "problems": [str(problem) for problem in problems]}, indent=2))
+        else:
+            for problem in problems:
+                print(problem)
+            print(f"{args.dataset}: {len(problems)} problems", file=sys.stderr)
+        return 2
+    dataset = load_audit(args.dataset)
+    made = generate(dataset, PROBE_TYPES)
+    counts = Counter(probe.type for probe in made.probes)
+    facts = sum(len(conversation.facts) for conversation in dataset.conversations)
+    if args.json:
+        left_out = [skipped.model_dump() for skipped in made.skipped]
+        found = {"probes": dict(counts), "gates": dict(made.gates), "skipped": left_out}
+        print(json.dumps({"dataset": args.dataset, "problems": [], "facts": facts, **found}, indent=2))
+        return 0
+    print(f"{args.dataset}: sound; {len(dataset.conversations)} conversations, {facts} facts")
+    print(f"probes: {', '.join(f'{counts[kind]} {kind}' for kind in PROBE_TYPES)}")
+    held = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
+    print(f"gates: {held or 'nothing was held back'}")
+    for skipped in made.skipped:
+        print(f"not asked for: {skipped.conversation} {skipped.fact}: {skipped.reason}")
+    return 0

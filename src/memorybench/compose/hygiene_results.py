@@ -1,0 +1,92 @@
+"""What reports say about hygiene runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from memorybench.journal.rows import Run
+from memorybench.reporting.documents import document
+from memorybench.reporting.hygiene import hygiene_markdown, instrument, scenario_rows, show_hygiene
+from memorybench.reporting.summary import Summary
+from memorybench.suites.hygiene.kills import kill_matrix, survivors
+from memorybench.suites.hygiene.measures import MEASURES
+from memorybench.vocabulary.measures import Metric
+from memorybench.vocabulary.trials import Outcome
+
+from .suites import Suite
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .results import Found
+
+
+def _metrics(run: Run) -> tuple[Metric, ...]:
+    return MEASURES
+
+
+def _facts(*runs: Run) -> dict[str, str]:
+    run, spec = runs[0], runs[0].spec
+    agent = (
+        {"Agent": spec["agent"] + (f" over {spec['model']}" if spec.get("model") else "")} if spec.get("agent") else {}
+    )
+    return {
+        "Run ID": run.id,
+        "Store": ", ".join(spec["providers"]),
+        **agent,
+        "Scenarios": f"{len(spec['titles'])}",
+        "Started": run.created.replace("T", " ")[:19] + " UTC",
+    }
+
+
+def _outcomes(found: Found) -> list[Outcome]:
+    return [outcome for _, _, outcome in found.settled()]
+
+
+def checks_of(outcomes: list[Outcome]) -> list[str]:
+    dead = [f"{kills.scenario}: {kills.claim}" for kills in kill_matrix(outcomes) if kills.dead]
+    return instrument(dead, survivors(outcomes))
+
+
+def _document(found: Found, summary: Summary) -> dict[str, Any]:
+    outcomes = _outcomes(found)
+    head, *rows = scenario_rows(outcomes)
+    return {
+        **document(summary),
+        "scenarios": [dict(zip(head, row, strict=True)) for row in rows],
+        "assertions": [
+            {
+                "scenario": kills.scenario,
+                "claim": kills.claim,
+                "killed": len(kills.by),
+                "total": kills.total,
+                "mutation_score": kills.score,
+                "dead": kills.dead,
+            }
+            for kills in kill_matrix(outcomes)
+        ],
+        "survivors": [
+            {"scenario": scenario, "mutant": mutant, "reason": reason}
+            for scenario, mutant, reason in survivors(outcomes)
+        ],
+    }
+
+
+def _markdown(found: Found, summary: Summary, facts: Mapping[str, str]) -> str:
+    outcomes = _outcomes(found)
+    kills = [
+        (row.scenario, row.claim, f"{len(row.by)} of {row.total}{' (dead)' if row.dead else ''}")
+        for row in kill_matrix(outcomes)
+    ]
+    return hygiene_markdown(
+        summary, facts, found.parts[0][1].spec, outcomes, checks_of(outcomes), survivors(outcomes), kills
+    )
+
+
+def _show(out: Console, found: Found, summary: Summary) -> None:
+    outcomes = _outcomes(found)
+    show_hygiene(out, summary, outcomes, checks_of(outcomes))
+
+
+HYGIENE = Suite("memorybench hygiene run", _metrics, _facts, _document, _markdown, _show)

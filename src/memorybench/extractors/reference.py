@@ -1,0 +1,75 @@
+"""Our own extractor: one model, one prompt, and a reply that is the whole new memory or the word UNCHANGED."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from memorybench.documents.foreign import shown
+from memorybench.documents.templates import Template
+from memorybench.vocabulary.contracts import Completion, Model
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import BadInput, Malformed
+from memorybench.vocabulary.extraction import MemoryState
+from memorybench.vocabulary.records import digest
+from memorybench.vocabulary.trials import Subject
+
+from .states import dialogue, own_copy, read_memory
+
+VARIABLES = ("existingMemory", "conversation")
+"""What the prompt may name, and must."""
+UNCHANGED = "unchanged"
+
+_FENCED = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL)
+_THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
+_UNFINISHED = {"length": "was cut off", "filter": "was filtered", "tools": "called a tool"}
+
+
+def parse_prompt(text: str, where: str) -> Template:
+    prompt = Template.parse(text, VARIABLES, where)
+    for name in VARIABLES:
+        if name not in prompt.names:
+            raise BadInput(where, f"the prompt lacks ${{{name}}}", remedy="say where it goes")
+    return prompt
+
+
+class ReferenceExtractor:
+    """Opened by `open_reference`."""
+
+    def __init__(self, subject: Subject, model: Model, prompt: Template) -> None:
+        self.subject = subject
+        self._model = model
+        self._prompt = prompt
+
+    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
+        said = {
+            "existingMemory": json.dumps(existing, ensure_ascii=False, indent=2),
+            "conversation": dialogue(conversation),
+        }
+        completion = await self._model.complete([Turn(role="user", content=self._prompt.render(said))])
+        return self._read(completion, existing)
+
+    def _read(self, completion: Completion, existing: MemoryState) -> MemoryState:
+        """The model is what is under test here: a reply that is no memory is its failure, not the instrument's."""
+        where = f"{self.subject.name}: {completion.model}"
+        if completion.finish in _UNFINISHED:
+            raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {shown(completion.text[-60:])}")
+        reply = _THOUGHT.sub("", completion.text, count=1).strip()
+        fenced = _FENCED.fullmatch(reply)
+        reply = fenced[1] if fenced else reply
+        if reply.strip("\"'`*. \n").casefold() == UNCHANGED:
+            return own_copy(existing)
+        try:
+            return read_memory(reply, where)
+        except Malformed as malformed:
+            raise Malformed(f"{malformed}; it said {shown(completion.text)}") from None
+
+
+@asynccontextmanager
+async def open_reference(
+    model: Model, prompt: Template, *, name: str = "reference"
+) -> AsyncIterator[ReferenceExtractor]:
+    settings = {"type": "reference", "model": model.subject.plain(), "prompt": digest([str(p) for p in prompt.parts])}
+    yield ReferenceExtractor(Subject(role="extractor", name=name, settings=settings), model, prompt)

@@ -1,0 +1,180 @@
+"""A memory of any shape, taken apart into atomic facts: what it says, and under which category."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from memorybench.documents.located import DEEPEST, Place, spell
+from memorybench.vocabulary.errors import Malformed
+from memorybench.vocabulary.records import Record
+
+MOST_FACTS = 2_000
+"""Every fact is compared with every other one: a memory beyond this is not compared but refused."""
+
+LONGEST_FACT = 20_000
+"""Characters."""
+
+_TEXT_KEYS = ("content", "fact", "text", "memory", "statement", "value")
+_CATEGORY_KEYS = ("category", "block", "label", "type", "topic", "key")
+_PARTICULARS = """
+    id name user_id agent_id run_id created_at updated_at at date timestamp score confidence source sources metadata
+    tags hash limit description
+"""
+_BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
+_WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
+"""Keys that say nothing about what is inside, in the normal spelling of categories."""
+
+_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+_HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
+_CATEGORISED = re.compile(r"^(?P<name>[A-Za-z][\w /&-]{0,39}?)\s*:(?=\s|$)\s*(?P<rest>.*)$")
+_SENTENCE_ENDS = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\b[A-Z]\.)(?<!\bDr\.)\s+(?=[A-Z0-9])"
+)
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_MOST_WORDS_IN_CATEGORY = 4
+
+
+class MemoryFact(Record):
+    """One thing that a memory says."""
+
+    text: str
+    categories: tuple[str, ...] = ()
+    """The keys on the way to it in their normal spelling, innermost last; none: the memory has no categories."""
+    path: str = ""
+    """Where it stood in the memory, for a person to find it."""
+
+    @property
+    def category(self) -> str:
+        return self.categories[-1] if self.categories else ""
+
+    def __str__(self) -> str:
+        return f"{self.category}: {self.text}" if self.category else self.text
+
+
+def facts_of(state: Any) -> tuple[MemoryFact, ...]:
+    """Every fact of a memory, in its order. Raises Malformed for one that is too deep or too large to compare.
+
+    A text is taken apart by lines and sentences, wherever it stands; `"budget": 5000` is the fact "budget: 5000" in
+    the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but particulars beside it
+    is that text. Keys such as `memories` or `results` are no categories.
+    """
+    found: list[MemoryFact] = []
+    for fact in _facts(state, (), ()):
+        found.append(fact)
+        if len(fact.text) > LONGEST_FACT:
+            raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
+        if len(found) > MOST_FACTS:
+            raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
+    return tuple(found)
+
+
+def fact_from(line: str) -> MemoryFact | None:
+    """The fact of a line `category: fact`; None where it is no such line."""
+    name, colon, text = line.partition(":")
+    category = normal_category(name)
+    return MemoryFact(text=text.strip(), categories=(category,)) if colon and category and text.strip() else None
+
+
+def categories_of(state: Any) -> frozenset[str]:
+    """Every category of a memory, also those that hold nothing yet."""
+    filled = {category for fact in facts_of(state) for category in fact.categories}
+    return frozenset(filled.union(_keys(state)))
+
+
+def normal_category(name: str) -> str:
+    """`Customer Segments`, `customer-segment` and `customerSegments` are one category: `customer_segment`."""
+    words = re.findall(r"\w+", _HUMPS.sub(" ", name).replace("_", " ").casefold())
+    return "_".join(_singular(word) for word in words)
+
+
+def _singular(word: str) -> str:
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+
+
+def _facts(value: Any, categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+    if len(place) > DEEPEST:
+        raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
+    if isinstance(value, dict):
+        yield from _of_mapping(value, categories, place)
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _facts(item, categories, (*place, index))
+    elif isinstance(value, str):
+        yield from _of_text(value, categories, place)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield MemoryFact(text=str(value), categories=categories, path=spell(place))
+
+
+def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+    key = _text_key(value)
+    if key is not None:
+        named = next((value[name] for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
+        yield from _facts(value[key], _within(categories, named), (*place, key))
+        return
+    for name, member in value.items():
+        inner, below = _within(categories, str(name)), (*place, str(name))
+        if isinstance(member, bool):
+            yield MemoryFact(text=_spoken(str(name), member), categories=categories, path=spell(below))
+        elif isinstance(member, str | int | float) and inner != categories:
+            for fact in _facts(member, inner, below):
+                # a value alone ("5000") says little: the key is part of what is said
+                yield fact.model_copy(update={"text": f"{_HUMPS.sub(' ', str(name)).replace('_', ' ')}: {fact.text}"})
+        else:
+            yield from _facts(member, inner, below)
+
+
+def _text_key(value: dict[str, Any]) -> str | None:
+    """Which key of an object holds its text; None: it is no such object but a mapping of categories."""
+    for key in _TEXT_KEYS:
+        others = value.keys() - {key}
+        if isinstance(value.get(key), str) and others <= _BESIDE_TEXT and (others or key not in ("memory", "value")):
+            return key
+    return None
+
+
+def _spoken(name: str, claim: bool) -> str:
+    words = _HUMPS.sub(" ", name).replace("_", " ")
+    return words if claim else f"not {words}"
+
+
+def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
+    category = normal_category(name or "")
+    return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
+
+
+def _of_text(text: str, categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+    """By lines and sentences. In a memory that is all text, `# heading`, `category:` and `category: fact` file them."""
+    free, path = not categories, spell(place)
+    for line in filter(str.strip, text.splitlines()):
+        heading = _HEADING.match(line)
+        said = _BULLET.sub("", line).strip()
+        named = _CATEGORISED.match(said) if free else None
+        if heading:
+            categories = (normal_category(heading["name"]),) if free else categories
+            continue
+        own = categories
+        if named and len(named["name"].split()) <= _MOST_WORDS_IN_CATEGORY:
+            own, said = (normal_category(named["name"]),), named["rest"].strip()
+            if not said:
+                categories = own
+        for sentence in _SENTENCE_ENDS.split(said):
+            if sentence.strip():
+                yield MemoryFact(text=sentence.strip(), categories=own, path=path)
+
+
+def _keys(value: Any) -> Iterator[str]:
+    """The keys of everything that could hold facts. `facts_of` has seen to it that recursion comes to an end."""
+    if isinstance(value, dict):
+        for name, member in value.items():
+            if isinstance(member, dict | list):
+                yield normal_category(str(name))
+                yield from _keys(member)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _keys(item)

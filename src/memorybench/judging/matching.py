@@ -1,0 +1,212 @@
+"""Do two facts say the same? Decided by code where code can tell, and left undecided where it can not.
+
+Same: the same words that carry meaning and the same quantities, however they are written, filed or ordered.
+Different, or contradicting: other quantities, other names, or one denies or doubts what the other states. A denied
+fact and a plain one never match. What shares some words is undecided: it may be a paraphrase. What shares none is
+taken for different, though not surely: a judge, where there is one, is asked about both kinds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from .facts import MemoryFact
+from .facts_quantities import Quantity
+from .facts_reading import DENIED, Reading, bare, denies, reading_of, stem_of
+
+Relation = Literal["same", "different", "contradicts", "undecided"]
+
+
+class Comparison(NamedTuple):
+    """How a first fact stands to a second one."""
+
+    relation: Relation
+    says: bool | None = False
+    """Whether the first says all that the second says; None: code can not tell."""
+    said: bool | None = False
+    """Whether the second says all that the first says."""
+    sure: bool = True
+    """Whether a judge could not know better."""
+
+
+_SAME = Comparison("same", True, True)
+_DIFFERENT = Comparison("different")
+_CONTRADICTS = Comparison("contradicts")
+_OPEN = Comparison("undecided", None, None, sure=False)
+_NOTHING_SHARED = Comparison("different", sure=False)
+
+_EXCLUSIVE = tuple(
+    frozenset(stem_of(word) for word in words)
+    for words in (
+        ("hourly", "daily", "weekly", "monthly", "yearly"),
+        ("minute", "hour", "day", "week", "month", "year"),
+        ("km", "mile", "meter"),
+        ("kg", "lb", "gram"),
+        ("more", "fewer", "less"),
+        ("least", "most"),
+        ("over", "under"),
+        ("above", "below"),
+        ("before", "after"),
+        ("increase", "decrease"),
+        ("include", "exclude"),
+        ("left", "right"),
+        ("inside", "outside"),
+        ("first", "second", "third"),
+        ("morning", "afternoon", "evening", "night"),
+        ("always", "never", "sometimes"),
+    )
+)
+"""Words of which one thing can bear but one."""
+
+
+def compare(first: MemoryFact, second: MemoryFact) -> Comparison:
+    """What their categories already say, neither of them needs to repeat."""
+    a, b = read(first), read(second)
+    if a.text == b.text:
+        return _SAME
+    if a.empty or b.empty:
+        return _NOTHING_SHARED
+    understood = _category_words(first.categories) | _category_words(second.categories)
+    return _compare(a, b, understood)
+
+
+def read(fact: MemoryFact) -> Reading:
+    """A category that denies, such as `dislikes`, denies what is filed under it."""
+    return _read(fact.category, fact.text)
+
+
+@lru_cache(maxsize=20_000)
+def _read(category: str, text: str) -> Reading:
+    filed = category.replace("_", " ")
+    return reading_of(f"{filed}: {text}" if denies(filed) and not denies(text) else text)
+
+
+def contained(fact: MemoryFact, *texts: str) -> bool:
+    """Whether all words and quantities of a fact stand in these texts together, denied or not as in the fact."""
+    words, quantities = _gathered(reading_of(text) for text in texts)
+    return _within(read(fact), words | _category_words(fact.categories), quantities)
+
+
+def together(whole: MemoryFact, pieces: Sequence[MemoryFact]) -> bool:
+    """Whether the pieces say between them all that the whole says."""
+    words, quantities = _gathered(read(piece) for piece in pieces)
+    return _within(read(whole), words | _category_words(whole.categories), quantities)
+
+
+def likeness(first: MemoryFact, second: MemoryFact) -> float:
+    """The share of words and quantities that two facts have in common: 2 × shared / all. For ordering, not deciding."""
+    a, b = _substance(read(first)), _substance(read(second))
+    return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
+
+
+def size(fact: MemoryFact) -> int:
+    """How much a fact says, in words and quantities."""
+    return len(_substance(read(fact)))
+
+
+def _compare(a: Reading, b: Reading, understood: frozenset[str]) -> Comparison:
+    shared = not a.stems.isdisjoint(b.stems)
+    only_a, only_b = _beyond(a.words, b.words, understood), _beyond(b.words, a.words, understood)
+    more_a, more_b = _unmatched(a.quantities, b.quantities), _unmatched(b.quantities, a.quantities)
+    clash = _clash(a, b)
+    if clash is not None:
+        return clash
+    if more_a and more_b:  # one thing said with two numbers, or two things
+        alike = (shared or not a.words or not b.words) and (not only_a or not only_b)
+        return _CONTRADICTS if alike else _DIFFERENT
+    names_a, names_b = a.names - b.stems, b.names - a.stems
+    if names_a and names_b:
+        return _DIFFERENT  # whether one can live in two towns is not for code to tell
+    if only_a and only_b and (found := _exclusive(only_a, only_b)) is not None:
+        return found
+    if not shared and not _agreeing(a, b):
+        return _NOTHING_SHARED
+    said, says = not only_a and not more_a, not only_b and not more_b
+    if said and says:
+        return _SAME if _same_order(a, b, understood) else _OPEN
+    if said or says:
+        # the longer one says it all; whether its other words add anything is not for code to tell
+        return Comparison("undecided", says or None, said or None, sure=False)
+    if more_a or more_b:
+        return _DIFFERENT  # other words, and a number that the other does not have
+    return _OPEN
+
+
+def _clash(a: Reading, b: Reading) -> Comparison | None:
+    """What one states and the other denies or doubts; None: nothing, or too little to tell."""
+    if not (a.marked or b.marked):
+        return None
+    shared = a.modes.keys() & b.modes.keys()
+    clashing = {thing for thing in shared if not a.modes[thing] & b.modes[thing]}
+    if not clashing:
+        return None
+    if a.modes.keys() != b.modes.keys() and clashing != shared:
+        return _OPEN  # "does not sell soap" stands in "sells candles, not soap"
+    if not (a.modes.keys() <= b.modes.keys() or b.modes.keys() <= a.modes.keys()):
+        return _NOTHING_SHARED  # "nothing hosted outside" may be "all hosted inside"
+    denied = any(DENIED in mode for thing in clashing for mode in a.modes[thing] ^ b.modes[thing])
+    return _CONTRADICTS if denied else _DIFFERENT
+
+
+def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | None:
+    """Where one says `left` and the other `right`: contradicting if that is all they differ in."""
+    for group in _EXCLUSIVE:
+        left, right = only_a & group, only_b & group
+        if left and right:
+            return _CONTRADICTS if only_a == left and only_b == right else _DIFFERENT
+    return None
+
+
+def _same_order(a: Reading, b: Reading, understood: frozenset[str]) -> bool:
+    """Whether the same words mean the same: always, unless their order or direction tells who does what to whom."""
+    if a.directions - b.directions and b.directions - a.directions:
+        return False
+    people = any(not name.endswith("day") for name in a.names | b.names)
+    if not people and not (a.turns and b.turns):
+        return True
+    shared = set(a.order).intersection(b.order) - understood
+    return [word for word in a.order if word in shared] == [word for word in b.order if word in shared]
+
+
+def _beyond(words: Iterable[str], others: Iterable[str], understood: frozenset[str]) -> frozenset[str]:
+    return frozenset(word for word in set(words) - set(others) if bare(word) not in understood)
+
+
+def _unmatched(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
+    return any(not any(quantity.agrees(other) for other in others) for quantity in quantities)
+
+
+def _agreeing(a: Reading, b: Reading) -> bool:
+    """Whether they have a quantity in common: nineteen parrots and 19 EUR have not, though 19 alone could be either."""
+    values = not a.words or not b.words
+    return any(
+        quantity.agrees(other) and (values or bool(quantity.unit and other.unit))
+        for quantity in a.quantities
+        for other in b.quantities
+    )
+
+
+def _within(reading: Reading, words: frozenset[str], quantities: frozenset[Quantity]) -> bool:
+    if reading.empty:
+        return False
+    return set(reading.words) <= words and not _unmatched(reading.quantities, quantities)
+
+
+def _gathered(readings: Iterable[Reading]) -> tuple[frozenset[str], frozenset[Quantity]]:
+    words: set[str] = set()
+    quantities: set[Quantity] = set()
+    for reading in readings:
+        words.update(reading.words)
+        quantities.update(reading.quantities)
+    return frozenset(words), frozenset(quantities)
+
+
+def _substance(reading: Reading) -> frozenset[object]:
+    return frozenset((*reading.words, *reading.quantities))
+
+
+@lru_cache(maxsize=2_000)
+def _category_words(categories: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(stem_of(word) for category in categories for word in category.split("_"))

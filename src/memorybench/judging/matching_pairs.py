@@ -1,0 +1,163 @@
+"""Which fact of one side is which of the other: one-to-one within category, and by what is covered.
+
+Two views of the same comparison. Strict: each fact is matched with at most one other. A fact that was taken apart is
+matched with its largest piece, the other pieces are left over; several facts made into one are matched as one, the
+others are missed. Coverage: what the other side says, in one fact or in several and under whatever category, is said.
+
+The category counts where it could be known. A fact goes under a category that stands in the memory it came from, or it
+is filed wrongly and not matched; where the gold's category was never shown, or the found fact has none, any will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .facts import MemoryFact
+from .matching import Comparison, compare, likeness, size, together
+
+Pair = tuple[int, int]
+"""Places in the gold and in the found facts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Every gold fact beside every found one."""
+
+    gold: Sequence[MemoryFact]
+    found: Sequence[MemoryFact]
+    cells: Mapping[Pair, Comparison]
+    """Of the found fact (first) with the gold one (second): `says` is whether the found one covers the gold one."""
+    known: frozenset[str] = frozenset()
+    """Categories that the writer of the found facts was shown."""
+
+    def fits(self, pair: Pair) -> bool:
+        gold, found = self.gold[pair[0]], self.found[pair[1]]
+        if not found.categories or gold.category not in self.known:
+            return True
+        return gold.category in found.categories or found.category in gold.categories
+
+    def decided(self, told: Mapping[Pair, Comparison]) -> Grid:
+        """With what a judge told of some pairs."""
+        return replace(self, cells={**self.cells, **told})
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    grid: Grid
+    pairs: Mapping[int, int]
+    """Gold → found, one-to-one."""
+    undecided: Mapping[int, int] = field(default_factory=dict)
+    """Gold → found among the rest: pairs that may be the same, one-to-one."""
+    misfiled: Mapping[int, int] = field(default_factory=dict)
+    """Gold → found among the rest: the same fact under another category."""
+
+    def covered(self, gold: int) -> bool | None:
+        """Whether the found facts say this one; None: undecided."""
+        grid = self.grid
+        column = [(found, grid.cells[gold, found]) for found in range(len(grid.found))]
+        pieces = [grid.found[found] for found, cell in column if cell.said or cell.says]
+        if gold in self.pairs or any(cell.says for _, cell in column) or together(grid.gold[gold], pieces):
+            return True
+        return None if gold in self.undecided else False
+
+    def supported(self, found: int, among: Collection[int]) -> bool | None:
+        """Whether some of these gold facts, alone or together, say what this found one says; None: undecided."""
+        grid = self.grid
+        row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]
+        parts = [grid.gold[gold] for gold, cell in row if cell.said or cell.says]
+        if any(self.pairs.get(gold) == found or cell.said for gold, cell in row):
+            return True
+        if together(grid.found[found], parts):
+            return True
+        return None if found in self.undecided.values() else False
+
+
+def grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: Iterable[str] = ()) -> Grid:
+    cells = {(g, f): compare(found[f], gold[g]) for g in range(len(gold)) for f in range(len(found))}
+    return Grid(gold, found, cells, frozenset(known))
+
+
+def matched(grid: Grid) -> Matching:
+    """The matching that pairs most, the same whatever the order of the facts."""
+    pairs = _assigned(grid, lambda pair: grid.cells[pair].relation == "same" and grid.fits(pair), (), ())
+    pairs |= _split(grid, pairs)
+    pairs |= _merged(grid, pairs)
+    misfiled = _assigned(grid, lambda pair: grid.cells[pair].relation == "same", pairs, pairs.values())
+    undecided = _assigned(
+        grid,
+        lambda pair: grid.cells[pair].relation == "undecided" and grid.fits(pair),
+        {**pairs, **misfiled},
+        (*pairs.values(), *misfiled.values()),
+    )
+    return Matching(grid, pairs, undecided, misfiled)
+
+
+def open_pairs(matching: Matching) -> list[Pair]:
+    """What a judge could still decide: pairs of facts that have found no partner, and that code is not sure about."""
+    grid, taken = matching.grid, set(matching.pairs.values())
+    return [
+        (gold, found)
+        for (gold, found), cell in grid.cells.items()
+        if not cell.sure and gold not in matching.pairs and found not in taken and grid.fits((gold, found))
+    ]
+
+
+def _assigned(
+    grid: Grid, allowed: Callable[[Pair], bool], without_gold: Collection[int], without_found: Collection[int]
+) -> dict[int, int]:
+    """As many pairs as can be, and of these the most alike."""
+    gold = [g for g in _sorted(grid.gold) if g not in without_gold]
+    found = [f for f in _sorted(grid.found) if f not in without_found]
+    if not any(allowed((g, f)) for g in gold for f in found):
+        return {}
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    # one pair more outweighs all likeness
+    worth = np.array(
+        [[2.0 + _closeness(grid, (g, f)) if allowed((g, f)) else 0.0 for f in found] for g in gold], dtype=float
+    )
+    worth[worth > 0] += min(worth.shape)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    return {gold[r]: found[c] for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0}
+
+
+def _closeness(grid: Grid, pair: Pair) -> float:
+    gold, found = grid.gold[pair[0]], grid.found[pair[1]]
+    return likeness(gold, found) / 2 + (gold.text == found.text) / 4 + (gold.category in found.categories) / 8
+
+
+def _split(grid: Grid, pairs: Mapping[int, int]) -> dict[int, int]:
+    """Gold facts that were written down in several pieces, each with its largest."""
+    made: dict[int, int] = {}
+    taken = set(pairs.values())
+    for g in _sorted(grid.gold):
+        if g in pairs:
+            continue
+        free = [f for f in _sorted(grid.found) if f not in taken and grid.fits((g, f))]
+        pieces = [f for f in free if grid.cells[g, f].said and not grid.cells[g, f].says]
+        if len(pieces) > 1 and together(grid.gold[g], [grid.found[f] for f in pieces]):
+            made[g] = max(pieces, key=lambda f: size(grid.found[f]))
+            taken.update(pieces)
+    return made
+
+
+def _merged(grid: Grid, pairs: Mapping[int, int]) -> dict[int, int]:
+    """Found facts that say several gold ones and nothing else, each with the largest of them."""
+    made: dict[int, int] = {}
+    taken = set(pairs)
+    for f in _sorted(grid.found):
+        if f in pairs.values():
+            continue
+        free = [g for g in _sorted(grid.gold) if g not in taken and grid.fits((g, f))]
+        parts = [g for g in free if grid.cells[g, f].says and not grid.cells[g, f].said]
+        if len(parts) > 1 and together(grid.found[f], [grid.gold[g] for g in parts]):
+            made[max(parts, key=lambda g: size(grid.gold[g]))] = f
+            taken.update(parts)
+    return made
+
+
+def _sorted(facts: Sequence[MemoryFact]) -> list[int]:
+    """Places in an order that does not depend on the order of the facts."""
+    return sorted(range(len(facts)), key=lambda place: (facts[place].text.casefold(), facts[place].categories))

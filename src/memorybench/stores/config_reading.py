@@ -1,0 +1,155 @@
+"""From a file to a store config, with every check that needs no store."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memorybench.documents.bodies import BodyTemplate
+from memorybench.documents.environment import expand_environment
+from memorybench.documents.jsonpaths import Path
+from memorybench.documents.located import Document
+from memorybench.documents.names import safe_name
+from memorybench.documents.spelling import listed
+from memorybench.documents.templates import Template, check_known
+from memorybench.documents.validation import validated
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.stores import Capability
+
+from .config import Facts, Mcp, Read, StoreConfig, Write
+
+FOLDER = frozenset({"folder"})
+VARIABLES: Mapping[str, frozenset[str]] = {
+    "remember": frozenset({"user", "newId", "content", "category", "source", "trust", "retrievalCount"}),
+    "update": frozenset({"user", "id", "content", "previous"}),
+    "forget": frozenset({"user", "id"}),
+    "recall": frozenset({"user", "query", "limit"}),
+    "list": frozenset({"user"}),
+}
+_NEEDED = {"remember": "content", "update": "content", "forget": "id", "recall": "query"}
+_SECTIONS = ("mcp", "provider", "command")
+_TOLD: Mapping[str, frozenset[Capability]] = {
+    "reference": frozenset(),
+    "mcp": frozenset({"sql"}),
+    "provider": frozenset({"files", "sql"}),
+}
+_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
+_STAND_IN = "set-by-the-environment"
+
+
+def read_store(document: Document, environment: Mapping[str, str] | None = None) -> StoreConfig:
+    """The store config in `document`, or the first thing that is wrong with it.
+
+    Without an environment, `${VAR}` stays as it is written: a config is sound before its keys are set. With one, a
+    variable that is missing is an error.
+    """
+    if environment is not None:
+        filled = document = expand_environment(document, environment)
+    else:
+        names = _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(document.value))
+        filled = expand_environment(document, dict.fromkeys(names, _STAND_IN))
+    config = validated(document, StoreConfig)
+    _check(validated(filled, StoreConfig), filled)
+    return config
+
+
+def variables_in(template: Any) -> Iterator[str]:
+    """The variables that a parsed body names."""
+    match template:
+        case Template():
+            yield from template.names
+        case Path():
+            yield from (str(route.steps[0]) for route in template.routes)
+        case dict():
+            for inner in template.values():
+                yield from variables_in(inner)
+        case list():
+            for inner in template:
+                yield from variables_in(inner)
+
+
+def _check(config: StoreConfig, document: Document) -> None:
+    safe_name(config.name, document.where("name"))
+    if config.type in _SECTIONS and getattr(config, config.type) is None:
+        raise BadInput(document.where(), f'"{config.type}" is missing', expected=f"it beside type: {config.type}")
+    for section in _SECTIONS:
+        if section != config.type and getattr(config, section) is not None:
+            raise BadInput(
+                document.where(section), f"has no effect on a store of type {config.type}", remedy="remove it"
+            )
+    for place, capability in enumerate(config.capabilities):
+        if config.type in _TOLD and capability not in _TOLD[config.type]:
+            raise BadInput(
+                document.where("capabilities", place),
+                f'"{capability}" is not told here for a store of type {config.type}',
+                expected=listed(_TOLD[config.type]) or "no capabilities: they are known",
+                remedy="remove it",
+            )
+    if config.provider is not None:
+        safe_name(config.provider, document.where("provider"))
+    if config.mcp is not None:
+        _check_mcp(config.mcp, document.at("mcp"))
+    if config.command is not None:
+        _check_program(document.at("command"), "run")
+        if not config.command.run:
+            raise BadInput(document.where("command", "run"), "is empty", expected="a program and its arguments")
+
+
+def _check_program(part: Document, name: str) -> None:
+    """That command and environment name no variable but the folder."""
+    for key in (name, "env"):
+        if key in part.value:
+            BodyTemplate.parse(part.at(key), FOLDER)
+
+
+def _check_mcp(mcp: Mcp, part: Document) -> None:
+    if bool(mcp.command) == bool(mcp.url):
+        raise BadInput(part.where(), "one way to reach the server is needed", expected="either command or url")
+    for name in ("env", "install") if mcp.url else ("headers",):
+        if getattr(mcp, name):
+            raise BadInput(part.where(name), f"has no effect beside {'url' if mcp.url else 'command'}")
+    _check_program(part, "command")
+    if mcp.refusal is not None:
+        try:
+            re.compile(mcp.refusal)
+        except re.error as error:
+            raise BadInput(part.where("refusal"), f"is no regular expression: {error}") from None
+    for name, known in VARIABLES.items():
+        operation = getattr(mcp.operations, name)
+        if operation is not None:
+            used = _check_operation(operation, part.at("operations", name), known)
+            wanted = _NEEDED.get(name)
+            if wanted is not None and wanted not in used:
+                raise BadInput(part.where("operations", name), f"$.{wanted} is told in no argument", remedy="add it")
+            if "previous" in used and mcp.operations.list is None:
+                raise BadInput(part.where("operations", name), "$.previous needs the operation list", remedy="add it")
+
+
+def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:
+    """The variables that it uses."""
+    if isinstance(operation, Read):
+        _check_facts(operation.facts, part.at("facts"))
+        return _used(part, known)
+    if not operation.calls:
+        raise BadInput(part.where("calls"), "is empty", expected="at least one call")
+    for name in operation.defaults:
+        check_known(name, known, part.where("defaults", name))
+    if operation.id is not None:
+        Path.parse(operation.id, part.where("id"))
+    calls = (part.at("calls", place) for place in range(len(operation.calls)))
+    return frozenset(name for call in calls for name in _used(call, known))
+
+
+def _used(call: Document, known: frozenset[str]) -> frozenset[str]:
+    if "arguments" not in call.value:
+        return frozenset()
+    return frozenset(variables_in(BodyTemplate.parse(call.at("arguments"), known).root))
+
+
+def _check_facts(facts: Facts, part: Document) -> None:
+    for name in Facts.model_fields:
+        path = getattr(facts, name)
+        if path is not None:
+            Path.parse(path, part.where(name))

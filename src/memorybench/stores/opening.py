@@ -1,0 +1,45 @@
+"""From a config to a store that works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.stores import MemoryStore
+from memorybench.wire.redaction import Redactor
+
+from .config import StoreConfig
+from .provider_store import OpenProvider
+
+
+def open_store(
+    config: StoreConfig,
+    folder: Path,
+    *,
+    environment: Mapping[str, str],
+    redactor: Redactor,
+    open_provider: OpenProvider | None = None,
+) -> AbstractAsyncContextManager[MemoryStore]:
+    """A session on the store that keeps its memory in `folder`; the next one on that folder is a restart.
+
+    `open_provider` makes providers by name, which only whoever knows them all can do.
+    """
+    if config.type == "mcp":
+        from .mcp_store import open_mcp_store
+
+        return open_mcp_store(config, folder, environment=environment, redactor=redactor)
+    if config.type == "command":
+        from .command_store import open_command_store
+
+        return open_command_store(config, folder, environment=environment, redactor=redactor)
+    if config.type == "provider":
+        from .provider_store import open_provider_store
+
+        if open_provider is None:
+            raise BadInput(f'store "{config.name}"', "providers can not be opened here", remedy="choose another store")
+        return open_provider_store(config, folder, open_provider)
+    from .reference import open_reference
+
+    return open_reference(folder, name=config.name)

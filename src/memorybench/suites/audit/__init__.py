@@ -1,0 +1,23 @@
+"""Does this model, or this memory system, recall, invent, resolve conflicts, keep time?
+
+Probes, pure and deterministic:
+generation.py  a dataset's probes, and the gates for questions that others wrote
+probes.py      what is asked, and what scoring it takes
+choosing.py    the best way to ask about each fact; reading.py lists the ways
+gates.py       what a question must pass; evidence.py finds the turns that answer it
+templates.py   questions for structured facts
+grammar.py     questions for free text; patterns.py its named shapes, as data
+subjects.py, clauses.py, phrases.py, verbs.py, lexicon.py  a statement taken apart
+cloze.py       the statement itself with a gap
+history.py     which facts hold, which gave way
+conflict.py    what changed; temporal.py what came first, and how long it was between
+absent.py      what is not told; absent_topics.py what to ask then, as data
+words.py       words by stem, numbers and dates by worth
+
+The audit itself:
+writing.py     questions that a model writes
+scoring.py     what a reply says, as far as code can tell
+judgement.py   whether an answer is right
+measures.py    what is reported
+plan.py        probes × subjects as jobs
+"""

@@ -1,0 +1,129 @@
+"""Word lists: the verbs, prepositions and small words that reading a statement takes."""
+
+from __future__ import annotations
+
+
+def listed(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.split()))
+
+
+IRREGULAR_VERBS = """
+be was been, become became become, begin began begun, bite bit bitten, blow blew blown, break broke broken,
+bring brought brought, build built built, burn burnt burnt, buy bought bought, catch caught caught,
+choose chose chosen, come came come, cost cost cost, cut cut cut, deal dealt dealt, do did done, draw drew drawn,
+drink drank drunk, drive drove driven, eat ate eaten, fall fell fallen, feed fed fed, feel felt felt,
+fight fought fought, find found found, fly flew flown, forget forgot forgotten, freeze froze frozen, get got gotten,
+give gave given, go went gone, grow grew grown, have had had, hear heard heard, hide hid hidden, hit hit hit,
+hold held held, hurt hurt hurt, keep kept kept, know knew known, lay laid laid, lead led led, learn learnt learnt,
+leave left left, lend lent lent, let let let, lose lost lost, make made made, mean meant meant, meet met met,
+pay paid paid, put put put, quit quit quit, read read read, ride rode ridden, ring rang rung, rise rose risen,
+run ran run, say said said, see saw seen, sell sold sold, send sent sent, set set set, shake shook shaken,
+shoot shot shot, show showed shown, shut shut shut, sing sang sung, sit sat sat, sleep slept slept, speak spoke spoken,
+spend spent spent, split split split, stand stood stood, steal stole stolen, stick stuck stuck, strike struck struck,
+swear swore sworn, swim swam swum, take took taken, teach taught taught, tear tore torn, tell told told,
+think thought thought, throw threw thrown, understand understood understood, wake woke woken, wear wore worn,
+win won won, withdraw withdrew withdrawn, write wrote written, rewrite rewrote rewritten, undergo underwent undergone,
+spread spread spread, bet bet bet, breed bred bred, weave wove woven, sew sewed sewn, upset upset upset
+"""
+"""Base, past and participle."""
+
+REGULAR_VERBS = listed("""
+    accept achieve acquire act adapt add admire adopt advise afford agree aim allow answer apologize appear apply
+    appoint appreciate approve argue arrange arrive ask assist attend audit audition avoid award bake ban bank base
+    battle believe belong bike bill board boil book borrow bother bottle box call camp cancel cap care carry cause
+    celebrate change charge chat check clean climb close coach collect combine commit commute compete complain
+    complete compose conduct confirm connect consider consist consume contact contain continue contribute convert
+    cook cover crash crave create credit crochet cross cycle dance date deadlift debut decide declare decline
+    decorate dedicate defer deliver depend deploy describe deserve design despise detest develop diagnose dine
+    direct disagree discover discuss dislike distrust dive divorce donate download draft dread dream dress dye earn
+    edit elect email embrace employ encourage end enjoy enrol enroll enter escape estimate examine exceed exercise
+    exhibit expand expect expire explain explore express face fail fast favor favour fear feature file fill film
+    finish fish fix focus follow force foster fund gain garden gather generate graduate greet grieve guess guide
+    handle hang happen hate head heal help hike hire host identify import improve include increase ingest inherit
+    injure inspire install intend interview introduce invest invite invoice involve jog join journal judge juggle
+    jump kayak knit label lack land last laugh launch lease lecture license lift like limit list listen live load
+    locate lock long look love maintain major manage march marry master measure mention mentor migrate mind miss
+    move name need negotiate nickname notice nurse object occur offer onboard open operate oppose order organise
+    organize outsource overcome owe own pack paint park participate pass perform photograph pick plan plant play
+    plead polish post practice practise prefer prepare present prevent price print process produce program project
+    promise promote propose protect prove provide publish purchase pursue question raise rate reach realise realize
+    receive recommend record recover redecorate reduce refer refuse register regret rehearse relate relax release
+    relocate rely remain remember remind remodel remove renew renovate rent repair repeat replace report represent
+    request require rescue research resent reserve resign rest restore result retire return reveal review roast roll
+    row run sail save schedule score search seem separate serve settle shadow share ship shop sign skate sketch ski
+    skip smoke solve sort specialise specialize sponsor start stay step stop store stream stretch struggle study
+    submit subscribe succeed suffer suggest supervise supply support surf surprise survive switch talk target taste
+    tend test text thank total touch tour track trade train transfer translate travel treat trigger try turn tutor
+    type unlock update upgrade use value visit volunteer vote wait walk want warn wash waste watch water weigh
+    welcome wish wonder work worry wrap yearn
+""")
+
+ADVERBS = listed("""
+    currently recently usually often always sometimes really also still already just now once normally typically
+    generally mostly mainly originally previously formerly actually finally first secretly officially rarely
+    occasionally regularly strongly especially probably definitely ultimately initially eventually absolutely
+""")
+
+CATENATIVES = frozenset(
+    listed("""
+    want plan hope need like love prefer intend expect try learn start begin continue hate wish dream agree decide
+    promise refuse use tend aim manage stop finish keep enjoy avoid consider dread mean have go dislike
+""")
+)
+"""Verbs that another verb may follow: plans to visit, enjoys swimming."""
+
+PREPOSITIONS = frozenset(
+    listed("""
+    in on at to for with from about by as into near under during since until after before between through around
+    against without within across behind toward towards onto over along beside besides inside outside alongside
+    despite except throughout via upon among per
+""")
+)
+
+CLAUSE_OPENERS = frozenset(
+    listed("""
+    because so but while when which who that where if although though unless whose whereas than
+""")
+)
+
+TIME_WORDS = frozenset(
+    listed("""
+    every each last next yesterday today tomorrow tonight twice daily weekly monthly yearly ago
+""")
+)
+
+PLACE_VERBS = frozenset(
+    listed("""
+    live work move go fly travel grow study relocate commute stay drive walk settle return
+""")
+)
+
+PLACE_MARKERS = frozenset(
+    listed("""
+    in at near to from on behind outside inside across
+""")
+)
+
+OPINIONS = frozenset(
+    listed("""
+    think believe say feel find mention express emphasize suggest encourage ask tell realize realise remind
+    describe know hope agree state note explain
+""")
+)
+"""Verbs after which comes a thought, no object."""
+
+STOP_WORDS = frozenset(
+    listed("""
+    a an the this that these those some any all both each every other another such same own i me my mine myself we
+    us our ours you your yours he him his she her hers it its they them their theirs themselves himself herself
+    itself who whom whose which what when where why how am is are was were be been being do does did doing done
+    have has had having will would shall should can could may might must ought and or but nor so yet if then than
+    because as while although though until unless of in on at by for to from with without into onto about over
+    under between through during before after above below up down out off again near per via around since within
+    against among towards toward upon not no n't never only just very too also still already ever even more most
+    much many less least few lot lots there here now currently recently usually often always sometimes really
+    quite rather almost s t d ll m re ve please complete blank user user's thing things something kind name named
+    called
+""")
+)
+"""Words that give nothing away. `user` and `name` stand in questions about any fact, so they can not tell an answer."""

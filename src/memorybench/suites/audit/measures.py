@@ -1,0 +1,59 @@
+"""What is reported of an audit. Where there is no probe of a kind there is no number: not 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memorybench.metrics.rates import Rate
+from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.trials import Outcome, Trial
+
+REVERSED, DATED = "reversed", "dated"
+"""Variants of temporal probes: one that asks for the same order with its options exchanged (the pair has one score),
+and one that asks for a date, a duration or what held at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeRate:
+    """The mean of a score over the probes of one kind: only these are planned."""
+
+    name: str
+    score: str
+    kind: str
+    higher_is_better: bool = True
+    variant: str = ""
+
+    def concerns(self, trial: Trial) -> bool:
+        return trial.labels.get("probe_type") == self.kind and trial.variant == self.variant
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        return Rate(self.name, self.score).read(outcome) if self.concerns(outcome.trial) else None
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        return Rate(self.name, self.score, self.higher_is_better).measure(rows, clusters, planned)
+
+
+MEASURES: tuple[ProbeRate, ...] = (
+    ProbeRate("recall_accuracy", "correct", "recall"),
+    ProbeRate("hallucinated_memory_rate", "hallucinated", "hallucination", higher_is_better=False),
+    ProbeRate("conflict_resolution_accuracy", "correct", "conflict"),
+    ProbeRate("temporal_accuracy", "ordered", "temporal"),
+    ProbeRate("answering_rate", "answered", "recall"),
+    ProbeRate("paired_rate", "paired", "hallucination"),
+    ProbeRate("temporal_consistency", "consistent", "temporal"),
+    ProbeRate("dating_accuracy", "correct", "temporal", variant=DATED),
+)
+
+
+def measures() -> tuple[Metric, ...]:
+    return MEASURES
+
+
+def selected(trials: Iterable[Trial]) -> dict[str, int]:
+    """How many trials each measure is about."""
+    counts = dict.fromkeys((metric.name for metric in MEASURES), 0)
+    for trial in trials:
+        for metric in MEASURES:
+            counts[metric.name] += metric.concerns(trial)
+    return counts

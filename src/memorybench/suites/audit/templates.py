@@ -1,0 +1,80 @@
+"""Questions for structured facts: subject, attribute and value are given, only the words are missing."""
+
+from __future__ import annotations
+
+import re
+
+from memorybench.vocabulary.conversation import Fact
+
+from .askable import Askable
+from .grammar import possessive
+from .lexicon import listed
+from .patterns import KIN
+from .subjects import USER
+from .verbs import BASES, base_form, is_past, is_third_person
+from .words import plain
+
+_ASKED = (
+    (r"(?:full |first |last |given )?name", "name", "What is {own} {attribute}?"),
+    (r"age", "age", "How old is {s}?"),
+    (r"job|occupation|profession|job title|role|position|work|career", "job", "What is {own} job?"),
+    (r"employer|company|workplace|works (?:at|for)", "employer", "Who does {s} work for?"),
+    (r"city|home|home city|location|residence|lives in|town|current city|country|place of residence|address", "home",
+     "Where does {s} live?"),
+    (r"origin|from|country of origin", "origin", "Where is {s} from?"),
+    (r"birth ?place|place of birth", "birth place", "Where was {s} born?"),
+    (r"birthday", "birthday", "When is {own} birthday?"),
+    (r"birth ?date|date of birth|born", "birth date", "When was {s} born?"),
+    (r"allerg(?:y|ies)|allergic to|food allergy", "allergy", "What is {s} allergic to?"),
+    (r"diet|dietary preference|diet type", "diet", "What diet does {s} follow?"),
+    (r"languages?|speaks", "language", "Which language does {s} speak?"),
+    (r"car|vehicle|drives", "car", "What does {s} drive?"),
+    (r"height|weight|size|length", "{attribute}", "What is {own} {attribute}?"),
+    (r"spouse|wife|husband|partner|fiancée?|married to", "spouse", "Who is {own} spouse or fiancé?"),
+    (r"(?:major|degree|field of study|studies|subject)", "field of study",
+     "What subject does {s} study or hold a degree in?"),
+    (r"(?:number of|count of) (?P<kind>.+)|(?P<kind2>.+) count", "number of {kind}", "How many {kind} does {s} have?"),
+    (r"(?P<kind>dog|cat|pet|parrot|rabbit|horse)(?:'s)? name", "{kind} name", "What is the name of {own} {kind}?"),
+)  # fmt: skip
+"""Spelling of an attribute, the name it shares with the grammar's shapes, and its question."""
+_VERBS = frozenset(
+    listed("likes loves plays owns drinks eats teaches wants prefers hates dislikes wears reads collects")
+)
+"""Attributes of one word that are verbs; others, such as plans and works, are as likely nouns."""
+_COMPILED = tuple((re.compile(spelling), name, question) for spelling, name, question in _ASKED)
+
+
+def structured_reading(fact: Fact) -> Askable | None:
+    """None: the fact has no attribute or no value."""
+    if not fact.attribute or not fact.value:
+        return None
+    subject = named_subject(fact.subject)
+    attribute = " ".join(plain(fact.attribute).replace("_", " ").replace("-", " ").split())
+    name, question = _template(attribute)
+    text = question.replace("{own}", possessive(subject)).replace("{s}", subject).replace("{attribute}", attribute)
+    return Askable(
+        fact=fact.id, subject=subject, attribute=name.replace("{attribute}", attribute), value=fact.value,
+        question=text[0].upper() + text[1:], origin="structured", shape=name,
+    )  # fmt: skip
+
+
+def named_subject(subject: str | None) -> str:
+    text = (subject or USER).strip()
+    if plain(text) in ("user", "the user", "i", "me", "speaker"):
+        return USER
+    return re.sub(r"^(?:[Tt]he )?[Uu]ser's\b|^[Mm]y\b", f"{USER}'s", text)
+
+
+def _template(attribute: str) -> tuple[str, str]:
+    for compiled, name, question in _COMPILED:
+        if match := compiled.fullmatch(attribute):
+            kind = next((text for text in match.groupdict().values() if text), "")
+            return name.replace("{kind}", kind), question.replace("{kind}", kind)
+    first, _, rest = attribute.partition(" ")
+    if (is_third_person(first) or is_past(first)) and base_form(first) in BASES and (rest or first in _VERBS):
+        front = "did" if is_past(first) else "does"
+        return attribute, f"What {front} {{s}} {f'{base_form(first)} {rest}'.strip()}?"
+    if first in KIN and not rest:
+        return attribute, "Who is {own} {attribute}?"
+    be = "are" if re.search(r"[^su]s$", attribute) else "is"
+    return attribute, f"What {be} {{own}} {{attribute}}?"

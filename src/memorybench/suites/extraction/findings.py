@@ -1,0 +1,259 @@
+"""What became of a memory: what an extractor changed, held against what it should have changed.
+
+The unit is a change: a fact added, or a fact removed; an update is one of each. What should be kept and is kept is no
+change and scores nothing, so a memory that was full before gives nobody points, and one that is emptied costs.
+
+|                    | done                  | not done                        |
+|---|---|---|
+| a fact to add      | true positive         | false negative (missed)         |
+| a fact to remove   | true positive         | false negative (stale)          |
+| a fact to keep     | nothing               | false positive (lost)           |
+| any other fact     | false positive (what it is, is its label)               | nothing |
+
+A pair that nobody could decide counts neither way: it is counted as undecided, and what it could be at least and at
+most is told beside the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from memorybench.judging.facts import MemoryFact, facts_of
+from memorybench.judging.matching import compare, contained
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_pairs import Matching, grid_of, matched
+from memorybench.vocabulary.plans import Steps
+from memorybench.vocabulary.records import Record
+
+from .cases import ExtractionCase
+from .gold import Gold, stored
+
+Label = Literal[
+    "missed", "stale", "lost",
+    "hallucinated", "duplicate", "unlisted", "contradiction", "piece", "misfiled", "undecided",
+]  # fmt: skip
+"""Of gold facts: missed, stale (should be gone), lost (should be kept). Of found ones, the first that holds: misfiled
+(right, under a wrong category), duplicate (said already), undecided, piece (part of a fact), contradiction (of a fact
+that holds, or the old value said again), unlisted (the user said so, the case does not list it), hallucinated."""
+
+
+class Remark(Record):
+    label: Label
+    fact: str
+    about: str = ""
+    """The fact it contradicts, repeats or is part of."""
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.fact}" + (f" ({self.about})" if self.about else "")
+
+
+class Operations(Record):
+    """What was to be done, and how much of it was."""
+
+    added: int = 0
+    to_add: int = 0
+    updated: int = 0
+    to_update: int = 0
+    deleted: int = 0
+    to_delete: int = 0
+    kept: int = 0
+    to_keep: int = 0
+
+
+class Findings(Record):
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+    tp_open: int = 0
+    """Changes that would be true positives if what is undecided were decided well."""
+    fp_open: int = 0
+    """And false positives and negatives, were it decided badly."""
+    fn_open: int = 0
+    undecided: int = 0
+    """Pairs."""
+    covered: int = 0
+    uncovered: int = 0
+    """Changes that should have been made, by what the output says in whatever form."""
+    supported: int = 0
+    unsupported: int = 0
+    """Changes that were made, by whether the gold bears them out."""
+    conflict_resolved: bool | None = None
+    """Every old value gone and its new one there; None: nothing to resolve, or undecided."""
+    unchanged: bool | None = None
+    """Nothing changed where nothing was to change; None: something was, or undecided."""
+    forbidden: int = 0
+    """Texts that must not be stored."""
+    violations: tuple[str, ...] = ()
+    """Those that are."""
+    operations: Operations = Operations()
+    facts: int = 0
+    """That the output holds."""
+    added: tuple[str, ...] = ()
+    """What the output holds that was not in memory before."""
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def flawless(self) -> bool:
+        """As far as is decided."""
+        return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
+
+    def labelled(self, label: Label) -> int:
+        return sum(remark.label == label for remark in self.remarks)
+
+
+async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
+    """Raises Malformed for an output that is no memory, Unreadable where the judge could not be read."""
+    matching = compared(case, output)
+    return findings_of(case, matching if judge is None else await judge.decide(steps, matching))
+
+
+def compared(case: ExtractionCase, output: Any) -> Matching:
+    """As far as code can tell."""
+    gold = case.gold
+    return matched(grid_of(gold.targets, facts_of(output), gold.categories))
+
+
+def findings_of(case: ExtractionCase, matching: Matching) -> Findings:
+    return _Examination(case, matching).findings()
+
+
+class _Examination:
+    """One output: its targets are the facts to keep, to add and to remove, in this order."""
+
+    def __init__(self, case: ExtractionCase, matching: Matching) -> None:
+        self._case = case
+        self._gold: Gold = case.gold
+        self._matching = matching
+        kept, added = len(self._gold.kept), len(self._gold.added)
+        self._kept = range(kept)
+        self._added = range(kept, kept + added)
+        self._removed = range(kept + added, len(self._gold.targets))
+        found = range(len(matching.grid.found))
+        before = {matching.pairs[t] for t in (*self._kept, *self._removed) if t in matching.pairs}
+        self._new = [f for f in found if f not in before]
+        matched_or_open = {*matching.pairs.values(), *matching.undecided.values()}
+        self._left = [f for f in found if f not in matched_or_open]
+
+    def findings(self) -> Findings:
+        missed = [t for t in self._added if not self._settled(t)]
+        lost = [t for t in self._kept if not self._settled(t)]
+        stale = [t for t in self._removed if self._stands(t)]
+        gone = [t for t in self._removed if not self._stands(t) and t not in self._matching.undecided]
+        fresh = [t for t in self._added if t in self._matching.pairs]
+        open_added, open_kept, open_removed = (self._open(kind) for kind in (self._added, self._kept, self._removed))
+        fp = len(lost) + len(self._left)
+        remarks = (*self._gold_remarks(missed, lost, stale), *self._found_remarks())
+        found = self._matching.grid.found
+        return Findings(
+            tp=len(fresh) + len(gone),
+            fp=fp,
+            fn=len(missed) + len(stale),
+            tp_open=open_added + open_removed,
+            fp_open=open_added + 2 * open_kept + open_removed,  # a kept fact in other words: one lost, one invented
+            fn_open=open_added + open_removed,
+            undecided=len(self._matching.undecided),
+            **self._coverage(gone, stale),
+            conflict_resolved=self._conflict_resolved(),
+            unchanged=self._is_unchanged(fp),
+            forbidden=len(self._case.must_not_store),
+            violations=tuple(text for text in self._case.must_not_store if stored(text, found)),
+            operations=self._operations(fresh, gone),
+            facts=len(found),
+            added=tuple(str(found[f]) for f in self._new),
+            remarks=remarks,
+        )
+
+    def _settled(self, target: int) -> bool:
+        return target in self._matching.pairs or target in self._matching.undecided
+
+    def _stands(self, target: int) -> bool:
+        """Whether an old fact is still there, be it under another category."""
+        return target in self._matching.pairs or target in self._matching.misfiled
+
+    def _open(self, targets: range) -> int:
+        return sum(target in self._matching.undecided for target in targets)
+
+    def _coverage(self, gone: list[int], stale: list[int]) -> dict[str, int]:
+        standing = (*self._kept, *self._added)
+        said = [self._matching.covered(t) for t in self._added]
+        borne_out = [self._matching.supported(f, standing) for f in self._new]
+        lost = sum(self._matching.covered(t) is False for t in self._kept)
+        return {
+            "covered": said.count(True) + len(gone),
+            "uncovered": said.count(False) + len(stale),
+            "supported": borne_out.count(True) + len(gone),
+            "unsupported": borne_out.count(False) + lost,
+        }
+
+    def _conflict_resolved(self) -> bool | None:
+        if not self._removed:
+            return None
+        new = [self._matching.covered(self._added[place]) for place in self._gold.replaces]
+        old = [None if t in self._matching.undecided else not self._stands(t) for t in self._removed]
+        told = (*new, *old)
+        return False if False in told else None if None in told else True
+
+    def _is_unchanged(self, fp: int) -> bool | None:
+        if self._added or self._removed:
+            return None
+        return False if fp else None if self._matching.undecided else True
+
+    def _operations(self, fresh: list[int], gone: list[int]) -> Operations:
+        replaces = {self._added[a]: self._removed[r] for a, r in self._gold.replaces.items()}
+        updated = [a for a, r in replaces.items() if a in fresh and r in gone]
+        deleted = [r for r in gone if r not in replaces.values()]
+        return Operations(
+            added=len([t for t in fresh if t not in replaces]),
+            to_add=len(self._added) - len(replaces),
+            updated=len(updated),
+            to_update=len(replaces),
+            deleted=len(deleted),
+            to_delete=len(self._removed) - len(replaces),
+            kept=sum(t in self._matching.pairs for t in self._kept),
+            to_keep=len(self._kept),
+        )
+
+    def _gold_remarks(self, missed: list[int], lost: list[int], stale: list[int]) -> Iterator[Remark]:
+        labels: tuple[tuple[Label, list[int]], ...] = (("missed", missed), ("lost", lost), ("stale", stale))
+        for label, targets in labels:
+            for target in targets:
+                yield Remark(label=label, fact=str(self._matching.grid.gold[target]))
+
+    def _found_remarks(self) -> Iterator[Remark]:
+        found, gold = self._matching.grid.found, self._matching.grid.gold
+        for g, f in sorted(self._matching.undecided.items()):
+            yield Remark(label="undecided", fact=str(found[f]), about=str(gold[g]))
+        seen: list[MemoryFact] = []
+        for f in self._left:
+            yield self._labelled(f, seen)
+            seen.append(found[f])
+
+    def _labelled(self, found: int, seen: list[MemoryFact]) -> Remark:
+        grid = self._matching.grid
+        fact, standing = grid.found[found], (*self._kept, *self._added)
+        misfiled = next((g for g, f in self._matching.misfiled.items() if f == found), None)
+        if misfiled is not None and misfiled in standing:
+            return Remark(label="misfiled", fact=str(fact), about=str(grid.gold[misfiled]))
+        cells = [(grid.gold[t], grid.cells[t, found]) for t in standing]
+        old = [(grid.gold[t], grid.cells[t, found]) for t in self._removed]
+        twins = [*(gold for gold, cell in cells if cell.relation == "same"), *(s for s in seen if _alike(s, fact))]
+        wholes = [gold for gold, cell in cells if cell.said]
+        against = [gold for gold, cell in cells if cell.relation == "contradicts"]
+        stale = [gold for gold, cell in old if cell.said]
+        reasons: tuple[tuple[Label, list[MemoryFact]], ...] = (
+            ("duplicate", twins),
+            ("piece", wholes),
+            ("contradiction", [*against, *stale]),
+        )
+        for label, others in reasons:
+            if others:
+                return Remark(label=label, fact=str(fact), about=str(others[0]))
+        said = [turn.content for turn in self._case.conversation if turn.role == "user"]
+        return Remark(
+            label="unlisted" if any(contained(fact, text) for text in said) else "hallucinated", fact=str(fact)
+        )
+
+
+def _alike(one: MemoryFact, other: MemoryFact) -> bool:
+    return compare(one, other).relation == "same"

@@ -1,0 +1,57 @@
+"""The findings about one output as scores. What is undefined has none: a case without facts has no recall."""
+
+from __future__ import annotations
+
+from memorybench.vocabulary.trials import Score
+
+from .findings import Findings, Label
+
+OPERATIONS = (
+    ("add", "added", "to_add"),
+    ("update", "updated", "to_update"),
+    ("delete", "deleted", "to_delete"),
+    ("keep", "kept", "to_keep"),
+)
+COUNTED: tuple[Label, ...] = ("hallucinated", "duplicate", "unlisted", "contradiction", "misfiled")
+"""Labels of found facts whose share is reported."""
+
+
+COUNTS = (
+    "tp", "fp", "fn", "tp_open", "fp_open", "fn_open", "undecided",
+    "covered", "uncovered", "supported", "unsupported", "facts",
+)  # fmt: skip
+
+
+def scores_of(found: Findings) -> tuple[Score, ...]:
+    values: dict[str, float | None] = {
+        "correct": None if found.undecided and found.flawless else float(found.flawless),
+        "precision": share(found.tp, found.fp),
+        "recall": share(found.tp, found.fn),
+        "f1": f1(found.tp, found.fp, found.fn),
+        "coverage_precision": share(found.supported, found.unsupported),
+        "coverage_recall": share(found.covered, found.uncovered),
+        "conflict_resolution": _verdict(found.conflict_resolved),
+        "minimalism": _verdict(found.unchanged),
+        "must_not_store": float(not found.violations) if found.forbidden else None,
+        "violations": float(len(found.violations)) if found.forbidden else None,
+        **{name: float(getattr(found, name)) for name in COUNTS},
+        **{label: float(found.labelled(label)) for label in COUNTED},
+    }
+    for _, done, wanted in OPERATIONS:
+        values |= {done: float(getattr(found.operations, done)), wanted: float(getattr(found.operations, wanted))}
+    scores = [Score(name=name, value=value) for name, value in values.items() if value is not None]
+    return tuple(scores)
+
+
+def share(right: float, wrong: float) -> float | None:
+    return right / (right + wrong) if right + wrong else None
+
+
+def f1(tp: float, fp: float, fn: float) -> float | None:
+    """2 tp / (2 tp + fp + fn): the harmonic mean of precision and recall, and 0 where only one of them is defined and
+    something is wrong. None where there was nothing to do and nothing was done."""
+    return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else None
+
+
+def _verdict(passed: bool | None) -> float | None:
+    return None if passed is None else float(passed)

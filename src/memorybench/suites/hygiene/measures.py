@@ -1,0 +1,57 @@
+"""What is reported of a hygiene run, in the order of a reader's interest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memorybench.metrics.rates import Rate
+from memorybench.vocabulary.measures import Measure, Metric
+from memorybench.vocabulary.trials import Outcome, Score, Trial
+
+from .claims import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRate:
+    """The mean of a score over the trials of some phases: only these are planned."""
+
+    name: str
+    score: str
+    phases: tuple[str, ...]
+
+    def concerns(self, trial: Trial) -> bool:
+        return trial.labels.get("phase") in self.phases
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        return Rate(self.name, self.score).read(outcome) if self.concerns(outcome.trial) else None
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        return Rate(self.name, self.score).measure(rows, clusters, planned)
+
+
+MEASURES: tuple[Metric, ...] = (
+    PhaseRate("passed", "passed", ("well_behaved", "violation", "real_model")),
+    PhaseRate("caught", "caught", ("violation",)),
+    PhaseRate("mutation_score", "killed", ("mutant",)),
+    PhaseRate("adoption", "adoption", ("real_model",)),
+    PhaseRate("restraint", "restraint", ("real_model",)),
+)
+"""passed: phases that the store, or the agent, came out of well. caught: declared violations that were defended or
+detected; below 1 the instrument has a fault. mutation_score: mutants killed; those that are equivalent are planned and
+not counted in n."""
+
+
+def rate_scores(findings: Sequence[Finding]) -> list[Score]:
+    """Adoption (stored what it should) and restraint (did not store what it should not): the shares that held.
+
+    Two rates, because a memory that stores nothing has perfect restraint. Assertions that could not look are left out;
+    where all of one rate were, it has no score.
+    """
+    scores = []
+    for rate in ("adoption", "restraint"):
+        told = [finding for finding in findings if finding.rate == rate and finding.status != "skipped"]
+        if told:
+            held = sum(finding.status == "held" for finding in told)
+            scores.append(Score(name=rate, value=held / len(told)))
+    return scores

@@ -1,0 +1,39 @@
+"""A file of traces from anywhere, one a line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from memorybench.documents.foreign import shown
+from memorybench.documents.rows import stream_jsonl
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.extraction import Trace
+from memorybench.vocabulary.trials import Subject
+
+from .paths import TracePaths
+
+
+class JsonlTraces:
+    """What stands in the file can be mended by whoever wrote it: a misshapen line is refused with its number."""
+
+    def __init__(self, path: Path, paths: TracePaths, *, limit: int | None = None) -> None:
+        self.subject = Subject(role="traces", name=path.name, settings={"source": "jsonl", "paths": paths.texts})
+        self._path = path
+        self._paths = paths
+        self._limit = limit
+
+    async def traces(self) -> AsyncIterator[Trace]:
+        ids: set[str] = set()
+        for document in stream_jsonl(self._path):
+            if len(ids) == self._limit:
+                return
+            if not isinstance(document.value, dict):
+                raise BadInput(document.where(), f"is {shown(document.value)}", expected="a trace as an object")
+            trace = self._paths.trace(document.value, document.where())
+            if trace.id in ids:
+                raise BadInput(
+                    document.where(), f"the id {shown(trace.id)} stands here twice", remedy="make ids unique"
+                )
+            ids.add(trace.id)
+            yield trace

@@ -1,0 +1,117 @@
+"""A conversation as services and LangChain write it down, as turns.
+
+Text; a list of messages; or one object that holds such a list as `messages`. A message is an object with a role and a
+content (OpenAI's, Anthropic's and LangChain's three ways to write one), a pair of role and text, or plain text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memorybench.documents.foreign import shown
+from memorybench.vocabulary.conversation import Turn
+
+UNTOLD = ""
+"""The role of a text that tells by itself who speaks."""
+_DEEPEST = 4
+_ROLES = {
+    "human": "user",
+    "user": "user",
+    "ai": "assistant",
+    "assistant": "assistant",
+    "model": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "function": "tool",
+}
+_EXPECTED = "text, or a list of messages with role and content"
+
+
+class Misshapen(ValueError):
+    """What is wrong with a conversation, in words that follow its path."""
+
+    def __init__(self, problem: str, expected: str = _EXPECTED) -> None:
+        super().__init__(problem)
+        self.expected = expected
+
+
+def turns_of(conversation: Any) -> tuple[Turn, ...]:
+    """What was said, in order; messages without text (a bare tool call) say nothing."""
+    turns = tuple(_turns(conversation, 0))
+    if not turns:
+        raise Misshapen("holds no text")
+    return turns
+
+
+def _turns(value: Any, depth: int) -> Iterator[Turn]:
+    if depth > _DEEPEST:
+        raise Misshapen("is nested too deeply")
+    match value:
+        case str():
+            if value.strip():
+                yield Turn(role=UNTOLD, content=value)
+        case [str(role), str(text)] if role.lower() in _ROLES:
+            yield from _said(role, text)
+        case list():
+            for one in value:
+                yield from _turns(one, depth + 1)
+        case {"messages": messages}:
+            yield from _turns(messages, depth + 1)
+        case Mapping():
+            yield from _message(value)
+        case _:
+            raise Misshapen(f"is {shown(value)}")
+
+
+def _message(message: Mapping[str, Any]) -> Iterator[Turn]:
+    inner = message.get("kwargs") or message.get("data")  # LangChain: `dumps`, and `messages_to_dict`
+    if isinstance(inner, Mapping) and "content" in inner:
+        role = inner.get("role") or inner.get("type") or _class_name(message) or message.get("type")
+        yield from _said(role, inner["content"], inner.get("name"))
+    elif "content" in message:
+        yield from _said(message.get("role") or message.get("type"), message["content"], message.get("name"))
+    else:
+        raise Misshapen(f"has the message {shown(dict(message))} without content")
+
+
+def _class_name(message: Mapping[str, Any]) -> str | None:
+    """`HumanMessage` of `["langchain", "schema", "messages", "HumanMessage"]`."""
+    path = message.get("id")
+    return str(path[-1]) if isinstance(path, list) and path else None
+
+
+def _said(role: Any, content: Any, speaker: Any = None) -> Iterator[Turn]:
+    if not isinstance(role, str) or not role:
+        raise Misshapen(f"has a message whose role is {shown(role)}", "a role such as user or assistant")
+    plain = role.lower().removesuffix("chunk").removesuffix("message")
+    text = _text(content)
+    if text.strip():
+        name = speaker if isinstance(speaker, str) and speaker else None
+        yield Turn(role=_ROLES.get(plain, plain), content=text, speaker=name)
+
+
+def _text(content: Any) -> str:
+    match content:
+        case None:
+            return ""
+        case str():
+            return content
+        case list():
+            return "\n".join(part for one in content if (part := _part(one)))
+        case _:
+            raise Misshapen(f"has a message whose content is {shown(content)}", "text, or a list of parts")
+
+
+def _part(part: Any) -> str:
+    """Pictures and tool calls are no text, and are passed over."""
+    match part:
+        case str():
+            return part
+        case {"text": str(text)}:
+            return text
+        case Mapping():
+            return ""
+        case _:
+            raise Misshapen(f"has a message with the part {shown(part)}", "text, or a part with a type")

@@ -1,0 +1,113 @@
+"""Traces fetched once into a file beside the run: memory stays flat, and a resumed run judges what it began with."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from memorybench.vocabulary.errors import BadInput, JournalError
+from memorybench.vocabulary.extraction import Trace, TraceSource
+
+from .paths import Unfound
+
+_UNFOUND = b'{"problem":'
+
+
+@dataclass(frozen=True, slots=True)
+class Spool:
+    """Traces on disk, read anew each time they are asked for."""
+
+    path: Path
+    size: int
+    problems: Mapping[str, str]
+    """By trace id: why it can not be judged."""
+
+    @classmethod
+    def open(cls, path: Path) -> Spool:
+        size, problems = 0, {}
+        with path.open("rb") as file:
+            for line in file:
+                size += 1
+                if line.startswith(_UNFOUND):
+                    row = json.loads(line)
+                    problems[row["id"]] = row["problem"]
+        return cls(path, size, problems)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Trace]:
+        with self.path.open("rb") as file:
+            for line in file:
+                yield (
+                    Unfound.model_validate_json(line) if line.startswith(_UNFOUND) else Trace.model_validate_json(line)
+                )
+
+
+async def spool(source: TraceSource, path: Path) -> Spool:
+    """The traces of `source`, in the file `path`: fetched where it is not there yet.
+
+    The file appears whole or not at all; half of one is fetched anew, for a cursor does not outlive its day. Refused
+    where there is no trace, or where a path finds nothing in any of them. A run that comes twice, because others were
+    added while the pages were turned, is kept once.
+    """
+    if _finished(path):
+        return Spool.open(path)
+    unfinished = path.with_name(f"{path.name}.part")
+    missing: dict[str, tuple[int, str]] = {}
+    try:
+        size = await _write(source.traces(), unfinished, missing)
+        _check(source.subject.name, size, missing)
+        os.replace(unfinished, path)
+    except OSError as error:
+        raise JournalError(f"{path}: the traces can not be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+    return Spool.open(path)
+
+
+async def _write(traces: AsyncIterator[Trace], path: Path, missing: dict[str, tuple[int, str]]) -> int:
+    """How many there were. `missing` gets, by option, how many lack what it should find, and what the first says."""
+    ids: set[str] = set()
+    with _private(path) as file:
+        async for trace in traces:
+            if trace.id in ids:
+                continue
+            ids.add(trace.id)
+            if isinstance(trace, Unfound) and trace.missing:
+                count, first = missing.get(trace.missing, (0, trace.problem))
+                missing[trace.missing] = (count + 1, first)
+            file.write(_row(trace) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return len(ids)
+
+
+def _finished(path: Path) -> bool:
+    return path.exists()
+
+
+def _private(path: Path) -> BinaryIO:
+    """A new file for its owner alone: what was said to an assistant is nobody else's business."""
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
+def _row(trace: Trace) -> bytes:
+    if isinstance(trace, Unfound):
+        fields = trace.plain()
+        return json.dumps({"problem": fields.pop("problem"), **fields}, separators=(",", ":")).encode()
+    return trace.model_dump_json().encode()
+
+
+def _check(source: str, size: int, missing: Mapping[str, tuple[int, str]]) -> None:
+    if not size:
+        raise BadInput(source, "has no such traces", remedy="look at the project, the tag and --since")
+    for option, (count, first) in missing.items():
+        if count == size:
+            raise BadInput(source, f"{first}, and so in all {size} traces", remedy=f"set {option}")

@@ -1,0 +1,248 @@
+"""Scenarios put to agents, through the engine and its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.opening import agent_from
+from memorybench.engine.run import perform
+from memorybench.journal.book import open_run, reopen_run
+from memorybench.journal.rows import Run
+from memorybench.models.scripted import ScriptedModel
+from memorybench.stores.reference import open_reference
+from memorybench.suites.hygiene.attempts import AttemptReport, Attempts, attempt, attempt_scores
+from memorybench.suites.hygiene.measures import MEASURES
+from memorybench.suites.hygiene.plan import Store
+from memorybench.suites.hygiene.scenario import Scenario
+from memorybench.suites.hygiene.scenarios import load_scenario, scenarios_in
+from memorybench.vocabulary.agents import Agent, AgentReply, Workplace
+from memorybench.vocabulary.errors import ServiceError
+from memorybench.vocabulary.plans import Job, Plan
+from memorybench.vocabulary.trials import Outcome, Subject
+from memorybench.wire.redaction import Redactor
+from tests.agents.scripted import agent, served_reference
+
+BUNDLED = Path(__file__).parents[2] / "src/memorybench/catalog/scenarios"
+STORE = Store(Subject(role="store", name="reference"), open_reference)
+
+COFFEE: dict[str, Any] = {
+    "schema_version": 1,
+    "id": "coffee",
+    "title": "Tea becomes coffee",
+    "description": "The user changes from tea to coffee, and asks for it later.",
+    "contract": "stable",
+    "setup": {"facts": [{"as": "drink", "content": "The user drinks tea in the morning"}], "files": {"a.txt": "x"}},
+    "deterministic": {
+        "well_behaved": [
+            {"do": "update", "fact": "drink", "content": "The user drinks coffee in the morning"},
+            {"do": "restart"},
+            {"do": "recall", "query": "drinks in the morning"},
+        ],
+        "violation": {"expectation": "detect", "steps": [{"do": "remember", "content": "The user drinks coffee"}]},
+    },
+    "real_model": {
+        "prompts": ["Remember: The user drinks coffee in the morning", "What does the user drink in the morning?"],
+        "max_turns": 4,
+    },
+    "assertions": [
+        {"kind": "count", "claim": "one fact tells of the drink", "equals": 1, "rate": "restraint"},
+        {"kind": "content", "claim": "coffee is known", "contains": "drinks coffee", "rate": "adoption"},
+        {
+            "kind": "call_trace",
+            "claim": "the second session looks it up",
+            "op": "recall",
+            "session": 2,
+            "finds": {"contains": "coffee"},
+            "rate": "adoption",
+        },
+    ],
+}
+
+
+@pytest.fixture
+def coffee(tmp_path: Path) -> Scenario:
+    file = tmp_path / "coffee.json"
+    file.write_text(json.dumps(COFFEE))
+    return load_scenario(file)
+
+
+def attempted(scenario: Scenario, who: Agent) -> AttemptReport:
+    return asyncio.run(attempt(STORE, scenario, who, served_reference(), seed=0))
+
+
+def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list[Outcome]:
+    jobs = list(jobs)
+    plan = Plan(jobs=jobs, size=len(jobs), metrics=MEASURES)
+    outcomes: list[Outcome] = []
+    opened = (
+        reopen_run(folder, "r", fingerprints={})
+        if again
+        else open_run(folder, Run(id="r", suite="hygiene", spec={}, planned=len(jobs)))
+    )
+    with opened as book:
+        asyncio.run(perform(plan, book, watch=outcomes.append))
+        book.end("complete")
+    return outcomes
+
+
+def test_an_agent_that_behaves_passes_and_everything_is_kept(coffee: Scenario) -> None:
+    report = attempted(coffee, agent("tidy"))
+    assert report.result == "compliant"
+    assert {score.name: score.value for score in attempt_scores(report)} == {
+        "passed": 1, "adoption": 1, "restraint": 1,
+    }  # fmt: skip
+    first, second = report.exchanges
+    assert [call.tool for call in first.calls] == ["recall", "update"]
+    assert [(call.tool, call.session) for call in second.calls] == [("recall", 2)]
+    assert second.calls[0].texts == ("The user drinks coffee in the morning",)
+    assert first.prompt == "Remember: The user drinks coffee in the morning"
+    assert first.reply.spent.input_tokens == 120
+    assert first.reply.transcript
+
+
+def test_an_agent_that_hoards_is_convicted(coffee: Scenario) -> None:
+    report = attempted(coffee, agent("hoarding"))
+    assert report.result == "violated"
+    scores = {score.name: score for score in attempt_scores(report)}
+    assert scores["passed"].value == 0
+    assert scores["restraint"].value == 0
+    assert scores["adoption"].value == 0.5
+    assert "3 facts" in scores["passed"].reason
+
+
+def test_an_agent_that_does_nothing_does_not_pass(coffee: Scenario) -> None:
+    report = attempted(coffee, agent("idle"))
+    assert report.result == "violated"
+    assert {score.name: score.value for score in attempt_scores(report)}["adoption"] == 0
+
+
+def test_an_agent_that_ran_out_of_turns_is_judged(coffee: Scenario) -> None:
+    report = attempted(coffee, agent("stopped"))
+    assert [exchange.reply.ended for exchange in report.exchanges] == ["max_turns", "max_turns"]
+    assert report.result == "violated"
+
+
+@pytest.mark.parametrize("behaviour", ["silent", "crashing", "failing", "unconnected"])
+def test_a_dead_agent_fails_and_is_not_scored(coffee: Scenario, tmp_path: Path, behaviour: str) -> None:
+    dead = agent(behaviour)
+    jobs = Attempts([coffee], STORE, dead.subject).jobs(dead, served_reference())
+    [outcome] = performed(tmp_path / "results", jobs)
+    assert outcome.status == "failed"
+    assert outcome.scores == ()
+    assert outcome.failure is not None
+    assert "agent scripted" in outcome.failure.message
+
+
+def test_repeats_are_trials_of_their_own_and_a_resumed_run_repeats_none(coffee: Scenario, tmp_path: Path) -> None:
+    ledger = tmp_path / "turns"
+    counting = _Counting(agent("tidy"), ledger)
+    attempts = Attempts([coffee], STORE, counting.subject, repeats=3)
+    assert attempts.size == 3
+    outcomes = performed(tmp_path / "results", attempts.jobs(counting, served_reference()))
+    assert sorted(outcome.trial.variant for outcome in outcomes) == ["attempt 1", "attempt 2", "attempt 3"]
+    assert {outcome.trial.cluster for outcome in outcomes} == {"coffee"}
+    assert len({outcome.trial.key for outcome in outcomes}) == 3
+    assert len(ledger.read_text().splitlines()) == 6, "two prompts, three times"
+    assert performed(tmp_path / "results", attempts.jobs(counting, served_reference()), again=True) == []
+    assert len(ledger.read_text().splitlines()) == 6
+
+
+def test_an_attempt_that_broke_off_is_done_again_from_its_fixture(coffee: Scenario, tmp_path: Path) -> None:
+    ledger = tmp_path / "turns"
+    breaking = _Counting(agent("tidy"), ledger, broken_at=2)
+    attempts = Attempts([coffee], STORE, breaking.subject)
+    [failed] = performed(tmp_path / "results", attempts.jobs(breaking, served_reference()))
+    assert failed.status == "failed"
+    [mended] = performed(tmp_path / "results", attempts.jobs(breaking, served_reference()), again=True)
+    assert mended.score("passed") == 1, "the second prompt did not meet a memory that the first had met before"
+    assert len(ledger.read_text().splitlines()) == 4
+
+
+def test_blocked_jobs_touch_neither_agent_nor_store(coffee: Scenario, tmp_path: Path) -> None:
+    def untouchable(folder: Path) -> Any:
+        raise AssertionError("the store was opened")
+
+    store = Store(STORE.subject, untouchable)
+    attempts = Attempts([coffee], store, Subject(role="agent", name="claude-code"), repeats=2)
+    outcomes = performed(tmp_path / "results", attempts.blocked_jobs())
+    assert [outcome.status for outcome in outcomes] == ["blocked", "blocked"]
+    for outcome in outcomes:
+        assert outcome.failure is not None
+        assert "--agent-turn and --i-understand-model-cost" in outcome.failure.message
+        assert outcome.steps == ()
+
+
+def test_scenarios_without_prompts_are_not_planned(coffee: Scenario) -> None:
+    silent = coffee.model_copy(update={"real_model": None})
+    assert Attempts([silent, coffee], STORE, Subject(role="agent", name="a"), repeats=2).size == 2
+
+
+def test_two_people_need_a_store_that_keeps_them_apart(coffee: Scenario, tmp_path: Path) -> None:
+    fact = coffee.setup.facts[0].model_copy(update={"user": "ana"})
+    shared = coffee.model_copy(update={"setup": coffee.setup.model_copy(update={"facts": (fact,)})})
+    who = agent("tidy")
+    store = Store(STORE.subject, _OneForAll)  # type: ignore[arg-type]
+    [outcome] = performed(tmp_path / "results", Attempts([shared], store, who.subject).jobs(who, served_reference()))
+    assert outcome.status == "skipped"
+
+
+class _OneForAll:
+    """The reference store, if it could not tell people apart."""
+
+    def __init__(self, folder: Path) -> None:
+        self._opened = open_reference(folder)
+
+    async def __aenter__(self) -> Any:
+        store = await self._opened.__aenter__()
+        store.capabilities = store.capabilities - {"users"}  # type: ignore[misc]
+        return store
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._opened.__aexit__(*error)
+
+
+class _Counting:
+    """Notes every turn in a file, and breaks at one of them."""
+
+    def __init__(self, inner: Agent, ledger: Path, broken_at: int | None = None) -> None:
+        self.subject = inner.subject
+        self._inner = inner
+        self._ledger = ledger
+        self._broken_at = broken_at
+
+    async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
+        with self._ledger.open("a") as file:
+            file.write(f"{session}\n")
+        if len(self._ledger.read_text().splitlines()) == self._broken_at:
+            raise ServiceError("the line went dead")
+        return await self._inner.turn(prompt, place, session=session, max_turns=max_turns)
+
+
+def _obedient(prompt: str) -> list[str]:
+    """A model that stores what it is told, word for word, and looks nothing up."""
+    stored = {"tool": "remember", "arguments": {"content": prompt, "category": None}}
+    return [json.dumps({"action": stored}), json.dumps({"action": {"answer": "ok"}})]
+
+
+def test_every_bundled_scenario_can_be_put_to_an_agent_and_a_parrot_passes_few() -> None:
+    """The plumbing for all of them, over a scripted model: each attempt comes to a verdict."""
+    results = {}
+    for scenario in scenarios_in(BUNDLED):
+        if scenario.real_model is None:
+            continue
+        grown, _ = scenario.grown(0)
+        assert grown.real_model is not None
+        lines = [line for prompt in grown.real_model.prompts for line in _obedient(prompt)]
+        builtin = load_agent_config(BUNDLED.parent / "agents" / "builtin.yaml")
+        parrot = agent_from(builtin, environment={}, redactor=Redactor([]), model=ScriptedModel(lines))
+        results[scenario.id] = attempted(scenario, parrot).result
+    assert len(results) >= 10
+    assert set(results.values()) <= {"compliant", "violated"}
+    assert list(results.values()).count("violated") > len(results) / 2, results

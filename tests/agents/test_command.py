@@ -1,0 +1,156 @@
+"""Command-line agents as real processes that speak MCP to the recorder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.agents.command import AT_HOME, check_program
+from memorybench.vocabulary.agents import AgentReply, ToolCall
+from memorybench.vocabulary.errors import BadInput, ServiceError
+from memorybench.vocabulary.spending import Spending, Tally
+from tests.agents.scripted import PROGRAM, agent, config, workplace
+
+SECRET = "sk-plum-kettle-7741"
+
+
+def turn(
+    root: Path, behaviour: str, prompt: str = "Remember: Ana likes tea", *, session: int = 1, **keys: Any
+) -> tuple[AgentReply, list[ToolCall]]:
+    async def once() -> tuple[AgentReply, list[ToolCall]]:
+        async with workplace(root, session) as (place, served):
+            reply = await agent(behaviour, **keys).turn(prompt, place, session=session, max_turns=5)
+            return reply, list(served.calls)
+
+    return asyncio.run(once())
+
+
+def test_what_it_does_is_recorded_and_what_it_says_is_read(tmp_path: Path) -> None:
+    with Tally() as tally:
+        reply, calls = turn(tmp_path, "tidy")
+    assert reply.text == "done"
+    assert reply.ended == "answered"
+    assert reply.tool_calls == ("recall", "remember")
+    assert reply.spent == Spending(calls=1, input_tokens=120, output_tokens=7, cost=0.002)
+    assert tally.spent == reply.spent
+    assert "Warning: this line is no JSON" in reply.transcript
+    assert [(call.operation, call.error) for call in calls] == [("recall", None), ("remember", None)]
+
+
+def test_it_may_start_a_program_instead_of_asking_an_address(tmp_path: Path) -> None:
+    words = [sys.executable, str(PROGRAM), "tidy", "${prompt}", "--command"]
+    by_program = [*words, "${serverProgram}", "-P", "-m", "memorybench.wire.mcp_bridge", "${serverUrl}"]
+    _, calls = turn(tmp_path, "tidy", command=by_program)
+    assert [call.tool for call in calls] == ["recall", "remember"]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "complaint"),
+    [
+        ("silent", "agent scripted: it said nothing"),
+        ("crashing", "agent scripted: ended with status 3; its last words: the model is not there"),
+        ("failing", 'agent scripted: it failed: "no credit"'),
+    ],
+)
+def test_a_dead_agent_is_an_error(tmp_path: Path, behaviour: str, complaint: str) -> None:
+    with pytest.raises(ServiceError, match=complaint):
+        turn(tmp_path, behaviour)
+
+
+def test_one_that_can_not_be_started_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="agent scripted: can not be started"):
+        turn(tmp_path, "x", command=[str(tmp_path / "no-such-program"), "${prompt}"])
+
+
+def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match=r"not finished within 0\.3 s"):
+        turn(tmp_path, "hanging", timeout=300)
+
+
+def test_one_that_ran_out_of_turns_is_judged_by_what_it_did(tmp_path: Path) -> None:
+    reply, _ = turn(tmp_path, "stopped")
+    assert reply.ended == "max_turns"
+
+
+def test_output_that_is_not_what_the_config_says_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ServiceError, match="agent scripted: "):
+        turn(tmp_path, "idle", output={"format": "json", "text": "$.text"})
+
+
+def test_text_is_read_by_patterns(tmp_path: Path) -> None:
+    output = {"text": r'"text": "(\w+)"', "inputTokens": r'"in": (\d+)', "toolCalls": r'"tool": "(\w+)"'}
+    reply, _ = turn(tmp_path, "tidy", output=output)
+    assert (reply.text, reply.spent.input_tokens, reply.tool_calls) == ("done", 120, ("recall", "remember"))
+    assert reply.spent.cost is None, "what it does not say is unknown"
+
+
+def test_its_home_is_its_own_and_of_the_environment_it_sees_what_it_is_given(tmp_path: Path) -> None:
+    environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "MY_KEY": "k-17", "OTHER_KEY": SECRET}
+
+    async def look() -> dict[str, Any]:
+        async with workplace(tmp_path) as (place, _):
+            told = place.model_copy(update={"environment": {"TOLD": "yes"}})
+            looking = agent(
+                "looking",
+                environment,
+                passEnv=["MY_KEY", "NOT_SET"],
+                env={"CONFIG": "${home}/config.json"},
+                files={"${home}/config.json": "${mcpConfig}", "${folder}/notes/a.txt": "session ${session}"},
+                stdin="${prompt}!",
+            )
+            reply = await looking.turn("hello", told, session=1, max_turns=5)
+            return {"url": place.server_url, **json.loads(reply.text)}
+
+    seen = asyncio.run(look())
+    written = json.loads(Path(seen["env"]["CONFIG"]).read_text())
+    assert written["mcpServers"]["memory"]["url"] == seen["url"]
+    home = str(tmp_path / "home" / "session-1")
+    assert {name: seen["env"][name] for name in AT_HOME} == {
+        name: str(Path(home, place)) for name, place in AT_HOME.items()
+    }
+    assert seen["env"]["MY_KEY"] == "k-17"
+    assert seen["env"]["TOLD"] == "yes"
+    assert "OTHER_KEY" not in seen["env"]
+    assert "NOT_SET" not in seen["env"]
+    assert Path(seen["folder"]) == tmp_path / "work"
+    assert seen["here"] == ["notes", "notes/a.txt"]
+    assert seen["stdin"] == "hello!"
+
+
+def test_a_secret_that_it_prints_is_not_kept(tmp_path: Path) -> None:
+    reply, _ = turn(tmp_path, "looking", env={"LEAK": SECRET})
+    assert SECRET not in reply.transcript + reply.text
+
+
+def test_every_session_has_a_new_home_unless_it_continues(tmp_path: Path) -> None:
+    homes = []
+    for keys in ({}, {"following": config("looking").command}):
+        for session in (1, 2):
+            reply, _ = turn(tmp_path, "looking", session=session, **keys)
+            homes.append(Path(json.loads(reply.text)["env"]["HOME"]).name)
+    assert homes == ["session-1", "session-2", "kept", "kept"]
+
+
+def test_the_command_of_a_following_session_is_used(tmp_path: Path) -> None:
+    following = config("idle").command
+    for session, calls in ((1, 2), (2, 0)):
+        _, made = turn(tmp_path / str(session), "tidy", session=session, following=following)
+        assert len(made) == calls
+
+
+def test_a_group_whose_value_is_not_known_is_left_out(tmp_path: Path) -> None:
+    show = "import sys; print(sys.argv[1:])"
+    words = [sys.executable, "-c", show, ["--model", "${model}"], ["--turns", "${maxTurns}"], "${prompt}"]
+    reply, _ = turn(tmp_path, "x", "hi", command=words, output={})
+    assert reply.text == "['--turns', '5', 'hi']"
+
+
+def test_a_program_that_is_not_there_is_named_before_anything_runs() -> None:
+    missing = config("idle", command=["no-such-agent", "${prompt}"], install="npm install no-such-agent")
+    with pytest.raises(BadInput, match='agent "scripted": no program "no-such-agent" is found; install it: npm'):
+        check_program(missing, {"PATH": "/usr/bin"})

@@ -1,0 +1,135 @@
+"""Known extractors get known scores through the command, and a team gates its own by pytest."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.cli.command import Command, Said
+
+ROOT = Path(__file__).parents[2]
+KNOWN = ROOT / "tests/extractors/known.py"
+
+
+def put(command: Command, extractor: str, *more: str) -> tuple[Said, dict[str, Any]]:
+    said = command("extraction", "run", "--extractor", f"{KNOWN}:{extractor}", "--allow-code", "--json", *more)
+    assert said.code in (0, 3), said.err
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    return said, {measure["name"]: measure["value"] for measure in overall["measures"]}
+
+
+def test_the_perfect_extractor_passes_everything(command: Command) -> None:
+    said, scores = put(command, "perfect")
+    assert said.code == 0
+    ones = ("precision", "recall", "f1", "conflict_resolution", "minimalism", "must_not_store", "coverage_f1")
+    assert {name: scores[name] for name in ones} == dict.fromkeys(ones, 1)
+    assert (scores["duplicates"], scores["violations"], scores["undecided"]) == (0, 0, 0)
+
+
+def test_the_amnesiac_recalls_nothing_and_has_no_precision(command: Command) -> None:
+    said, scores = put(command, "amnesiac")
+    assert said.code == 3
+    assert scores["precision"] is None, "it wrote nothing: there is nothing to be precise about"
+    assert (scores["recall"], scores["f1"], scores["conflict_resolution"], scores["minimalism"]) == (0, 0, 0, 1)
+
+
+def test_the_stale_one_writes_the_new_value_and_keeps_the_old(command: Command) -> None:
+    _, scores = put(command, "stale")
+    assert scores["conflict_resolution"] == 0
+    assert scores["precision"] == 1
+    assert scores["update_done"] == 0
+
+
+def test_the_hoarder_is_neither_precise_nor_minimal(command: Command) -> None:
+    _, scores = put(command, "hoarder")
+    assert scores["minimalism"] == 0
+    assert scores["precision"] < 0.3
+    assert scores["violations"] > 0
+
+
+def test_a_fact_in_four_pieces_is_one_in_the_strict_view_and_covered_in_the_other(command: Command) -> None:
+    _, scores = put(command, "splitter")
+    assert scores["precision"] < 0.5 < scores["coverage_precision"]
+
+
+def test_the_negation_dropper_is_caught_on_every_negation(command: Command) -> None:
+    perfect = put(command, "perfect")[1]
+    _, scores = put(command, "negation_dropper")
+    assert scores["recall"] < perfect["recall"]
+    assert scores["contradiction"] > 0
+
+
+def test_what_code_can_not_decide_is_counted_and_bounds_the_figures(command: Command) -> None:
+    _, scores = put(command, "paraphraser")
+    assert scores["undecided"] > 0
+    assert scores["recall_least"] < scores["recall"] < scores["recall_most"]
+
+
+def test_targets_are_held_unless_told_otherwise(command: Command) -> None:
+    assert put(command, "amnesiac", "--no-targets")[0].code == 0
+    loose = ("--threshold", "recall=0", "--threshold", "f1=0", "--threshold", "conflict_resolution=0")
+    assert put(command, "amnesiac", *loose)[0].code == 0
+    assert put(command, "amnesiac", "--no-targets", "--threshold", "recall=0.1")[0].code == 3
+
+
+def test_the_users_code_runs_only_with_leave(command: Command) -> None:
+    said = command("extraction", "run", "--extractor", f"{KNOWN}:perfect")
+    assert said.code == 2
+    assert "--allow-code" in said.err
+
+
+def test_a_program_is_an_extractor(command: Command) -> None:
+    program = command.folder / "echo.py"
+    program.write_text("import json, sys\nprint(json.dumps(json.load(sys.stdin)['existing_memory']))\n")
+    line = f"{sys.executable} {program}"
+    said = command("extraction", "run", "--extractor-command", line, "--limit", "12", "--json", "--no-targets")
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == 12
+
+
+def test_the_reference_extractor_needs_a_model(command: Command) -> None:
+    said = command("extraction", "run", "--extractor", "reference")
+    assert said.code == 2
+    assert "--extractor-model" in said.err
+
+
+def test_an_extraction_run_is_killed_and_resumed_without_asking_twice(command: Command) -> None:
+    calls = command.folder / "calls"
+    program = command.folder / "counted.py"
+    program.write_text(
+        "import json, sys\n"
+        f"open({str(calls)!r}, 'a').write('x')\n"
+        "print(json.dumps(json.load(sys.stdin)['existing_memory']))\n"
+    )
+    asked = ("--extractor-command", f"{sys.executable} {program}", "--limit", "10", "--concurrency", "1")
+    assert command.killed("extraction", "run", *asked, "--run-id", "r", "--no-targets", at=30)
+    before = len(calls.read_text())
+    assert 0 < before < 10
+    said = command("extraction", "run", "--resume", "r", "--no-targets", "--json")
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == 10
+    assert len(calls.read_text()) <= 10 + said.json["possibly_charged_twice"] <= 11
+
+
+def by_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "memorybench.pytest_plugin"]
+    return subprocess.run([*program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_pytest_gates_a_teams_extractor_case_by_case(tmp_path: Path) -> None:
+    good = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:perfect")
+    assert good.returncode == 0, good.stdout
+    assert "81 passed" in good.stdout  # eighty cases, and the targets
+    bad = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:stale")
+    assert bad.returncode == 1
+    assert "memory targets" in bad.stdout
+    assert "conflict_resolution 0.000, wanted ≥ 1" in bad.stdout
+
+
+def test_pytest_says_what_is_wrong_with_the_cases(tmp_path: Path) -> None:
+    (tmp_path / "cases.json").write_text(json.dumps([{"id": "a"}]))
+    said = by_pytest(tmp_path, "--memory-cases", "cases.json", "--memory-extractor", "amnesiac")
+    assert said.returncode == 4
+    assert "cases.json" in said.stderr
+    assert by_pytest(tmp_path, "--memory-cases", "bundled").returncode == 4

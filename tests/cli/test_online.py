@@ -1,0 +1,158 @@
+"""Traces judged through the command: fetched once, judged once, told once."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.vocabulary.conversation import Turn
+from tests.cli.command import Command
+from tests.doubles.stub import Call, Stub, completion
+from tests.standins.base import KEY, running
+from tests.standins.langsmith import PROJECT, LangSmithServer
+from tests.suites.extraction.listing import lister, said
+
+STATED = ("pricing: Costs 40 euros", "constraints: No subscriptions")
+
+
+def judge(call: Call) -> str:
+    asked = call.json["messages"][-1]["content"]
+    if "yes or no" in asked:
+        return "no"
+    told = lister([Turn(role="user", content=asked)])
+    assert isinstance(told, str)
+    return told
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion(judge, model="", tokens=(100, 10)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+@pytest.fixture
+def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangSmithServer]:
+    with running(LangSmithServer()) as server:
+        monkeypatch.setenv("LANGSMITH_API_KEY", KEY)
+        monkeypatch.setenv("LANGSMITH_ENDPOINT", server.url)
+        for number in range(8):
+            right = {"pricing": ["Costs 40 euros"], "constraints": [f"No {number} subscriptions"]}
+            half = {"pricing": ["Costs 40 euros"]}
+            stated = said("pricing: Costs 40 euros", f"constraints: No {number} subscriptions")
+            output = half if number % 2 else right
+            server.add(inputs={"conversation": stated, "existing_memory": {}}, outputs={"output": output})
+        yield server
+
+
+ONLINE = ("extraction", "online", "--source", "langsmith", "--project", PROJECT, "--judge-model", "gpt-4o")
+
+
+def figures(document: dict[str, Any]) -> dict[str, float | None]:
+    (overall,) = (row for row in document["results"] if not row["group"])
+    return {measure["name"]: measure["value"] for measure in overall["measures"]}
+
+
+def test_traces_are_judged_and_feedback_goes_back_once(
+    command: Command, stub: Stub, langsmith: LangSmithServer
+) -> None:
+    first = command(*ONLINE, "--feedback", "--json", "--run-id", "today")
+    assert first.code == 0, first.err
+    scores = figures(first.json)
+    assert scores["precision"] == 1
+    assert scores["recall"] == pytest.approx(12 / 16)
+    assert len(langsmith.feedback) == 8 * 3
+    assert not langsmith.repeated
+    told = Counter(feedback["key"] for feedback in langsmith.feedback.values())
+    assert told == {"precision": 8, "recall": 8, "f1": 8}
+
+
+def test_nothing_is_sent_back_unless_asked_for(command: Command, stub: Stub, langsmith: LangSmithServer) -> None:
+    assert command(*ONLINE, "--json").code == 0
+    assert not langsmith.feedback
+
+
+def test_the_next_day_judges_only_what_is_new(command: Command, stub: Stub, langsmith: LangSmithServer) -> None:
+    command(*ONLINE, "--feedback", "--json", "--run-id", "today")
+    stub.calls.clear()
+    output = {"pricing": ["Costs 40 euros"]}
+    langsmith.add(inputs={"conversation": said(*STATED, "region: Ships to Norway")}, outputs={"output": output})
+    tomorrow = command(*ONLINE, "--feedback", "--json", "--run-id", "tomorrow").json
+    assert tomorrow["counts"]["scored"] == 9
+    asked = [call for call in stub.calls if "yes or no" not in call.json["messages"][-1]["content"]]
+    assert len(asked) == 2, "the lists of the new trace, and nothing else"
+    assert len(langsmith.feedback) == 9 * 3
+    assert not langsmith.repeated
+
+
+def test_killed_and_resumed_it_fetches_judges_and_posts_nothing_twice(
+    command: Command, stub: Stub, langsmith: LangSmithServer
+) -> None:
+    assert command.killed(*ONLINE, "--feedback", "--run-id", "r", "--concurrency", "1", at=60)
+    posted = len(langsmith.feedback)
+    assert 0 < posted < 24
+    fetched = sum("runs/query" in call.path for call in langsmith.stub.calls)
+    resumed = command("extraction", "online", "--resume", "r", "--json")
+    assert resumed.code == 0, resumed.err
+    assert sum("runs/query" in call.path for call in langsmith.stub.calls) == fetched
+    assert resumed.json["counts"]["scored"] == 8
+    assert len(langsmith.feedback) == 24
+    assert len(langsmith.repeated) <= 3, "at most the posts of the trace under way when it died, under the same ids"
+    asked = Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
+    assert sum(n - 1 for n in asked.values()) <= resumed.json["possibly_charged_twice"] <= 1
+
+
+def test_today_is_held_against_a_baseline(command: Command, stub: Stub, tmp_path: Path) -> None:
+    def traces(name: str, output: dict[str, list[str]]) -> str:
+        rows = [
+            {"id": f"{name}{n}", "conversation": said(*STATED, f"customer: Number {n}"), "output": output}
+            for n in range(12)
+        ]
+        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return str(tmp_path / name)
+
+    good = {"pricing": ["Costs 40 euros"], "constraints": ["No subscriptions"]}
+    online = ("extraction", "online", "--judge-model", "gpt-4o")
+    assert command(*online, "--source", "jsonl", traces("good", good), "--run-id", "base").code == 0
+    worse = command(*online, "--source", "jsonl", traces("bad", {"pricing": ["Costs 40 euros"]}), "--baseline", "base")
+    assert worse.code == 3, worse.err
+    assert "recall" in worse.out
+    assert "worse (permutation test" in " ".join(worse.out.split())
+    same = command(*online, "--source", "jsonl", traces("same", good), "--baseline", "base")
+    assert same.code == 0, same.out
+
+
+def test_what_judge_and_code_disagree_on_becomes_labels_that_calibrate_reads(
+    command: Command, stub: Stub, tmp_path: Path
+) -> None:
+    row = {
+        "id": "a",
+        "conversation": said("pets: Her dog is called Bramble"),
+        "output": {"pets": ["Has a dog, Bramble"]},
+    }
+    (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    command(*online, "--run-id", "r")
+    labels = command.folder / "results/r/labels.jsonl"
+    assert labels.exists()
+    said_of_labels = command("judge", "calibrate", str(labels), "--json")
+    assert said_of_labels.code in (0, 2), said_of_labels.err
+
+
+def test_a_wrong_source_is_refused_and_leaves_nothing_behind(command: Command, stub: Stub, tmp_path: Path) -> None:
+    missing = command("extraction", "online", "--source", "jsonl", "nowhere.jsonl", "--judge-model", "gpt-4o")
+    assert missing.code == 2
+    assert "nowhere.jsonl" in missing.err
+    (tmp_path / "odd.jsonl").write_text('{"id": "a", "said": "hello"}\n')
+    odd = command("extraction", "online", "--source", "jsonl", str(tmp_path / "odd.jsonl"), "--judge-model", "gpt-4o")
+    assert odd.code == 2
+    assert "--conversation-path" in odd.err
+    assert command("extraction", "online", "--source", "elsewhere").code == 2
+    assert command("extraction", "online", "--source", "langsmith", "--judge-model", "gpt-4o").code == 2
+    assert not (command.folder / "results").exists()
+    assert not stub.calls

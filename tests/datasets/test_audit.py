@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.datasets.audit import AuditDataset, load_audit, problems_of
+from memorybench.vocabulary.errors import BadInput
+from tests.datasets.broken_audits.cases import BROKEN, ROW, VALID, VALID_ROWS, Broken
+
+
+def on_disk(folder: Path, text: str, name: str = "small.json") -> Path:
+    file = folder / name
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def loaded(folder: Path, text: str, name: str = "small.json") -> AuditDataset:
+    return load_audit(on_disk(folder, text, name))
+
+
+def test_a_dataset_is_read_with_all_its_parts(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, VALID)
+    first, second = dataset.conversations
+    lives, moved, likes = first.facts
+    assert (dataset.id, first.id, second.id) == ("small", "c1", "c2")
+    assert [turn.id for turn in first.turns] == ["t1", "t2", "t3"]
+    assert first.turns[2].at == datetime(2024, 4, 1, 9)
+    assert (lives.subject, lives.attribute, lives.value) == ("user", "home town", "Ghent")
+    assert (lives.valid_from, lives.valid_to) == (datetime(2024, 3, 1), datetime(2024, 4, 1))
+    assert (lives.turn, moved.turn, likes.turn) == ("t1", "t3", None)
+    assert moved.supersedes == "f1"
+    assert likes.category == "preference"
+
+
+def test_keys_may_be_written_in_snake_case(tmp_path: Path) -> None:
+    snake = VALID.replace("validFrom", "valid_from").replace("validTo", "valid_to")
+    assert loaded(tmp_path, snake) == loaded(tmp_path, VALID)
+
+
+def test_rows_are_conversations_of_a_dataset_named_by_its_file(tmp_path: Path) -> None:
+    dataset = loaded(tmp_path, VALID_ROWS + "\n", "chats.jsonl")
+    assert dataset.id == "chats"
+    assert [conversation.id for conversation in dataset.conversations] == ["c1", "c2", "c3"]
+
+
+def test_a_packed_file_is_read_as_it_is(tmp_path: Path) -> None:
+    packed = tmp_path / "chats.jsonl.gz"
+    packed.write_bytes(gzip.compress(VALID_ROWS.encode()))
+    assert load_audit(packed) == loaded(tmp_path, VALID_ROWS, "chats.jsonl")
+
+
+def test_days_go_with_dates_that_have_a_time_zone(tmp_path: Path) -> None:
+    zoned = VALID.replace('0:00"', '0:00+02:00"').replace('1:00"', '1:00+02:00"')
+    lives, moved, _ = loaded(tmp_path, zoned).conversations[0].facts
+    assert lives.at == datetime(2024, 3, 1, tzinfo=UTC)
+    assert moved.at is not None
+    assert moved.at > lives.at
+
+
+def test_what_was_superseded_earlier_the_same_day_is_in_order(tmp_path: Path) -> None:
+    same_day = VALID.replace(
+        '"timestamp": "2024-04-01T09:00:00", "supersedes"', '"timestamp": "2024-03-01", "supersedes"'
+    )
+    assert same_day != VALID
+    assert problems_of(on_disk(tmp_path, same_day)) == []
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name.replace(" ", "-"))
+def test_one_thing_wrong_is_one_complaint_with_line_and_remedy(broken: Broken, tmp_path: Path) -> None:
+    file = on_disk(tmp_path, broken.text, "small.jsonl" if broken.rows else "small.json")
+    found = problems_of(file)
+    assert len(found) == 1, [str(bad) for bad in found]
+    assert found[0].where == f"{file}:{broken.line}" + (f": {broken.place}" if broken.place else "")
+    assert broken.problem in f"{found[0].problem}; expected {found[0].expected}"
+    assert broken.remedy in found[0].remedy
+    assert found[0].remedy
+    with pytest.raises(BadInput) as raised:
+        load_audit(file)
+    assert str(raised.value) == str(found[0])
+
+
+def test_there_are_enough_broken_files_and_no_two_alike() -> None:
+    assert len({broken.text for broken in BROKEN}) == len(BROKEN) >= 25
+
+
+def test_every_problem_is_named_in_the_order_of_lines(tmp_path: Path) -> None:
+    text = VALID
+    for broken in BROKEN:
+        if broken.name in ("an unknown role", "superseding nothing", "empty fact", "a conversation id twice"):
+            text = text.replace(broken.old, broken.new)
+    file = on_disk(tmp_path, text)
+    found = problems_of(file)
+    assert [bad.where.removeprefix(f"{file}:").partition(":")[0] for bad in found] == ["8", "15", "17", "21"]
+    with pytest.raises(BadInput, match=r"and 3 more"):
+        load_audit(file)
+
+
+def test_rows_after_a_broken_one_are_looked_at_as_well(tmp_path: Path) -> None:
+    file = on_disk(tmp_path, f"nonsense\n{ROW}{ROW.replace('user', 'usr', 1).replace('c1', 'c2')}{{", "chats.jsonl")
+    first, role, last = problems_of(file)
+    assert (first.where, last.where) == (f"{file}:1", f"{file}:4")
+    assert role.where == f"{file}:3: turns[0].role"
+    assert "torn" in last.problem
+
+
+def test_a_dataset_without_any_fact_has_nothing_to_ask(tmp_path: Path) -> None:
+    row = '{"id": "c1", "turns": [{"role": "user", "content": "Hi."}], "facts": []}\n'
+    assert "states no facts" in str(problems_of(on_disk(tmp_path, row, "chats.jsonl"))[0])
+    assert problems_of(on_disk(tmp_path, row + ROW.replace("c1", "c2"), "chats.jsonl")) == []
+
+
+@pytest.mark.parametrize(("name", "said"), [("gone.json", "no such file"), ("notes.txt", "a kind unknown here")])
+def test_a_file_that_can_not_be_one_is_refused(name: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=said):
+        load_audit(tmp_path / name)
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, member in members:
+        yield (*place, step)
+        yield from places(member, (*place, step))
+
+
+def test_whatever_stands_in_the_place_of_anything_is_complained_of_and_never_stumbled_over(tmp_path: Path) -> None:
+    refused = 0
+    for place in places(json.loads(VALID)):
+        for wrong in (None, True, 3, "", [], {}, [{}], [[]]):
+            changed = holder = json.loads(VALID)
+            for step in place[:-1]:
+                holder = holder[step]
+            holder[place[-1]] = wrong
+            file = on_disk(tmp_path, json.dumps(changed, indent=1))
+            if problems_of(file):
+                refused += 1
+                with pytest.raises(BadInput):
+                    load_audit(file)
+            else:
+                assert load_audit(file).id == "small"
+    assert refused > 250

@@ -1,0 +1,196 @@
+"""What is claimed of the dataset that ships with the package, held against its text."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from memorybench.catalog import catalog as catalogue
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact, load_audit, problems_of
+
+FILE = Path(catalogue.__file__).parent / "data/sample-dataset.json"
+SMALL_WORDS = frozenset(
+    ("a", "an", "and", "at", "by", "for", "from", "has", "in", "is", "of", "on", "than", "the", "to", "was", "with")
+)
+USER = frozenset(("user", "user's"))
+
+
+@cache
+def sample() -> AuditDataset:
+    return load_audit(FILE)
+
+
+def facts() -> list[tuple[AuditConversation, AuditFact]]:
+    return [(conversation, fact) for conversation in sample().conversations for fact in conversation.facts]
+
+
+def saying(conversation: AuditConversation, fact: AuditFact) -> str:
+    return next(turn.content for turn in conversation.turns if turn.id == fact.turn)
+
+
+def transcript(conversation: AuditConversation) -> str:
+    return "\n".join(turn.content for turn in conversation.turns)
+
+
+def words(text: str) -> list[str]:
+    return [word for word in re.findall(r"[\w'’:,]+\w|\w", text.casefold()) if word not in SMALL_WORDS | USER]
+
+
+def says(text: str, phrase: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(phrase.casefold())}(?!\w)", text.casefold()) is not None
+
+
+def events(conversation: AuditConversation) -> list[AuditFact]:
+    return [fact for fact in conversation.facts if fact.category == "event"]
+
+
+def chains(conversation: AuditConversation) -> list[list[AuditFact]]:
+    by_id = {fact.id: fact for fact in conversation.facts}
+    replaced = {fact.supersedes for fact in conversation.facts}
+    found = []
+    for last in conversation.facts:
+        chain = [last]
+        while (old := chain[-1].supersedes) is not None:
+            chain.append(by_id[old])
+        if len(chain) > 1 and last.id not in replaced:
+            found.append(chain[::-1])
+    return found
+
+
+def test_nothing_is_wrong_with_it() -> None:
+    assert [str(bad) for bad in problems_of(FILE)] == []
+
+
+def test_it_is_as_large_as_promised() -> None:
+    assert len(sample().conversations) == 8
+    assert all(14 <= len(conversation.turns) <= 30 for conversation in sample().conversations)
+    assert all(len({turn.at and turn.at.date() for turn in one.turns}) >= 4 for one in sample().conversations)
+    assert len(facts()) == 155
+    assert sum(fact.value is not None for _, fact in facts()) == 89
+    assert {fact.category for _, fact in facts()} == {"personal", "preference", "event", "relationship"}
+
+
+def test_every_conversation_has_a_chain_of_three_and_one_of_two() -> None:
+    for conversation in sample().conversations:
+        assert sorted(len(chain) for chain in chains(conversation)) == [2, 3], conversation.id
+
+
+def test_a_chain_is_one_thing_with_ever_new_values_one_after_the_other() -> None:
+    for conversation in sample().conversations:
+        for chain in chains(conversation):
+            assert len({(fact.subject, fact.attribute) for fact in chain}) == 1
+            for old, new in pairwise(chain):
+                assert old.valid_from is not None
+                assert new.valid_from is not None
+                assert old.valid_from < new.valid_from
+                assert old.valid_to == new.valid_from
+            assert chain[-1].valid_to is None
+
+
+def test_only_what_is_superseded_has_two_values() -> None:
+    for conversation in sample().conversations:
+        replaced = {fact.supersedes for fact in conversation.facts}
+        current = [
+            (fact.subject, fact.attribute) for fact in conversation.facts if fact.id not in replaced and fact.value
+        ]
+        assert len(current) == len(set(current)), conversation.id
+
+
+def test_every_value_stands_word_for_word_in_the_turn_that_states_it() -> None:
+    for conversation, fact in facts():
+        if fact.value is not None:
+            assert says(saying(conversation, fact), fact.value), (conversation.id, fact.id)
+            assert says(fact.content, fact.value), (conversation.id, fact.id)
+
+
+def test_a_value_is_told_apart_from_every_other_by_its_text() -> None:
+    for conversation in sample().conversations:
+        values = [fact.value.casefold() for fact in conversation.facts if fact.value]
+        assert not [(one, other) for one in values for other in values if one is not other and one in other]
+
+
+def test_a_value_is_not_given_away_by_what_it_is_the_value_of() -> None:
+    for _, fact in facts():
+        if fact.value is not None:
+            asked = words(f"{fact.subject} {fact.attribute}")
+            assert not [word for word in words(fact.value) if any(word[:5] == known[:5] for known in asked)], fact.id
+
+
+def test_free_text_says_what_its_turn_says() -> None:
+    for conversation, fact in facts():
+        if fact.value is None:
+            said = transcript(conversation) if fact.category == "event" else saying(conversation, fact)
+            here = words(said)
+            lacking = [word for word in words(fact.content) if not any(word[:4] == spoken[:4] for spoken in here)]
+            assert len(lacking) <= len(words(fact.content)) / 2, (conversation.id, fact.id, lacking)
+            named = [word for word in re.findall(r"(?<=.)\b[A-Z]\w+|\d+", fact.content) if word != "User"]
+            assert all(says(said, word) for word in named), (conversation.id, fact.id)
+
+
+def test_events_are_dated_apart_and_never_later_than_they_are_told() -> None:
+    for conversation in sample().conversations:
+        dates = [fact.at for fact in events(conversation)]
+        assert len(dates) >= 5
+        assert len(set(dates)) == len(dates), conversation.id
+        told = {turn.id: turn.at for turn in conversation.turns}
+        for fact in events(conversation):
+            at, then = fact.at, told[fact.turn or ""]
+            assert at is not None
+            assert then is not None
+            assert timedelta(0) <= then - at < timedelta(days=32), (conversation.id, fact.id)
+
+
+def test_the_day_of_an_event_is_said_or_is_the_day_it_is_told() -> None:
+    for conversation in sample().conversations:
+        told = {turn.id: turn.at for turn in conversation.turns}
+        for fact in events(conversation):
+            at, then = fact.at, told[fact.turn or ""]
+            assert at is not None
+            assert then is not None
+            said = saying(conversation, fact)
+            spoken = (
+                re.search(rf"\b{at.day}(st|nd|rd|th)\b", said) or "New Year's Day" in said or "Easter Monday" in said
+            )
+            assert spoken or (at.date() == then.date() and re.search("[Tt]oday|this morning", said)), (
+                conversation.id,
+                fact.id,
+            )
+
+
+def test_what_other_conversations_are_asked_is_not_answered_here() -> None:
+    asked: dict[tuple[str | None, str | None], set[str]] = {}
+    for conversation, fact in facts():
+        if fact.attribute:
+            asked.setdefault((fact.subject, fact.attribute), set()).add(conversation.id)
+    assert all(len(where) == 1 for where in asked.values())
+    for home, fact in facts():
+        others = (other for other in sample().conversations if other is not home)
+        # "52" and "seven" are said of other things, too: only names tell
+        if fact.value is not None and fact.value[0].isupper():
+            assert not [other.id for other in others if says(transcript(other), fact.value)], fact.id
+
+
+@pytest.mark.parametrize(
+    ("conversation", "told", "untold"),
+    [
+        ("moving-house", "sister", "brother"),
+        ("moving-house", "whippet", "cat"),
+        ("lake-wedding", "brother", "sister"),
+        ("lake-wedding", "caterer", "photographer"),
+        ("marine-thesis", "cat", "dog"),
+        ("first-marathon", "coach", "doctor"),
+        ("crumb-lane-bakery", "landlady", "accountant"),
+        ("camper-van", "grandson", "granddaughter"),
+        ("viola-trio", "daughter", "son"),
+        ("heron-release", "database", "mascot"),
+    ],
+)
+def test_near_misses_are_never_told(conversation: str, told: str, untold: str) -> None:
+    said = next(transcript(one) for one in sample().conversations if one.id == conversation)
+    assert says(said, told)
+    assert not says(said, untold)

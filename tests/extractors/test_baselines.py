@@ -1,0 +1,31 @@
+"""The two ends of the scale."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memorybench.extractors.baselines import open_baseline
+from tests.extractors.asking import EXISTING, ask
+
+SENTENCES = ["We have a dog now.", "Biscuit.", "She sleeps a lot."]
+
+
+def test_the_amnesiac_gives_back_what_was_there() -> None:
+    assert ask(open_baseline("amnesiac")) == EXISTING
+
+
+@pytest.mark.parametrize(
+    ("existing", "hoarded"),
+    [
+        (EXISTING, {**EXISTING, "notes": SENTENCES}),
+        ({"notes": ["Old"]}, {"notes": ["Old", *SENTENCES]}),
+        ({"notes": "Old"}, {"notes": ["Old", *SENTENCES]}),
+        (["Old"], ["Old", *SENTENCES]),
+        ("Old", ["Old", *SENTENCES]),
+        ("", SENTENCES),
+    ],
+)
+def test_the_hoarder_keeps_every_sentence_of_the_user_and_none_of_the_assistant(existing: Any, hoarded: Any) -> None:
+    assert ask(open_baseline("hoarder"), existing) == hoarded

@@ -1,0 +1,117 @@
+"""Python functions as extractors."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from memorybench.extractors.callable_extractor import open_callable
+from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
+from memorybench.vocabulary.extraction import Extractor
+from tests.extractors import known
+from tests.extractors.asking import EXISTING, LEARNED, MESSAGES, ask
+
+
+def learn(existing_memory: Any, conversation: list[dict[str, str]]) -> Any:
+    assert conversation == MESSAGES
+    return {**existing_memory, "pets": ["Has a dog named Biscuit"]}
+
+
+async def learn_async(existing_memory: Any, conversation: list[dict[str, str]]) -> Any:
+    await asyncio.sleep(0)
+    return learn(existing_memory, conversation)
+
+
+@pytest.mark.parametrize("function", [learn, learn_async, lambda existing, said: learn_async(existing, said)])
+def test_plain_and_async_functions_are_asked_alike(function: Any) -> None:
+    assert ask(open_callable(function, "mine:learn")) == LEARNED
+
+
+def test_it_is_an_extractor_known_by_its_name() -> None:
+    async def look() -> None:
+        async with open_callable(learn, "mine:learn") as extractor:
+            assert isinstance(extractor, Extractor)
+            assert (extractor.subject.role, extractor.subject.name) == ("extractor", "mine:learn")
+
+    asyncio.run(look())
+
+
+def test_a_plain_function_does_not_hold_up_the_others() -> None:
+    meeting = threading.Barrier(2, timeout=60)
+
+    def meet(existing_memory: Any, conversation: Any) -> Any:
+        meeting.wait()  # returns only when both calls are in it
+        return existing_memory
+
+    async def both() -> list[Any]:
+        async with open_callable(meet, "meet") as extractor:
+            return await asyncio.gather(*(extractor.extract({}, ()) for _ in range(2)))
+
+    assert asyncio.run(both()) == [{}, {}]
+
+
+def test_a_function_that_changes_its_argument_leaves_the_case_alone() -> None:
+    def vandal(existing_memory: Any, conversation: Any) -> Any:
+        existing_memory["home"].clear()
+        return existing_memory
+
+    assert ask(open_callable(vandal, "vandal")) == {"home": [], "pets": []}
+    assert EXISTING == {"home": ["Lives in Bristol"], "pets": []}
+
+
+def circular() -> Any:
+    memory: dict[str, Any] = {}
+    memory["memory"] = memory
+    return memory
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        (None, "gave back null; wanted a memory"),
+        (3, "gave back 3; wanted a memory"),
+        ({"pets": {"Biscuit"}}, "is no JSON: Object of type set"),
+        ({"weight": float("nan")}, "is no JSON: Out of range float"),
+        (circular(), "is no JSON: Circular reference"),
+        ({"pets": ["\ud83d"]}, "half a character"),
+        ({1: "a", "1": "b"}, 'the key "1" stands here twice'),
+    ],
+)
+def test_what_is_no_memory_is_named(given: Any, complaint: str) -> None:
+    with pytest.raises(Malformed, match="mine: ") as raised:
+        ask(open_callable(lambda existing, said: given, "mine"))
+    assert complaint in str(raised.value)
+
+
+def test_a_function_that_raises_has_failed_in_one_line() -> None:
+    def broken(existing_memory: Any, conversation: Any) -> Any:
+        raise KeyError("pets\nand more")
+
+    with pytest.raises(ServiceError, match=r"^mine: raised KeyError: 'pets\\nand more'$"):
+        ask(open_callable(broken, "mine"))
+
+
+def test_a_function_may_say_that_it_is_worth_another_try() -> None:
+    def busy(existing_memory: Any, conversation: Any) -> Any:
+        raise Transient("busy", retry_after=2)
+
+    with pytest.raises(Transient) as raised:
+        ask(open_callable(busy, "mine"))
+    assert raised.value.retry_after == 2
+
+
+def test_a_function_of_one_parameter_is_refused_before_it_is_called() -> None:
+    with pytest.raises(BadInput, match=r"mine: takes \(conversation\); expected two parameters"):
+        ask(open_callable(lambda conversation: conversation, "mine"))
+
+
+def test_functions_of_different_files_are_different_subjects() -> None:
+    async def keys() -> list[str]:
+        async with open_callable(learn, "f") as ours, open_callable(known.amnesiac, "f") as other:
+            return [ours.subject.key, other.subject.key]
+
+    first, second = asyncio.run(keys())
+    assert first != second

@@ -1,0 +1,222 @@
+"""Programs as extractors, through real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.extractors.command import CommandExtractor, open_command, split_command
+from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
+from memorybench.wire.redaction import Redactor
+from tests.extractors.asking import CONVERSATION, EXISTING, LEARNED, MESSAGES, ask
+
+SECRET = "sk-plum-kettle-7741"
+LEARN = """
+import json, sys
+asked = json.load(sys.stdin)
+asked["existing_memory"]["pets"] = ["Has a dog named Biscuit"]
+print(json.dumps(asked["existing_memory"]))
+"""
+
+
+def python(
+    script: str, environment: Mapping[str, str] | None = None, **options: Any
+) -> AbstractAsyncContextManager[CommandExtractor]:
+    return open_command(
+        [sys.executable, "-c", script], environment or {}, Path.cwd(), Redactor([SECRET]).clean, **options
+    )
+
+
+def test_a_program_reads_json_and_writes_the_new_memory() -> None:
+    assert ask(python(LEARN)) == LEARNED
+
+
+def test_it_is_handed_existing_memory_and_messages(tmp_path: Path) -> None:
+    heard = tmp_path / "heard.json"
+    script = f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read()); print('[]')"
+    ask(python(script))
+    assert json.loads(heard.read_text()) == {"existing_memory": EXISTING, "conversation": MESSAGES}
+
+
+def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
+    words = split_command(f"{sys.executable} -c 'print(\"[]\")' '; touch hacked' $HOME", "--extractor-command")
+    assert words[-2:] == ("; touch hacked", "$HOME")
+    assert ask(open_command(words, {}, tmp_path, str)) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("command", "complaint"), [("python 'x", "can not be split"), ("  ", "is empty")])
+def test_a_command_line_that_is_none_is_refused(command: str, complaint: str) -> None:
+    with pytest.raises(BadInput, match=f"--extractor-command: {complaint}"):
+        split_command(command, "--extractor-command")
+
+
+def test_a_program_that_is_not_there_is_refused_at_the_opening() -> None:
+    with pytest.raises(BadInput, match="no such program is found"):
+        ask(open_command(["no-such-extractor"], {"PATH": os.defpath}, Path.cwd(), str))
+
+
+def test_a_script_is_found_in_the_folder_it_runs_in(tmp_path: Path) -> None:
+    script = tmp_path / "extract.sh"
+    script.write_text("#!/bin/sh\necho '[\"noted\"]'\n")
+    script.chmod(0o755)
+    assert ask(open_command(["./extract.sh"], {}, tmp_path, str)) == ["noted"]
+
+
+def test_it_sees_the_environment_it_is_given_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOT_FOR_IT", "1")
+    script = "import json, os; print(json.dumps([os.environ['FOR_IT'], str('NOT_FOR_IT' in os.environ)]))"
+    assert ask(python(script, {"FOR_IT": "yes"})) == ["yes", "False"]
+
+
+def test_a_failing_program_is_quoted_without_its_secrets() -> None:
+    script = f"import sys; print('loading', file=sys.stderr); sys.exit('bad key {SECRET}')"
+    with pytest.raises(ServiceError, match=r"ended with status 1; its last words: loading bad key \[redacted\]$"):
+        ask(python(script))
+
+
+def test_only_the_last_of_many_words_is_quoted() -> None:
+    script = "import sys; sys.stderr.write('noise ' * 100000); sys.exit('the end')"
+    with pytest.raises(ServiceError) as raised:
+        ask(python(script))
+    assert str(raised.value).endswith("the end")
+    assert len(str(raised.value)) < 400
+
+
+def test_a_program_that_dies_silently_says_so() -> None:
+    with pytest.raises(ServiceError, match="ended by signal 9 without a word"):
+        ask(python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
+
+
+def test_output_of_a_failed_program_is_not_taken_for_a_memory() -> None:
+    with pytest.raises(ServiceError, match="ended with status 3"):
+        ask(python("print('{}', flush=True); raise SystemExit(3)"))
+
+
+@pytest.mark.parametrize(
+    ("script", "complaint"),
+    [
+        ("pass", "said nothing; wanted a memory as JSON"),
+        ("print('Loading model…')", "not JSON at column 1"),
+        ("print('{}'); print('{}')", "goes on after its value"),
+        ("print('{\"pets\": [')", "ends in the middle of a value"),
+        ('print(\'{"pets": [], "pets": []}\')', 'the key "pets" stands here twice'),
+        ("print('{\"weight\": NaN}')", "NaN is not a finite number"),
+        ("print('[' * 100000)", "nested too deeply"),
+        ("print('null')", "gave back null; wanted a memory"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "its output is not UTF-8"),
+    ],
+)
+def test_output_that_is_no_memory_is_named(script: str, complaint: str) -> None:
+    with pytest.raises(Malformed) as raised:
+        ask(python(script))
+    assert complaint in str(raised.value)
+
+
+def test_output_without_end_is_cut_off() -> None:
+    with pytest.raises(Malformed, match="its output is larger than 100,000 bytes"):
+        ask(python("while True: print('x' * 10000)", output_cap=100_000))
+
+
+def test_a_secret_that_comes_back_is_redacted() -> None:
+    assert ask(python(f'print(\'{{"keys": ["{SECRET}"]}}\')')) == {"keys": ["[redacted]"]}
+
+
+def test_a_program_need_not_read_its_input() -> None:
+    conversation = [turn.model_copy(update={"content": "x" * 1_000_000}) for turn in CONVERSATION]
+    assert ask(python("import sys; sys.stdin.close(); print('[]')"), conversation=conversation) == []
+
+
+def test_one_that_takes_too_long_is_ended_and_may_be_asked_again() -> None:
+    with pytest.raises(Transient, match=r"not finished within 0\.2 s") as raised:
+        ask(python("import time; time.sleep(600)", deadline=0.2))
+    assert raised.value.uncertain
+
+
+def test_what_flees_from_it_does_not_hold_us_up(tmp_path: Path) -> None:
+    """It keeps the pipes open, and lives on in a session of its own."""
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    script = f"""
+import subprocess
+fled = subprocess.Popen(["sleep", "600"], start_new_session=True)
+with open({str(begun)!r}, "w") as told:
+    told.write(str(fled.pid))
+"""
+
+    async def cancel() -> int:
+        async with python(script, {"PATH": os.defpath}) as extractor:
+            working = asyncio.create_task(extractor.extract(EXISTING, CONVERSATION))
+            fled = int(await asyncio.to_thread(begun.read_text))
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+            return fled
+
+    os.kill(asyncio.run(cancel()), signal.SIGKILL)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    # a process whose parent does not care stays as a zombie where nobody adopts it
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_cancelling_ends_the_program_and_what_it_has_started(tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    os.mkfifo(begun)
+    child = f"""
+import os, time
+with open({str(begun)!r}, "w") as told:
+    told.write(f"{{os.getppid()}} {{os.getpid()}}")
+time.sleep(600)
+"""
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+
+    async def cancel() -> list[int]:
+        async with python(script) as extractor:
+            working = asyncio.create_task(extractor.extract(EXISTING, CONVERSATION))
+            pids = [int(pid) for pid in (await asyncio.to_thread(begun.read_text)).split()]
+            assert all(map(_exists, pids))
+            working.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await working
+            return pids
+
+    program, started = asyncio.run(cancel())
+    assert not _exists(program)
+    while _exists(started):  # it was killed with the program; the kernel may still be clearing up
+        os.sched_yield()
+
+
+def test_many_are_asked_side_by_side() -> None:
+    async def all_at_once() -> list[Any]:
+        async with python(LEARN) as extractor:
+            return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(8)))
+
+    assert asyncio.run(all_at_once()) == [LEARNED] * 8
+
+
+def test_the_subject_tells_the_command_without_its_secrets() -> None:
+    async def settings() -> Any:
+        command = [sys.executable, "--key", SECRET]
+        async with open_command(command, {}, Path.cwd(), Redactor([SECRET]).clean, name="ours") as extractor:
+            return extractor.subject
+
+    subject = asyncio.run(settings())
+    assert subject.name == "ours"
+    assert shlex.join(subject.settings["command"][1:]) == "--key '[redacted]'"

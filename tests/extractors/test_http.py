@@ -1,0 +1,152 @@
+"""HTTP endpoints as extractors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.extractors.config_reading import read_extractor
+from memorybench.extractors.http import HttpExtractor, open_http_extractor
+from memorybench.vocabulary.errors import BadInput, Denied, Malformed, ServiceError, Transient
+from memorybench.wire.redaction import Redactor
+from tests.doubles.stub import Stub, babble, flood, half_body, hang, html, raw, redirect, reply, reset, status
+from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, MESSAGES, ask
+
+KEY = "sk-plum-kettle-7741"
+
+
+def described(
+    url: str, more: str = "", *, key: str | None = None, environment: Mapping[str, str] | None = None
+) -> AbstractAsyncContextManager[HttpExtractor]:
+    text = f"name: ours\ntype: http\nurl: {url}/extract\n{more}"
+    config = read_extractor(parse_yaml(text, "ours.yaml"), environment or {})
+    return open_http_extractor(config, key=key, redactor=Redactor([KEY]))
+
+
+def test_an_endpoint_is_asked_as_programs_are() -> None:
+    with Stub() as stub:
+        stub.always(reply(LEARNED), path="/extract")
+        assert ask(described(stub.url)) == LEARNED
+    (call,) = stub.calls
+    assert (call.method, call.path) == ("POST", "/extract")
+    assert call.json == {"existing_memory": EXISTING, "conversation": MESSAGES}
+
+
+TEMPLATE = """
+method: PUT
+headers: {X-Team: "${TEAM}"}
+body:
+  state: $.existingMemory
+  turns: $.messages
+  first: $.messages[0].content
+  prompt: "Memory after this: ${conversation}"
+output: $.result.memory
+"""
+
+
+def test_body_and_result_follow_the_file() -> None:
+    with Stub() as stub:
+        stub.always(reply({"result": {"memory": LEARNED}}))
+        assert ask(described(stub.url, TEMPLATE, environment={"TEAM": "blue"})) == LEARNED
+    (call,) = stub.calls
+    assert call.method == "PUT"
+    assert call.headers["x-team"] == "blue"
+    assert call.json == {
+        "state": EXISTING,
+        "turns": MESSAGES,
+        "first": "We have a dog now.",
+        "prompt": f"Memory after this: {DIALOGUE}",
+    }
+
+
+def test_a_path_with_many_matches_gives_a_list() -> None:
+    with Stub() as stub:
+        stub.always(reply({"facts": [{"text": "Has a dog"}, {"text": "Lives in Bristol"}]}))
+        assert ask(described(stub.url, "output: $.facts[*].text")) == ["Has a dog", "Lives in Bristol"]
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "sent"),
+    [
+        ("{type: bearer, envVar: OUR_KEY}", "authorization", f"Bearer {KEY}"),
+        ("{type: token, env_var: OUR_KEY}", "authorization", f"Token {KEY}"),
+        ("{type: apikey, envVar: OUR_KEY, header: X-API-Key}", "x-api-key", KEY),
+        ("{type: bearer, envVar: OUR_KEY, prefix: 'Key '}", "authorization", f"Key {KEY}"),
+    ],
+)
+def test_the_key_is_sent_as_the_file_says(auth: str, header: str, sent: str) -> None:
+    with Stub() as stub:
+        stub.always(reply([]))
+        ask(described(stub.url, f"auth: {auth}", key=KEY))
+    assert stub.calls[0].headers[header] == sent
+
+
+def test_a_missing_key_is_refused_before_anything_is_sent() -> None:
+    with Stub() as stub:
+        with pytest.raises(BadInput, match="its key is missing; OUR_KEY is not set; export OUR_KEY="):
+            ask(described(stub.url, "auth: {type: bearer, envVar: OUR_KEY}"))
+        assert stub.calls == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "error", "complaint"),
+    [
+        (status(401), Denied, "HTTP 401"),
+        (status(429, headers={"Retry-After": "7"}), Transient, "HTTP 429"),
+        (status(503), Transient, "HTTP 503"),
+        (status(404), ServiceError, "HTTP 404"),
+        (reset(), Transient, "the connection was lost"),
+        (half_body(), Transient, "the reply breaks off"),
+        (babble(), Malformed, "no HTTP"),
+        (html(), Malformed, "the reply is no JSON"),
+        (redirect("http://127.0.0.2:1/"), ServiceError, "which is not followed"),
+        (flood(64 * 2**20), Malformed, "is larger than"),
+        (reply(None), Malformed, "gave back null; wanted a memory"),
+        (reply(7), Malformed, "gave back 7; wanted a memory"),
+        (raw(b'{"pets": ["\\ud83d"]}'), Malformed, "half a character"),
+    ],
+)
+def test_whatever_goes_wrong_has_its_own_error(behaviour: Any, error: type[Exception], complaint: str) -> None:
+    with Stub() as stub:
+        stub.always(behaviour)
+        with pytest.raises(error) as raised:
+            ask(described(stub.url))
+    assert complaint in str(raised.value)
+    assert type(raised.value) is error
+    assert len(stub.calls) == 1, "asking again is the engine's business"
+
+
+def test_a_reply_without_the_memory_is_named_with_its_path() -> None:
+    with Stub() as stub:
+        stub.always(reply({"error": "no idea"}))
+        with pytest.raises(Malformed, match=r"no memory at \$\.result\.memory: .*no idea"):
+            ask(described(stub.url, "output: $.result.memory"))
+
+
+def test_one_that_does_not_answer_is_given_up_in_time() -> None:
+    with Stub() as stub:
+        stub.always(hang())
+        with pytest.raises(Transient, match=r"no full reply within 0\.1 s"):
+            ask(described(stub.url, "timeout: 100"))
+
+
+def test_a_key_that_comes_back_never_leaves() -> None:
+    with Stub() as stub:
+        stub.next(reply({"notes": [f"called with {KEY}"]}), status(500, said=f"bad key {KEY}"))
+        assert ask(described(stub.url)) == {"notes": ["called with [redacted]"]}
+        with pytest.raises(Transient) as raised:
+            ask(described(stub.url))
+    assert KEY not in str(raised.value)
+
+
+def test_another_body_is_another_subject() -> None:
+    async def key(more: str) -> str:
+        async with described("https://extractor.example", more) as extractor:
+            return extractor.subject.key
+
+    assert asyncio.run(key("")) != asyncio.run(key("body: {said: $.conversation}"))

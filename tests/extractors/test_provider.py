@@ -1,0 +1,180 @@
+"""A memory provider's store as an extractor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.extractors.provider import open_provider_extractor
+from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.scripted import open_scripted
+from memorybench.vocabulary.contracts import Provider, Receipt, Scope
+from memorybench.vocabulary.conversation import Memory, Session
+from memorybench.vocabulary.errors import Lacking, NotReady, ServiceError
+from memorybench.vocabulary.trials import Subject
+from tests.extractors.asking import CONVERSATION, EXISTING, ask
+
+
+class Rewriter:
+    """A provider that holds the same, whatever it is told."""
+
+    subject = Subject(role="provider", name="rewriter")
+    incarnation = "here"
+
+    def __init__(self, held: Sequence[str]) -> None:
+        self._held = held
+        self.told: list[Session] = []
+        self.cleared: list[Scope] = []
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        self.told.append(session)
+        return Receipt(ids=(session.id,))
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        assert [receipt.ids[0] for receipt in receipts] == [session.id for session in self.told]
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        return []
+
+    async def list(self, scope: Scope) -> Sequence[Memory]:
+        return [Memory(id=str(place), content=content) for place, content in enumerate(self._held)]
+
+    async def clear(self, scope: Scope) -> None:
+        self.cleared.append(scope)
+
+
+@asynccontextmanager
+async def over(opening: Any, leaks: list[str]) -> Any:
+    async with opening as provider, open_provider_extractor(provider, "run", leaks.append) as extractor:
+        yield extractor
+
+
+def looked_at(provider: Provider, existing: Any = EXISTING) -> Any:
+    return ask(open_provider_extractor(provider, "run", lambda leak: None), existing)
+
+
+def test_a_store_that_keeps_every_turn_holds_old_and_new(tmp_path: Path) -> None:
+    leaks: list[str] = []
+    assert ask(over(open_bm25(tmp_path / "store.db"), leaks)) == {
+        "home": ["Lives in Bristol"],
+        "pets": [],
+        "memories": [f"{turn.role}: {turn.content}" for turn in CONVERSATION],
+    }
+    assert leaks == []
+
+
+def test_it_is_told_the_old_memory_first_then_the_conversation_and_forgets_both(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    ask(over(open_scripted(ledger=ledger), []))
+    calls = [json.loads(line) for line in ledger.read_text().splitlines()]
+    assert [(call["op"], call.get("session")) for call in calls] == [
+        ("add", "before"),
+        ("add", "conversation"),
+        ("settle", None),
+        ("list", None),
+        ("clear", None),
+    ]
+    assert len({call["scope"] for call in calls}) == 1
+
+
+def test_each_question_has_a_scope_of_its_own(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+
+    async def twice() -> list[Any]:
+        async with over(open_scripted(ledger=ledger), []) as extractor:
+            return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(2)))
+
+    first, second = asyncio.run(twice())
+    assert first == second
+    assert len({json.loads(line)["scope"] for line in ledger.read_text().splitlines()}) == 2
+
+
+def test_facts_are_told_with_the_name_of_their_block() -> None:
+    provider = Rewriter([])
+    looked_at(provider, {"user": {"customer_segments": ["Bakeries"], "tone": "Formal"}, "goals": []})
+    assert [turn.content for turn in provider.told[0].turns] == ["customer segments: Bakeries", "tone: Formal"]
+
+
+def test_what_the_store_gave_up_is_gone_and_what_it_changed_is_new() -> None:
+    provider = Rewriter(["home: Lives in Cardiff", "Has a dog named Biscuit"])
+    assert looked_at(provider) == {
+        "home": [],
+        "pets": [],
+        "memories": ["home: Lives in Cardiff", "Has a dog named Biscuit"],
+    }
+
+
+def test_a_store_that_holds_the_old_memory_alone_leaves_it_unchanged() -> None:
+    assert looked_at(Rewriter(["[2026-01-01] user: home: Lives in Bristol"])) == EXISTING
+
+
+def test_several_turns_in_one_memory_are_told_apart() -> None:
+    assert looked_at(Rewriter(["user: home: Lives in Bristol\nuser: We have a dog now."])) == {
+        **EXISTING,
+        "memories": ["user: We have a dog now."],
+    }
+
+
+@pytest.mark.parametrize(("existing", "found"), [(["Lives in Bristol"], ["Lives in Bristol", "Dog"]), ("", ["Dog"])])
+def test_a_memory_without_blocks_stays_without(existing: Any, found: list[str]) -> None:
+    assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == found
+
+
+def test_nothing_is_added_for_an_empty_memory() -> None:
+    provider = Rewriter([])
+    assert looked_at(provider, {"pets": []}) == {"pets": []}
+    assert [session.id for session in provider.told] == ["conversation"]
+
+
+class Mute:
+    """A provider that can not list."""
+
+    subject = Subject(role="provider", name="mute")
+    incarnation = "here"
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        raise AssertionError("nothing may be added")
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None: ...
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        return []
+
+    async def clear(self, scope: Scope) -> None: ...
+
+
+def test_a_provider_that_can_not_list_is_told_so_at_the_opening() -> None:
+    with pytest.raises(Lacking, match='provider "mute" can not list'):
+        looked_at(Mute())
+
+
+@pytest.mark.parametrize("at", ["add", "settle", "list"])
+def test_a_failure_on_the_way_is_raised_and_the_scope_still_cleared(at: str, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+
+    async def fail(op: str, scope: Scope) -> None:
+        if op == at:
+            raise NotReady("never ready")
+
+    with pytest.raises(NotReady, match="never ready"):
+        ask(over(open_scripted(ledger=ledger, hook=fail), []))
+    assert json.loads(ledger.read_text().splitlines()[-1])["op"] == "clear"
+
+
+def test_a_scope_that_can_not_be_cleared_is_told_and_the_memory_stands() -> None:
+    leaks: list[str] = []
+
+    async def fail(op: str, scope: Scope) -> None:
+        if op == "clear":
+            raise ServiceError("HTTP 500")
+
+    assert "memories" in ask(over(open_scripted(hook=fail), leaks))
+    (leak,) = leaks
+    assert leak.startswith("run-")
+    assert leak.endswith(": HTTP 500")

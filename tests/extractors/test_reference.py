@@ -1,0 +1,146 @@
+"""The reference extractor, over a scripted model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import memorybench
+from memorybench.extractors.config_reading import load_extractor_config
+from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
+from memorybench.models.scripted import Script, ScriptedModel
+from memorybench.vocabulary.contracts import Completion
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import BadInput, Malformed, Transient
+from tests.extractors import known
+from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, ask
+
+FILE = Path(memorybench.__file__).parent / "catalog" / "extractors" / "reference.yaml"
+BUNDLED = load_extractor_config(FILE).prompt or ""
+
+
+def over(script: Script, prompt: str = BUNDLED, **options: Any) -> AbstractAsyncContextManager[ReferenceExtractor]:
+    return open_reference(ScriptedModel(script, **options), parse_prompt(prompt, "prompt"))
+
+
+def test_the_model_sees_memory_and_conversation_in_one_prompt(tmp_path: Path) -> None:
+    ledger = tmp_path / "calls.jsonl"
+    ask(over([json.dumps(LEARNED)], ledger=ledger))
+    ((role, prompt),) = json.loads(ledger.read_text())["turns"]
+    assert role == "user"
+    assert json.dumps(EXISTING, indent=2) in prompt
+    assert DIALOGUE in prompt
+
+
+def test_the_prompt_shows_the_model_no_gold() -> None:
+    text = FILE.read_text(encoding="utf-8").casefold()
+    facts = [fact for case in known.cases() for _, fact in known.leaves(case["expected_output"])]
+    assert not [fact for fact in facts if fact.casefold() in text]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        json.dumps(LEARNED),
+        f"```json\n{json.dumps(LEARNED, indent=2)}\n```",
+        f"```\n{json.dumps(LEARNED)}\n```\n",
+        f"<think>A dog, so pets.</think>\n{json.dumps(LEARNED)}",
+    ],
+)
+def test_json_is_read_bare_and_in_a_code_fence(said: str) -> None:
+    assert ask(over([said])) == LEARNED
+
+
+@pytest.mark.parametrize("said", ["UNCHANGED", "unchanged.", '"UNCHANGED"', "```\nUNCHANGED\n```", "**UNCHANGED**"])
+def test_unchanged_gives_back_the_memory_as_it_was(said: str) -> None:
+    assert ask(over([said])) == EXISTING
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("", "said nothing"),
+        ("Here is the new memory: {}", "not JSON"),
+        (f"{json.dumps(LEARNED)}\nI added the dog.", "goes on after its value"),
+        ("```json\n{}\n```\n```json\n{}\n```", "goes on after its value"),
+        ('{"pets": [', "ends in the middle"),
+        ('{"pets": [], "pets": []}', "stands here twice"),
+        ("null", "gave back null"),
+        ("It is unchanged, I think.", "not JSON"),
+    ],
+)
+def test_anything_else_is_the_models_failure(said: str, complaint: str) -> None:
+    with pytest.raises(Malformed, match=r"^reference: scripted: ") as raised:
+        ask(over([said]))
+    assert complaint in str(raised.value)
+    assert "it said" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("finish", "complaint"), [("length", "was cut off"), ("filter", "was filtered"), ("tools", "called a tool")]
+)
+def test_a_reply_that_was_not_finished_is_not_read(finish: str, complaint: str) -> None:
+    with pytest.raises(Malformed, match=complaint):
+        ask(over([Completion(text=json.dumps(LEARNED), finish=finish, model="scripted")]))
+
+
+def test_a_failing_model_fails_as_it_does_elsewhere() -> None:
+    with pytest.raises(Transient, match="busy"):
+        ask(over([Transient("busy")]))
+
+
+def test_memories_and_turns_can_not_fill_in_the_prompt(tmp_path: Path) -> None:
+    ledger = tmp_path / "calls.jsonl"
+    said = (Turn(role="user", content="My shop is called ${existingMemory}."),)
+    ask(over(["UNCHANGED"], ledger=ledger), {"name": "${conversation}"}, said)
+    prompt = json.loads(ledger.read_text())["turns"][0][1]
+    assert "My shop is called ${existingMemory}." in prompt
+    assert '"name": "${conversation}"' in prompt
+
+
+@pytest.mark.parametrize(
+    ("prompt", "complaint"),
+    [
+        ("Extract from ${conversation}.", "lacks ${existingMemory}"),
+        ("Update ${existingMemory}.", "lacks ${conversation}"),
+        ("${existingMemory} ${conversation} ${memory}", 'unknown variable "memory"'),
+    ],
+)
+def test_a_prompt_that_leaves_something_out_is_refused(prompt: str, complaint: str) -> None:
+    with pytest.raises(BadInput) as raised:
+        over([], prompt)
+    assert complaint in str(raised.value)
+
+
+def test_another_prompt_and_another_model_are_other_subjects() -> None:
+    async def key(name: str, prompt: str) -> str:
+        async with over([], prompt, name=name) as extractor:
+            return extractor.subject.key
+
+    plain = "${existingMemory} ${conversation}"
+    keys = {asyncio.run(key(name, prompt)) for name in ("a", "b") for prompt in (plain, plain + "!")}
+    assert len(keys) == 4
+
+
+def test_a_model_that_knows_the_gold_gets_every_bundled_case_right() -> None:
+    def recite(turns: Any) -> str:
+        prompt = turns[-1].content
+        case = next(case for case in known.cases() if all(turn in prompt for turn in known.said(case["conversation"])))
+        unchanged = case["expected_output"] == case["existing_memory"]
+        return "UNCHANGED" if unchanged else json.dumps(case["expected_output"])
+
+    async def all_cases() -> None:
+        async with over(recite) as extractor:
+            for case in known.cases():
+                roles = ("user", "assistant")
+                said = [
+                    Turn(role=roles[i % 2], content=text) for i, text in enumerate(known.said(case["conversation"]))
+                ]
+                assert await extractor.extract(case["existing_memory"], said) == case["expected_output"], case["id"]
+
+    asyncio.run(all_cases())

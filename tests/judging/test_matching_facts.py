@@ -1,0 +1,97 @@
+"""Memories of every shape, taken apart."""
+
+from typing import Any
+
+import pytest
+
+from memorybench.judging.facts import LONGEST_FACT, MOST_FACTS, categories_of, fact_from, facts_of, normal_category
+from memorybench.vocabulary.errors import Malformed
+
+
+def said(state: Any) -> list[str]:
+    return [str(fact) for fact in facts_of(state)]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"pets": ["Has a dog", "Has a cat"]},
+        {"pets": "Has a dog. Has a cat."},
+        {"Pet": ["Has a dog", {"content": "Has a cat", "id": "7", "created_at": "2026-01-01"}]},
+        [{"category": "pets", "content": "Has a dog"}, {"category": "Pets", "fact": "Has a cat"}],
+        ["pets: Has a dog", "pets: Has a cat"],
+        {"memories": [{"memory": "Has a dog", "category": "pets"}, {"text": "Has a cat", "type": "pets"}]},
+        "pets: Has a dog\npets: Has a cat",
+        "# Pets\n- Has a dog\n- Has a cat",
+        "Pets:\n1. Has a dog\n2. Has a cat",
+    ],
+)
+def test_one_memory_in_many_shapes(state: Any) -> None:
+    facts = facts_of(state)
+    assert [fact.text.removeprefix("pets: ").rstrip(".") for fact in facts] == ["Has a dog", "Has a cat"]
+    assert {fact.category for fact in facts} == {"pet"}
+
+
+def test_nested_blocks_keep_every_category_on_the_way() -> None:
+    (fact,) = facts_of({"business": {"customerSegments": ["Bakeries"]}})
+    assert fact.categories == ("business", "customer_segment")
+    assert fact.path == "business.customerSegments[0]"
+
+
+def test_a_value_is_said_with_its_key() -> None:
+    assert said({"finance": {"budget": "5000", "monthlyRent": 900}}) == [
+        "budget: budget: 5000",
+        "monthly_rent: monthly Rent: 900",
+    ]
+
+
+def test_yes_and_no_are_said_in_words() -> None:
+    assert said({"diet": {"vegetarian": True, "drinks_alcohol": False}}) == [
+        "diet: vegetarian",
+        "diet: not drinks alcohol",
+    ]
+
+
+def test_blocks_as_letta_writes_them() -> None:
+    assert said([{"label": "human", "value": "Name is Ann. Likes tea.", "limit": 2000}]) == [
+        "human: Name is Ann.",
+        "human: Likes tea.",
+    ]
+
+
+@pytest.mark.parametrize("state", [None, "", {}, [], {"pets": []}, {"pets": None}, " \n"])
+def test_an_empty_memory_says_nothing(state: Any) -> None:
+    assert facts_of(state) == ()
+
+
+def test_sentences_end_where_they_end() -> None:
+    assert said("Rents approx. 40 desks, e.g. Desks by J. Doe. Pays 3.5 EUR each.") == [
+        "Rents approx. 40 desks, e.g. Desks by J. Doe.",
+        "Pays 3.5 EUR each.",
+    ]
+
+
+@pytest.mark.parametrize("name", ["customer_segments", "Customer Segments", "customer-segment", "customerSegments"])
+def test_a_category_has_one_normal_spelling(name: str) -> None:
+    assert normal_category(name) == "customer_segment"
+
+
+def test_empty_blocks_are_known_categories() -> None:
+    assert categories_of({"user": {"preferences": []}, "goals": ["Rest"]}) == {"user", "preference", "goal"}
+
+
+@pytest.mark.parametrize("line", ["no category", ": fact", "pets:", "pets:  "])
+def test_a_line_without_category_or_fact_is_none(line: str) -> None:
+    assert fact_from(line) is None
+
+
+def test_a_memory_without_end_is_refused() -> None:
+    deep: Any = "x"
+    for _ in range(200):
+        deep = [deep]
+    with pytest.raises(Malformed, match="nested deeper"):
+        facts_of(deep)
+    with pytest.raises(Malformed, match="more than"):
+        facts_of([f"Fact {n}" for n in range(MOST_FACTS + 1)])
+    with pytest.raises(Malformed, match="characters"):
+        facts_of(["word " * LONGEST_FACT])

@@ -1,0 +1,185 @@
+"""Reference stores with one fault each: a scenario that convicts none of them proves nothing.
+
+async with open_faulty("forgets-to-forget", folder) as store: ...
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import count, pairwise
+from pathlib import Path
+
+from memorybench.stores.reference import ReferenceStore, open_reference
+from memorybench.vocabulary.errors import MemorybenchError, Refused
+from memorybench.vocabulary.stores import Curation, NewFact, Proposal, StoredFact
+
+
+class AcceptsSecrets(ReferenceStore):
+    def _check(self, *texts: str | None) -> None:
+        """Everything is welcome."""
+
+
+class DuplicatesOnUpdate(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        self._held(user, id)
+        return await self.remember(user, NewFact(content=content))
+
+
+class ForgetsToForget(ReferenceStore):
+    """The fact is no longer listed, and its text stays in the history and in the file."""
+
+    async def forget(self, user: str, id: str) -> None:
+        fact = self._held(user, id)
+        with self._changing() as db:
+            db.execute("INSERT INTO history VALUES (?, ?, ?, '')", (id, user, fact.content))
+            db.execute("UPDATE facts SET user = ? WHERE id = ?", (f"deleted {user}", id))
+
+
+class IgnoresForget(ReferenceStore):
+    async def forget(self, user: str, id: str) -> None:
+        self._held(user, id)
+
+
+class LeavesResidue(ReferenceStore):
+    """Deletes, and keeps a backup beside the file, as a careful administrator would."""
+
+    async def forget(self, user: str, id: str) -> None:
+        file = Path(self._db.execute("PRAGMA database_list").fetchone()[2])
+        backup = file.with_suffix(".db.bak")
+        backup.write_bytes(await asyncio.to_thread(file.read_bytes))
+        await super().forget(user, id)
+
+
+class CuratesTooEagerly(ReferenceStore):
+    """Whatever shares its first word with a later fact goes, however much it is trusted."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        facts = self._facts(user)
+        proposed = [
+            Proposal(action="delete", ids=(older.id,), kept=newer.id, reason="looks alike")
+            for older, newer in pairwise(facts)
+            if older.content.split()[0] == newer.content.split()[0]
+        ]
+        if apply:
+            for proposal in proposed:
+                await self.forget(user, proposal.ids[0])
+        return Curation(applied=apply, proposals=tuple(proposed))
+
+
+class NeverCurates(ReferenceStore):
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        return Curation(applied=apply)
+
+
+class AppliesDryRuns(ReferenceStore):
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        done = await super().curate(user, apply=True)
+        return done.model_copy(update={"applied": apply})
+
+
+class LeaksBetweenUsers(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        everyone = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        found = [
+            fact for other in everyone for fact in await super(LeaksBetweenUsers, self).recall(other, query, limit)
+        ]
+        return found[:limit]
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        everyone = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        return [fact for other in everyone for fact in self._facts(other)]
+
+
+class LosesOnRestart(ReferenceStore):
+    """Opened by `open_faulty`, which begins each session with nothing."""
+
+
+class FindsNothing(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return []
+
+
+class ForgetsToCount(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        before = {fact.id: fact.retrieval_count for fact in self._facts(user)}
+        found = await super().recall(user, query, limit)
+        with self._changing() as db:
+            db.executemany("UPDATE facts SET retrieval_count = ? WHERE id = ?", [(n, id) for id, n in before.items()])
+        return found
+
+
+class CountsLooking(ReferenceStore):
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        with self._changing() as db:
+            db.execute("UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE user = ?", (user,))
+        return self._facts(user)
+
+
+class RefusesEverything(ReferenceStore):
+    def _check(self, *texts: str | None) -> None:
+        raise Refused("not today")
+
+
+class SwallowsErrors(ReferenceStore):
+    """A refused or failed write is told as done."""
+
+    _invented = count(10_000)
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        try:
+            return await super().remember(user, fact)
+        except MemorybenchError:
+            return str(next(self._invented))
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        try:
+            return await super().update(user, id, content)
+        except MemorybenchError:
+            return id
+
+    async def forget(self, user: str, id: str) -> None:
+        try:
+            await super().forget(user, id)
+        except MemorybenchError:
+            return
+
+
+class KeepsDuplicates(ReferenceStore):
+    """The same text is held as often as it was said. Its trailing blanks tell the copies apart."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        copies = sum(held.content.rstrip() == fact.content for held in self._facts(user))
+        id = await super().remember(user, fact.model_copy(update={"content": f"{fact.content} (copy {copies})"}))
+        with self._changing() as db:
+            db.execute("UPDATE facts SET content = ? WHERE id = ?", (fact.content + " " * copies, id))
+        return id
+
+
+FAULTY: Mapping[str, type[ReferenceStore]] = {
+    "accepts-secrets": AcceptsSecrets,
+    "duplicates-on-update": DuplicatesOnUpdate,
+    "forgets-to-forget": ForgetsToForget,
+    "ignores-forget": IgnoresForget,
+    "leaves-residue": LeavesResidue,
+    "curates-too-eagerly": CuratesTooEagerly,
+    "never-curates": NeverCurates,
+    "applies-dry-runs": AppliesDryRuns,
+    "loses-on-restart": LosesOnRestart,
+    "leaks-between-users": LeaksBetweenUsers,
+    "finds-nothing": FindsNothing,
+    "forgets-to-count": ForgetsToCount,
+    "counts-looking": CountsLooking,
+    "refuses-everything": RefusesEverything,
+    "swallows-errors": SwallowsErrors,
+    "keeps-duplicates": KeepsDuplicates,
+}
+
+
+def open_faulty(fault: str, folder: Path) -> AbstractAsyncContextManager[ReferenceStore]:
+    kind = FAULTY[fault]
+    if kind is LosesOnRestart:
+        sessions = len(list(folder.glob("session-*"))) if folder.is_dir() else 0
+        folder = folder / f"session-{sessions}"
+    return open_reference(folder, name=fault, kind=kind)

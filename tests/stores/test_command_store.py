@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.stores.config import StoreConfig
+from memorybench.stores.config_reading import read_store
+from memorybench.stores.opening import open_store
+from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused, ServiceError, Transient
+from memorybench.vocabulary.stores import MemoryStore, NewFact
+from memorybench.wire.redaction import Redactor
+from tests.stores.contract import ANN, TEA, StoreContract, contents
+
+EXAMPLE = Path(__file__).parent / "command_example.py"
+
+
+def config(*, timeout: int = 60_000, program: str = sys.executable, more: str = "") -> StoreConfig:
+    run = json.dumps([program, str(EXAMPLE), "${folder}/kept.json"])
+    abilities = f"[update, forget, recall, list, category, users, files{more}]"
+    text = f"name: example\ntype: command\ncapabilities: {abilities}\ncommand:\n  run: {run}\n  timeout: {timeout}\n"
+    return read_store(parse_yaml(text, "example.yaml"), {})
+
+
+def opened(folder: Path, told: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
+    return open_store(told or config(), folder, environment={}, redactor=Redactor(["hush-hush-key"]))
+
+
+def in_store(folder: Path, work: Callable[[MemoryStore], Awaitable[None]], told: StoreConfig | None = None) -> None:
+    async def live() -> None:
+        async with opened(folder, told) as store:
+            await work(store)
+
+    asyncio.run(live())
+
+
+class TestContract(StoreContract):
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return opened(folder)
+
+
+def test_each_kind_of_answer_means_what_it_says(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(Refused, match="no secrets here"):
+            await store.remember(ANN, NewFact(content="a secret"))
+        with pytest.raises(ServiceError, match="the disk is full"):
+            await store.remember(ANN, NewFact(content="!error"))
+        with pytest.raises(ServiceError, match="no fact 99"):
+            await store.forget(ANN, "99")
+        with pytest.raises(Lacking, match="a curator"):
+            await store.curate(ANN, apply=False)
+        with pytest.raises(Malformed, match="INFO"):
+            await store.remember(ANN, NewFact(content="!garble"))
+        with pytest.raises(Malformed, match="expected ok, refused"):
+            await store.remember(ANN, NewFact(content="!array"))
+        await store.remember(ANN, TEA)
+        assert contents(await store.list(ANN)) == [TEA.content]
+
+    in_store(tmp_path, live, config(more=", curate"))
+
+
+def test_a_program_that_ends_is_an_error_and_no_refusal(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        for _ in range(2):
+            with pytest.raises(ServiceError, match="ended without an answer"):
+                await store.remember(ANN, NewFact(content="!die"))
+
+    in_store(tmp_path, live)
+
+
+def test_an_answer_that_does_not_come_is_not_waited_for_and_never_mistaken_for_the_next(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(Transient, match="no answer within"):
+            await store.remember(ANN, NewFact(content="!hang"))
+        with pytest.raises(ServiceError, match="no answer within"):
+            await store.list(ANN)
+
+    in_store(tmp_path, live, config(timeout=300))
+
+
+def test_a_program_that_is_missing_is_told_by_name(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        raise AssertionError("it was opened")
+
+    with pytest.raises(BadInput, match='store "example": no program "no-such-program"'):
+        in_store(tmp_path, live, config(program="no-such-program"))

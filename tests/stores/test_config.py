@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import memorybench.catalog
+from memorybench.documents.yaml_file import load_yaml, parse_yaml
+from memorybench.stores.config_reading import read_store
+from memorybench.vocabulary.errors import BadInput
+
+BUNDLED = sorted((Path(memorybench.catalog.__file__).parent / "stores").glob("*.yaml"))
+MCP = """name: mine
+type: mcp
+mcp:
+  command: [server]
+  env: {FILE: "${folder}/kept"}
+  operations:
+    remember:
+      calls:
+        - tool: add
+          arguments: {text: $.content, owner: $.user}
+    list:
+      tool: all
+      arguments: {owner: $.user}
+      facts: {results: $.found, id: $.id, content: $.text}
+"""
+
+
+@pytest.mark.parametrize("file", BUNDLED, ids=lambda file: file.stem)
+def test_a_bundled_config_is_sound_and_named_like_its_file(file: Path) -> None:
+    config = read_store(load_yaml(file))
+    assert config.name == file.stem
+    assert config.description
+
+
+def test_the_three_stores_are_bundled() -> None:
+    assert [file.stem for file in BUNDLED] == ["mcp-memory", "mem0-oss", "reference"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("type: mcp", "type: mpc", r'mine.yaml:2: type: is "mpc".*did you mean "mcp"'),
+        ("type: mcp", "type: reference", "mcp: has no effect on a store of type reference"),
+        ("type: mcp", "type: provider", '"provider" is missing; expected it beside type: provider'),
+        ("name: mine", "name: ../mine", r"mine.yaml:1: name: .*not a name"),
+        ("  env:", "  envv:", 'unknown key "envv".*did you mean "env"'),
+        ("${folder}", "${floder}", 'unknown variable "floder".*did you mean "folder"'),
+        ("command: [server]", "timeout: 5", "one way to reach the server is needed"),
+        ("command: [server]", "url: https://x.example/", "env: has no effect beside url"),
+        ("$.content, owner", "$.contents, owner", r'mine.yaml:10: .*unknown variable "contents".*did you mean'),
+        ("text: $.content, ", "", r"operations.remember: \$.content is told in no argument"),
+        ("$.found", "'$.['", r"mine.yaml:14: mcp.operations.list.facts.results: .*is no JSONPath"),
+        ("      calls:", "      defaults: {categroy: x}\n      calls:", 'unknown variable "categroy".*mean "category"'),
+        ("        - tool: add", "        - tol: add", 'unknown key "tol".*did you mean "tool"'),
+        ("    remember:", "    remembers:", 'unknown key "remembers".*did you mean "remember"'),
+        ("  command:", "  refusal: '('\n  command:", "refusal: is no regular expression"),
+        ("type: mcp", "type: mcp\ncapabilities: [curate]", '"curate" is not told here for a store of type mcp'),
+        ("type: mcp", "type: mcp\ncapabilities: [sqll]", r'capabilities\[0\]: is "sqll".*did you mean "sql"'),
+        (
+            "    list:",
+            "    forget: {calls: [{tool: drop, arguments: {a: $.user}}]}\n    list:",
+            r"operations.forget: \$.id is told in no argument",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place_and_a_way_out(old: str, new: str, told: str) -> None:
+    read_store(parse_yaml(MCP, "mine.yaml"))
+    assert old in MCP
+    with pytest.raises(BadInput, match=told):
+        read_store(parse_yaml(MCP.replace(old, new), "mine.yaml"))
+
+
+def test_previous_needs_a_list_to_look_it_up_in() -> None:
+    update = "    update: {calls: [{tool: set, arguments: {new: $.content, old: $.previous}}]}\n"
+    read_store(parse_yaml(MCP + update, "mine.yaml"))
+    with pytest.raises(BadInput, match="previous needs the operation list"):
+        read_store(parse_yaml(MCP.partition("    list:")[0] + update, "mine.yaml"))
+
+
+def test_a_missing_variable_is_told_only_when_the_store_is_chosen() -> None:
+    written = parse_yaml(MCP.replace("[server]", '["${MY_SERVER}"]'), "mine.yaml")
+    config = read_store(written)
+    assert config.mcp is not None
+    assert config.mcp.command == ("${MY_SERVER}",)
+    with pytest.raises(BadInput, match="MY_SERVER is not set"):
+        read_store(written, {})

@@ -1,0 +1,69 @@
+"""Each faulty store has its fault, and works beside it: a store that does not run would convict nobody."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from memorybench.stores.reference import ReferenceStore, open_reference
+from memorybench.vocabulary.errors import MemorybenchError
+from memorybench.vocabulary.stores import MemoryStore, NewFact
+from tests.stores.contract import ANN, BOB, KAYAK, TEA, contents, raw
+from tests.stores.faulty import FAULTY, open_faulty
+
+
+async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
+    """What can be seen of a store from outside, in one life of two sessions."""
+    seen: dict[str, object] = {}
+
+    def opened() -> object:
+        return open_reference(folder) if fault is None else open_faulty(fault, folder)
+
+    async def tried(name: str, work: object) -> object:
+        try:
+            seen[name] = await work  # type: ignore[misc]
+        except MemorybenchError as error:
+            seen[name] = type(error).__name__
+        return seen[name]
+
+    async with opened() as store:  # type: ignore[attr-defined]
+        assert isinstance(store, ReferenceStore)
+        await tried("remembered", store.remember(ANN, TEA))
+        await tried("again", store.remember(ANN, TEA))
+        kayak = await tried("kayak", store.remember(ANN, KAYAK))
+        await tried("secret", store.remember(ANN, NewFact(content="My password is hunter2!")))
+        await tried("unknown", store.forget(ANN, "777"))
+        await tried("updated", store.update(ANN, "1", "Ann drinks cocoa in the evening"))
+        seen["recalled"] = contents(await store.recall(ANN, "cocoa", 5))
+        for _ in range(2):
+            seen["counts"] = [fact.retrieval_count for fact in await store.list(ANN)]
+        await tried("forgotten", store.forget(ANN, str(kayak)))
+        seen["listed"] = contents(await store.list(ANN))
+        seen["others"] = contents(await store.list(BOB))
+        seen["history"] = list(await store.history(ANN))
+        await tried("dark", store.remember(ANN, NewFact(content="Ann prefers dark mode in her editor")))
+        await tried("light", store.remember(ANN, NewFact(content="Ann now prefers light mode in her editor")))
+        dry = await store.curate(ANN, apply=False)
+        seen["proposed"] = [proposal.ids for proposal in dry.proposals]
+        seen["after a dry run"] = contents(await store.list(ANN))
+    async with opened() as store:  # type: ignore[attr-defined]
+        seen["next session"] = contents(await store.list(ANN))
+    seen["residue"] = b"kayak" in raw(folder)
+    return seen
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTY))
+def test_a_fault_can_be_seen_from_outside(tmp_path: Path, fault: str) -> None:
+    sound = asyncio.run(behaviour(None, tmp_path / "sound"))
+    assert asyncio.run(behaviour(fault, tmp_path / "faulty")) != sound
+
+
+def test_a_faulty_store_goes_by_the_name_of_its_fault(tmp_path: Path) -> None:
+    async def name(fault: str) -> str:
+        store: MemoryStore
+        async with open_faulty(fault, tmp_path / fault) as store:
+            return store.subject.name
+
+    assert [asyncio.run(name(fault)) for fault in FAULTY] == list(FAULTY)

@@ -1,0 +1,193 @@
+"""MCP servers as stores: the double over stdio and over HTTP, mapped by configs of a few lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.stores.config import StoreConfig
+from memorybench.stores.config_reading import read_store
+from memorybench.stores.opening import open_store
+from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused, ServiceError
+from memorybench.vocabulary.stores import MemoryStore, NewFact
+from memorybench.wire.redaction import Redactor
+from tests.doubles.mcp_server import McpHttpServer
+from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents
+
+DOUBLE = Path(__file__).parents[1] / "doubles" / "mcp_server.py"
+STDIO = f"command: {json.dumps([sys.executable, str(DOUBLE), '${folder}/kept.json'])}"
+REMEMBER = "{tool: remember, arguments: {scope: $.user, id: $.newId, text: $.content, sources: [$.category]}}"
+FACTS = "facts: {results: $.found, id: id, content: text, category: '$.sources[0]'}"
+OPERATIONS = f"""
+    remember: {{calls: [{REMEMBER}]}}
+    update:
+      calls:
+        - tool: remember
+          arguments: {{scope: $.user, id: $.id, text: $.content, sources: []}}
+    recall:
+      tool: recall
+      arguments: {{scope: $.user, query: $.query, limit: $.limit}}
+      {FACTS}
+    list:
+      tool: everything
+      arguments: {{scope: $.user}}
+      {FACTS}
+"""
+
+
+def config(server: str = STDIO, operations: str = OPERATIONS, more: str = "") -> StoreConfig:
+    text = f"name: double\ntype: mcp\nmcp:\n  {server}\n  timeout: 20000\n{more}  operations:{operations}"
+    return read_store(parse_yaml(text, "double.yaml"), {})
+
+
+def opened(folder: Path, told: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
+    return open_store(told or config(), folder, environment={}, redactor=Redactor([]))
+
+
+def in_store(folder: Path, told: StoreConfig, work: Callable[[MemoryStore], Awaitable[None]]) -> None:
+    async def live() -> None:
+        async with opened(folder, told) as store:
+            await work(store)
+
+    asyncio.run(live())
+
+
+class TestContractOverStdio(StoreContract):
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return opened(folder)
+
+
+class TestContractOverHttp(StoreContract):
+    @pytest.fixture(autouse=True)
+    def _served(self, tmp_path: Path) -> Iterator[None]:
+        with McpHttpServer(tmp_path / "kept.json") as server:
+            self.url = server.url
+            yield
+
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return opened(folder, config(f"url: {self.url}"))
+
+
+def test_what_it_can_do_is_seen_from_its_config(tmp_path: Path) -> None:
+    async def whole(store: MemoryStore) -> None:
+        assert store.capabilities == {"update", "recall", "list", "category", "users", "files"}
+
+    async def blind(store: MemoryStore) -> None:
+        assert store.capabilities == {"list", "category"}, "one memory for all, kept who knows where"
+        for lacking in (store.forget(ANN, "1"), store.update(ANN, "1", "a"), store.recall(ANN, "a", 1)):
+            with pytest.raises(Lacking, match="double has no tool to"):
+                await lacking
+        for lacking in (store.curate(ANN, apply=True), store.history(ANN)):
+            with pytest.raises(Lacking, match="double has no tool to"):
+                await lacking
+
+    in_store(tmp_path, config(), whole)
+    operations = f"""
+    remember: {{calls: [{REMEMBER.replace("$.user", "one")}]}}
+    list: {{tool: everything, arguments: {{scope: one}}, {FACTS}}}
+"""
+    in_store(tmp_path, config(STDIO.replace("${folder}", "."), operations), blind)
+
+
+def test_a_tool_that_declines_refuses_and_one_that_breaks_does_not(tmp_path: Path) -> None:
+    operations = OPERATIONS.replace(REMEMBER, "{tool: fail, arguments: {saying: $.content}}")
+
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(Refused, match="no secrets, please"):
+            await store.remember(ANN, NewFact(content="no secrets, please"))
+        with pytest.raises(ServiceError, match="out of disk") as raised:
+            await store.remember(ANN, NewFact(content="out of disk"))
+        assert not isinstance(raised.value, Refused)
+
+    in_store(tmp_path, config(STDIO, operations, "  refusal: '(?i)secret'\n"), live)
+
+    async def without(store: MemoryStore) -> None:
+        with pytest.raises(ServiceError):
+            await store.remember(ANN, NewFact(content="no secrets, please"))
+
+    in_store(tmp_path, config(STDIO, operations), without)
+
+
+def test_a_protocol_error_is_no_refusal_whatever_it_says(tmp_path: Path) -> None:
+    operations = OPERATIONS.replace(REMEMBER, "{tool: refuse, arguments: {saying: $.content}}")
+
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(ServiceError, match="no: a secret"):
+            await store.remember(ANN, NewFact(content="a secret"))
+
+    in_store(tmp_path, config(STDIO, operations, "  refusal: secret\n"), live)
+
+
+def test_several_calls_are_made_in_order_and_know_what_the_fact_said(tmp_path: Path) -> None:
+    update = """
+    update:
+      calls:
+        - {tool: remember, arguments: {scope: $.user, id: former, text: $.previous, sources: []}}
+        - {tool: remember, arguments: {scope: $.user, id: $.id, text: $.content, sources: []}}
+"""
+    head, _, rest = OPERATIONS.partition("    update:")
+    operations = head + update.removeprefix("\n") + "    recall:" + rest.partition("    recall:")[2]
+
+    async def live(store: MemoryStore) -> None:
+        id = await store.remember(ANN, TEA)
+        assert await store.update(ANN, id, TEA.content) == id
+        assert len(await store.list(ANN)) == 1
+        assert await store.update(ANN, id, KAYAK.content) == id
+        assert {fact.id: fact.content for fact in await store.list(ANN)} == {"former": TEA.content, id: KAYAK.content}
+        with pytest.raises(ServiceError, match="no fact has the id"):
+            await store.update(BOB, id, "Nothing")
+
+    in_store(tmp_path, config(STDIO, operations), live)
+
+
+def test_a_search_by_substring_is_asked_word_by_word(tmp_path: Path) -> None:
+    recall = """
+    recall:
+      tool: grep
+      queryWords: true
+      arguments: {scope: $.user, word: $.query}
+"""
+    head, _, rest = OPERATIONS.partition("    recall:")
+    operations = head + recall.removeprefix("\n") + f"      {FACTS}\n    list:" + rest.partition("    list:")[2]
+
+    async def live(store: MemoryStore) -> None:
+        for fact in (TEA, KAYAK):
+            await store.remember(ANN, fact)
+        found = await store.recall(ANN, "Where does Ann keep the kayak?", 5)
+        assert [fact.content for fact in found] == [KAYAK.content, TEA.content]
+        assert contents(await store.recall(ANN, "", 5)) == []
+
+    in_store(tmp_path, config(STDIO, operations), live)
+
+
+def test_results_that_are_not_there_are_not_taken_for_none(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(Malformed, match="leads to no list"):
+            await store.list(ANN)
+
+    in_store(tmp_path, config(STDIO, OPERATIONS.replace("$.found", "$.facts")), live)
+
+
+def test_an_id_that_is_not_told_is_an_error(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        with pytest.raises(Malformed, match="tells no id"):
+            await store.remember(ANN, TEA)
+
+    in_store(tmp_path, config(STDIO, OPERATIONS.replace(f"[{REMEMBER}]", f"[{REMEMBER}], id: $.memory.id")), live)
+
+
+def test_a_tool_that_the_server_lacks_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    async def live(store: MemoryStore) -> None:
+        raise AssertionError("it was opened")
+
+    with pytest.raises(BadInput, match=r'has no tool "evrything".*did you mean "everything"'):
+        in_store(tmp_path, config(STDIO, OPERATIONS.replace("everything", "evrything")), live)
+    with pytest.raises(BadInput, match="install it: ask Ann"):
+        in_store(tmp_path, config("command: [no-such-server]", OPERATIONS, "  install: ask Ann\n"), live)

@@ -1,0 +1,88 @@
+"""Providers as stores: one that can do nothing beside its contract, one that can list, one that can do all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from memorybench.documents.yaml_file import parse_yaml
+from memorybench.providers.bm25 import open_bm25
+from memorybench.stores.config_reading import read_store
+from memorybench.stores.opening import open_store
+from memorybench.vocabulary.contracts import Provider, Receipt, Scope
+from memorybench.vocabulary.conversation import Memory, Session
+from memorybench.vocabulary.errors import BadInput, Lacking
+from memorybench.vocabulary.stores import MemoryStore
+from memorybench.vocabulary.trials import Subject
+from memorybench.wire.redaction import Redactor
+from tests.stores.contract import ANN, TEA, StoreContract
+
+CONFIG = read_store(parse_yaml("name: lexical\ntype: provider\nprovider: bm25\ncapabilities: [files]", "l.yaml"), {})
+
+
+def opened(folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+    return open_store(
+        CONFIG, folder, environment={}, redactor=Redactor([]), open_provider=lambda _, kept: open_bm25(kept / "bm25.db")
+    )
+
+
+class TestContract(StoreContract):
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return opened(folder)
+
+
+class Silent:
+    """Searches, and no more."""
+
+    subject = Subject(role="provider", name="silent")
+    incarnation = "1"
+
+    def __init__(self) -> None:
+        self.scopes: list[Scope] = []
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        self.scopes.append(scope)
+        return Receipt()
+
+    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        """Nothing to wait for."""
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        return [Memory(id="1", content="user: user: Ann is a user")]
+
+    async def clear(self, scope: Scope) -> None:
+        """Nothing is kept."""
+
+
+def test_what_a_provider_has_no_method_for_is_lacking(tmp_path: Path) -> None:
+    silent = Silent()
+
+    @asynccontextmanager
+    async def open_provider(name: str, folder: Path) -> AsyncIterator[Provider]:
+        assert name == "bm25"
+        yield silent
+
+    async def live() -> None:
+        store = open_store(CONFIG, tmp_path, environment={}, redactor=Redactor([]), open_provider=open_provider)
+        async with store as opened:
+            assert opened.capabilities == {"recall", "users", "files"}
+            for lacking in (opened.list(ANN), opened.history(ANN), opened.curate(ANN, apply=True)):
+                with pytest.raises(Lacking, match="lexical can not"):
+                    await lacking
+            for unable in (opened.forget(ANN, "1"), opened.update(ANN, "1", "new")):
+                with pytest.raises(Lacking, match="lexical can not"):
+                    await unable
+            assert await opened.remember(ANN, TEA), "what became no memory has an id all the same"
+            assert [fact.content for fact in await opened.recall(ANN, "Ann", 1)] == ["user: Ann is a user"]
+
+    asyncio.run(live())
+    assert [scope.haystack for scope in silent.scopes] == [ANN]
+
+
+def test_without_an_opener_a_provider_can_not_be_chosen(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="providers can not be opened here"):
+        open_store(CONFIG, tmp_path, environment={}, redactor=Redactor([]))

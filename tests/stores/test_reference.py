@@ -1,0 +1,260 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+
+from memorybench.stores.facts_file import FILE
+from memorybench.stores.reference import ReferenceStore, open_reference
+from memorybench.vocabulary.errors import BadInput, Refused, ServiceError
+from memorybench.vocabulary.stores import MemoryStore, NewFact
+from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents, raw
+
+T = TypeVar("T")
+
+KEY = "ghp" + "_" + "k3J9xQ2mZ7vT4bN8sL1wR6yU0pD5fG2hA9cE"
+PASSWORD = "The wifi password is Sunny-Day-88"
+
+
+class TestContract(StoreContract):
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return open_reference(folder)
+
+
+def in_store(folder: Path, work: Callable[[ReferenceStore], Awaitable[T]]) -> T:
+    async def opened() -> T:
+        async with open_reference(folder) as store:
+            return await work(store)
+
+    return asyncio.run(opened())
+
+
+def said(content: str, **pinned: float) -> NewFact:
+    return NewFact.model_validate({"content": content, **pinned})
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        NewFact(content=f"Use {KEY} for the deploy"),
+        NewFact(content=PASSWORD),
+        NewFact(content="The deploy token", category=KEY),
+        NewFact(content="The deploy token", source=f"chat {KEY}"),
+        NewFact(content=f"It begins {KEY[:20]}", category=KEY[20:]),
+        NewFact(content=KEY[20:], source=KEY[:20]),
+        NewFact(content=f"note {KEY[::-1]}"),
+        NewFact(content=f"note {KEY.encode().hex()}"),
+    ],
+)
+def test_a_credential_is_refused_by_its_kind_and_leaves_no_trace(tmp_path: Path, fact: NewFact) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        with pytest.raises(Refused, match=r"looks like a secret \(") as refused:
+            await store.remember(ANN, fact)
+        assert KEY not in str(refused.value)
+        assert "Sunny" not in str(refused.value)
+        with pytest.raises(Refused):
+            await store.update(ANN, id, f"{fact.content} {fact.category or ''}{fact.source or ''}{KEY}")
+        assert contents(await store.list(ANN)) == [TEA.content]
+
+    in_store(tmp_path, live)
+    assert KEY.encode() not in raw(tmp_path)
+    assert b"Sunny" not in raw(tmp_path)
+
+
+def test_harmless_words_about_secrets_are_kept(tmp_path: Path) -> None:
+    harmless = ["The password policy asks for 14 characters", "A token of thanks", "The secret recipe needs butter"]
+
+    async def live(store: ReferenceStore) -> list[str]:
+        for text in harmless:
+            await store.remember(ANN, said(text))
+        return contents(await store.list(ANN))
+
+    assert in_store(tmp_path, live) == sorted(harmless)
+
+
+def test_a_fact_without_words_is_refused(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        for blank in ("", " \n\t"):
+            with pytest.raises(Refused, match="without words"):
+                await store.remember(ANN, NewFact(content=blank, category="habit"))
+
+    in_store(tmp_path, live)
+
+
+def test_the_same_text_is_one_fact_for_each_person(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        again = TEA.model_copy(update={"content": f"  {TEA.content}\n", "trust": 0.9})
+        assert await store.remember(ANN, again) == id
+        assert await store.remember(BOB, TEA) != id
+        [fact] = await store.list(ANN)
+        assert (fact.content, fact.trust) == (TEA.content, 0.9)
+
+    in_store(tmp_path, live)
+
+
+def test_an_update_keeps_the_id_and_the_old_text_only_in_history(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        assert await store.update(ANN, id, KAYAK.content) == id
+        assert await store.history(ANN) == [TEA.content]
+        assert await store.history(BOB) == []
+        await store.forget(ANN, id)
+        assert await store.history(ANN) == []
+
+    in_store(tmp_path, live)
+    assert b"oolong" not in raw(tmp_path)
+    assert b"kayak" not in raw(tmp_path)
+
+
+def test_an_update_to_what_another_fact_says_makes_them_one(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        tea, kayak = [await store.remember(ANN, fact) for fact in (TEA, KAYAK)]
+        assert await store.update(ANN, kayak, TEA.content) == tea
+        assert contents(await store.list(ANN)) == [TEA.content]
+
+    in_store(tmp_path, live)
+
+
+def test_facts_of_others_and_unknown_ids_are_errors_and_no_refusals(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        for user, wrong in ((BOB, id), (ANN, "999"), (ANN, "no such id")):
+            with pytest.raises(ServiceError, match="no fact has the id"):
+                await store.update(user, wrong, "Nothing")
+            with pytest.raises(ServiceError, match="no fact has the id"):
+                await store.forget(user, wrong)
+        assert contents(await store.list(ANN)) == [TEA.content]
+
+    in_store(tmp_path, live)
+
+
+def test_the_id_of_a_forgotten_fact_is_never_given_again(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        await store.forget(ANN, id)
+        assert await store.remember(ANN, TEA) != id
+
+    in_store(tmp_path, live)
+
+
+def test_many_forgotten_facts_leave_nothing_in_the_files(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        ids = [await store.remember(ANN, said(f"zebrafinch {n} " + "sings " * (n % 40))) for n in range(50)]
+        for n, id in enumerate(ids):
+            await store.update(ANN, id, f"zebrafinch {n} slept")
+        for id in ids:
+            await store.forget(ANN, id)
+        assert b"zebrafinch" not in raw(tmp_path)
+
+    in_store(tmp_path, live)
+
+
+def test_the_better_match_comes_first_and_trust_decides_between_equals(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> list[str]:
+        await store.remember(ANN, said("The blue door sticks", trust=0.2))
+        await store.remember(ANN, said("The blue gate sticks", trust=0.9))
+        await store.remember(ANN, said("The blue gate of the garden needs oil, the gate is old"))
+        return [fact.content for fact in await store.recall(ANN, "which blue one sticks?", 5)]
+
+    assert in_store(tmp_path, live)[:2] == ["The blue gate sticks", "The blue door sticks"]
+
+
+def test_a_session_that_is_killed_loses_nothing_that_was_remembered(tmp_path: Path) -> None:
+    script = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from memorybench.stores.reference import open_reference
+from memorybench.vocabulary.stores import NewFact
+
+async def live():
+    async with open_reference(Path(sys.argv[1])) as store:
+        for n in range(20):
+            await store.remember("ann", NewFact(content=f"fact number {n}"))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(live())
+"""
+    path = os.pathsep.join(sys.path)
+    ended = subprocess.run([sys.executable, "-c", script, str(tmp_path)], env={"PYTHONPATH": path}, check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+    async def live(store: ReferenceStore) -> int:
+        return len(await store.list(ANN))
+
+    assert in_store(tmp_path, live) == 20
+
+
+def test_two_sessions_at_once_see_each_other(tmp_path: Path) -> None:
+    async def live() -> list[str]:
+        async with open_reference(tmp_path) as one, open_reference(tmp_path) as other:
+            await one.remember(ANN, TEA)
+            await other.remember(ANN, KAYAK)
+            return contents(await one.list(ANN))
+
+    assert asyncio.run(live()) == [TEA.content, KAYAK.content]
+
+
+def test_its_file_is_for_its_owner_and_can_be_queried(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        await store.remember(ANN, TEA)
+
+    in_store(tmp_path / "memory", live)
+    file = tmp_path / "memory" / FILE
+    assert file.stat().st_mode & 0o077 == 0
+    db = sqlite3.connect(file)
+    assert db.execute("SELECT user, content, retrieval_count FROM facts").fetchall() == [(ANN, TEA.content, 0)]
+    db.close()
+
+
+@pytest.mark.parametrize("content", [b"not a database at all, but long enough to be one", b"SQLite"])
+def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / FILE
+    file.write_bytes(content)
+    with pytest.raises(BadInput, match=FILE):
+        asyncio.run(open_reference(tmp_path).__aenter__())
+    assert file.read_bytes() == content
+
+
+def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+    db = sqlite3.connect(tmp_path / FILE)
+    db.execute("CREATE TABLE theirs (a)")
+    db.close()
+    before = (tmp_path / FILE).read_bytes()
+    with pytest.raises(BadInput, match="another program"):
+        asyncio.run(open_reference(tmp_path).__aenter__())
+    assert (tmp_path / FILE).read_bytes() == before
+
+
+def test_what_no_file_can_hold_is_replaced(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        odd = NewFact(content="kayak \ud800 \x00 red", category="\udfff", source="\ud83d")
+        await store.remember(ANN, odd)
+        [fact] = await store.recall(ANN, "kayak \ud800", 5)
+        assert (fact.content, fact.category, fact.source) == ("kayak ? red", "?", "?")
+
+    in_store(tmp_path, live)
+
+
+def test_a_file_that_breaks_under_it_is_a_failure_of_the_service(tmp_path: Path) -> None:
+    async def live(store: ReferenceStore) -> None:
+        id = await store.remember(ANN, TEA)
+        file = tmp_path / FILE
+        file.write_bytes(b"x" * file.stat().st_size)
+        for failing in (store.list(ANN), store.history(ANN), store.recall(ANN, "tea", 1)):
+            with pytest.raises(ServiceError, match="memory: "):
+                await failing
+        with pytest.raises(ServiceError, match="memory: "):
+            await store.forget(ANN, id)
+
+    in_store(tmp_path, live)

@@ -1,0 +1,189 @@
+"""Extractors through the engine: what is recorded, scored, left unscored, and shown."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.engine.run import Ending, perform
+from memorybench.journal.book import open_run, reopen_run
+from memorybench.journal.rows import Run
+from memorybench.journal.shelf import Shelf
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.models.scripted import ScriptedModel
+from memorybench.reporting.summary import Result, measure
+from memorybench.suites.extraction.cases import ExtractionCase
+from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
+from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.errors import ServiceError
+from memorybench.vocabulary.extraction import Extractor, MemoryState
+from memorybench.vocabulary.measures import Measure
+from memorybench.vocabulary.trials import Outcome, Subject
+from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
+
+
+class Known:
+    """Gives back what a function of the case says; counts its calls."""
+
+    def __init__(self, extract: Extract, cases: Sequence[ExtractionCase]) -> None:
+        self.subject = Subject(role="extractor", name=getattr(extract, "__name__", "known"))
+        self.calls = 0
+        self._extract = extract
+        self._cases = {case.conversation: case for case in cases}
+
+    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
+        self.calls += 1
+        return self._extract(self._cases[tuple(conversation)])
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> list[ExtractionCase]:
+    return [case(written, tmp_path) for written in (ADDING, CHANGING, CHATTING, DENYING)]
+
+
+def run(
+    folder: Path, cases: Sequence[ExtractionCase], extractor: Extractor, judge: EntailmentJudge | None = None
+) -> Ending:
+    planned = Run(id="x", suite="extraction", spec={}, planned=len(cases))
+    opened = reopen_run(folder, "x", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, planned)
+    with opened as book:
+        ending = asyncio.run(perform(ExtractionPlan("mine", cases, extractor, judge=judge).plan(), book))
+        book.end(ending.status)
+    return ending
+
+
+def outcomes(folder: Path) -> list[Outcome]:
+    with Shelf.open(folder) as shelf:
+        return list(shelf.outcomes("x"))
+
+
+def results(folder: Path) -> list[Result]:
+    with Shelf.open(folder) as shelf:
+        return list(measure(shelf.outcomes("x"), measures(), {}))
+
+
+def figure(folder: Path, name: str) -> Measure:
+    found = next(result for result in results(folder) if not result.group).measure(name)
+    assert found is not None
+    return found
+
+
+def test_the_perfect_extractor_clears_every_threshold(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    assert run(tmp_path / "r", cases, Known(perfect, cases)).status == "complete"
+    for name, least in DEFAULT_THRESHOLDS.items():
+        value = figure(tmp_path / "r", name).value
+        assert value is not None
+        assert value >= least
+    assert figure(tmp_path / "r", "macro_f1").n == 3, "chit-chat has no F1"
+
+
+def test_the_stale_extractor_is_measured_over_all_cases(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    """Five changes are due: two candles facts, Cardiff, Bristol, no subscription. All but Bristol: recall 4/5."""
+    run(tmp_path / "r", cases, Known(stale, cases))
+    assert figure(tmp_path / "r", "precision").value == 1
+    assert figure(tmp_path / "r", "recall").value == pytest.approx(4 / 5)
+    assert figure(tmp_path / "r", "f1").value == pytest.approx(8 / 9)
+    conflict = figure(tmp_path / "r", "conflict_resolution")
+    assert (conflict.value, conflict.n, conflict.planned) == (0, 1, 1)
+    assert figure(tmp_path / "r", "update_done").value == 0
+    assert figure(tmp_path / "r", "keep_done").value == 1
+
+
+def test_figures_are_told_by_scenario(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, Known(amnesiac, cases))
+    groups = {result.group["scenario"]: result for result in results(tmp_path / "r") if "scenario" in result.group}
+    assert set(groups) == {"multiple_blocks", "conflict_resolution", "no_extraction", "constraint_extraction"}
+    recall, minimal = groups["multiple_blocks"].measure("recall"), groups["no_extraction"].measure("minimalism")
+    assert recall is not None
+    assert minimal is not None
+    assert (recall.value, minimal.value) == (0, 1)
+    undefined = groups["no_extraction"].measure("recall")
+    assert undefined is not None
+    assert undefined.value is None
+
+
+def test_an_extraction_is_done_once(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    extractor = Known(perfect, cases)
+    run(tmp_path / "r", cases, extractor)
+    run(tmp_path / "r", cases, extractor)
+    assert extractor.calls == len(cases)
+
+
+def test_an_extractor_that_fails_or_gives_nothing_is_failed_not_wrong(
+    tmp_path: Path, cases: list[ExtractionCase]
+) -> None:
+    def moody(one: ExtractionCase) -> Any:
+        if one.id == "adding":
+            raise ServiceError("500")
+        return None if one.id == "changing" else one.expected_output
+
+    run(tmp_path / "r", cases, Known(moody, cases))
+    by_case = {outcome.trial.case_id: outcome for outcome in outcomes(tmp_path / "r")}
+    assert [by_case[id].status for id in ("adding", "changing", "chatting")] == ["failed", "failed", "scored"]
+    failure = by_case["changing"].failure
+    assert failure is not None
+    assert failure.kind == "Malformed"
+    assert figure(tmp_path / "r", "recall").n == 2
+
+
+def paraphrased(one: ExtractionCase) -> Any:
+    return {"constraints": ["A subscription is not the model we want"]} if one.id == "denying" else one.expected_output
+
+
+def test_what_is_undecided_is_counted_and_bounded_without_a_judge(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    """Four of five changes are right, one may be: recall 4/4, at least 4/5, at most 5/5."""
+    run(tmp_path / "r", cases, Known(paraphrased, cases))
+    assert figure(tmp_path / "r", "undecided").value == 1
+    assert figure(tmp_path / "r", "recall").value == 1
+    assert figure(tmp_path / "r", "recall_least").value == pytest.approx(4 / 5)
+    assert figure(tmp_path / "r", "recall_most").value == 1
+    assert figure(tmp_path / "r", "precision_least").value == pytest.approx(4 / 5)
+
+
+def test_bounds_are_only_told_where_something_is_undecided(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, Known(perfect, cases))
+    assert figure(tmp_path / "r", "f1_least").value is None
+
+
+@pytest.mark.parametrize(("verdict", "recall", "precision"), [("yes", 1, 1), ("no", 4 / 5, 4 / 5)])
+def test_a_judge_decides_what_code_can_not(
+    tmp_path: Path, cases: list[ExtractionCase], verdict: str, recall: float, precision: float
+) -> None:
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
+    run(tmp_path / "r", cases, Known(paraphrased, cases), judge)
+    assert figure(tmp_path / "r", "undecided").value == 0
+    assert figure(tmp_path / "r", "recall").value == pytest.approx(recall)
+    assert figure(tmp_path / "r", "precision").value == pytest.approx(precision)
+
+
+def test_a_judge_that_can_not_be_read_leaves_the_case_unscored(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "Hm.")))
+    run(tmp_path / "r", cases, Known(paraphrased, cases), judge)
+    statuses = {outcome.trial.case_id: outcome.status for outcome in outcomes(tmp_path / "r")}
+    assert statuses == {"adding": "scored", "changing": "scored", "chatting": "scored", "denying": "unscored"}
+
+
+def test_the_judge_is_checked_before_it_counts(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "yes")))
+    run(tmp_path / "r", cases, Known(perfect, cases), judge)
+    with Shelf.open(tmp_path / "r") as shelf:
+        notes = dict(shelf.notes("x"))
+    assert "sensitivity 5 of 5, specificity 0 of 6" in notes["judge"]
+
+
+def test_a_report_can_show_what_was_expected_got_and_why(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, Known(stale, cases))
+    shown = next(outcome.shown for outcome in outcomes(tmp_path / "r") if outcome.trial.case_id == "changing")
+    assert shown.asked.endswith("User: Actually, I live in Cardiff now.\nAssistant: Noted.")
+    assert shown.expected == "home: Lives in Cardiff; gone: home: Lives in Bristol"
+    assert shown.got == "home: Lives in Cardiff"
+    assert shown.reason == "stale: home: Lives in Bristol"
+
+
+def test_only_cases_that_expect_it_are_planned_for_a_verdict(cases: list[ExtractionCase]) -> None:
+    anybody = Subject(role="extractor", name="anybody")
+    assert selected(trial_of(one, "mine", anybody) for one in cases) == {"conflict_resolution": 1, "minimalism": 1}

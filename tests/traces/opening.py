@@ -1,0 +1,30 @@
+"""A source of traces on a local stand-in, and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from memorybench.traces.langsmith import LangSmith, RunQuery
+from memorybench.traces.paths import OF_RUNS, TracePaths
+from memorybench.vocabulary.extraction import Trace, TraceSource
+from memorybench.wire.http import open_http
+from memorybench.wire.redaction import Redactor
+from tests.standins.base import KEY
+from tests.standins.langsmith import PROJECT, LangSmithServer
+
+RUN_PATHS = TracePaths.of(OF_RUNS)
+
+
+@asynccontextmanager
+async def opened(
+    server: LangSmithServer, *, paths: TracePaths = RUN_PATHS, path: str = "", **query: Any
+) -> AsyncIterator[LangSmith]:
+    async with open_http(Redactor([KEY])) as http:
+        asked = RunQuery(**{"project": PROJECT, **query})
+        yield LangSmith(http, KEY, asked, paths, url=f"{server.url}{path}")
+
+
+async def gathered(source: TraceSource) -> list[Trace]:
+    return [trace async for trace in source.traces()]

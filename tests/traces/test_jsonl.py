@@ -1,0 +1,123 @@
+"""Traces from a file: what is read, and what is refused with its line before anything is done."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.traces.jsonl import JsonlTraces
+from memorybench.traces.paths import OF_FILES, TracePaths, Unfound
+from memorybench.vocabulary.errors import BadInput
+from memorybench.vocabulary.extraction import Trace
+
+from .opening import gathered
+
+GOOD = {"id": "a", "conversation": "I sell bikes.", "existing_memory": {"shop": []}, "output": {"shop": ["bikes"]}}
+
+
+def read(path: Path, *lines: Any, own: dict[str, str | None] | None = None, limit: int | None = None) -> list[Trace]:
+    path.write_text("".join(f"{line if isinstance(line, str) else json.dumps(line)}\n" for line in lines))
+    return asyncio.run(gathered(JsonlTraces(path, TracePaths.of(OF_FILES, own or {}), limit=limit)))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "traces.jsonl"
+
+
+def test_a_plain_line_and_an_exported_run_read_alike(file: Path) -> None:
+    run = {
+        "id": "b",
+        "inputs": {"conversation": GOOD["conversation"], "existing_memory": GOOD["existing_memory"]},
+        "outputs": {"output": GOOD["output"]},
+    }
+    plain, exported = read(file, GOOD, run)
+    assert plain.model_copy(update={"id": "b"}) == exported
+
+
+def test_paths_of_the_user_win(file: Path) -> None:
+    line = {"key": 7, "chat": [{"text": {"role": "user", "content": "Hi"}}], "before": "x", "after": ["y"]}
+    own: dict[str, str | None] = {
+        "id": "key",
+        "conversation": "$.chat[*].text",
+        "existing": "$.before",
+        "output": "$.after",
+    }
+    [trace] = read(file, line, own=own)
+    assert (trace.id, trace.conversation[0].content, trace.existing, trace.output) == ("7", "Hi", "x", ["y"])
+
+
+def test_a_limit_is_kept(file: Path) -> None:
+    assert [trace.id for trace in read(file, GOOD, {**GOOD, "id": "b"}, {**GOOD, "id": "c"}, limit=2)] == ["a", "b"]
+
+
+BROKEN: dict[str, tuple[Any, str]] = {
+    "not JSON": ("{'id': 'b'}", ":2: not JSON"),
+    "torn": ('{"id": "b", "conv', ":2: ends in the middle"),
+    "a list": ([GOOD], ":2: is [{"),
+    "a key twice": ('{"id": "b", "id": "c"}', ":2: id: the key"),
+    "NaN": ('{"id": "b", "output": NaN}', ":2: output: NaN"),
+    "no id": ({**GOOD, "id": None}, ":2: $.id: the id is null"),
+    "an empty id": ({**GOOD, "id": " "}, ':2: $.id: the id is " "'),
+    "an id that is a list": ({**GOOD, "id": []}, ":2: $.id: the id is []"),
+    "an id twice": (GOOD, ':2: the id "a" stands here twice'),
+    "a conversation that is a number": ({**GOOD, "id": "b", "conversation": 7}, ":2: $.conversation"),
+    "a blank conversation": ({**GOOD, "id": "b", "conversation": " "}, "holds no text"),
+    "a message without role": ({**GOOD, "id": "b", "conversation": [{"content": "x"}]}, "whose role is null"),
+    "a message without content": ({**GOOD, "id": "b", "conversation": [{"role": "user"}]}, "without content"),
+    "content that is a number": (
+        {**GOOD, "id": "b", "conversation": [{"role": "user", "content": 7}]},
+        "whose content is 7",
+    ),
+    "a part that is a number": (
+        {**GOOD, "id": "b", "conversation": [{"role": "user", "content": [7]}]},
+        "with the part 7",
+    ),
+    "a date that is none": ({**GOOD, "id": "b", "start_time": "yesterday"}, ':2: start_time: is "yesterday"'),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_line_is_refused_with_its_place(broken: str, file: Path) -> None:
+    line, said = BROKEN[broken]
+    with pytest.raises(BadInput) as refused:
+        read(file, GOOD, line)
+    assert str(refused.value).startswith(str(file))
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("field", "word"), [("conversation", "conversation"), ("output", "output")])
+def test_a_line_in_which_a_path_finds_nothing_counts_as_failed(field: str, word: str, file: Path) -> None:
+    lacking = {name: value for name, value in GOOD.items() if name != field}
+    good, failed = read(file, GOOD, {**lacking, "id": "b"})
+    assert not isinstance(good, Unfound)
+    assert isinstance(failed, Unfound)
+    assert failed.problem.startswith(f"{file}:2: $.{field} | ")
+    assert f"finds no {word}" in failed.problem
+
+
+def test_a_first_conversation_has_no_memory_yet(file: Path) -> None:
+    [trace] = read(file, {name: value for name, value in GOOD.items() if name != "existing_memory"})
+    assert trace.existing is None
+    assert not isinstance(trace, Unfound)
+
+
+def test_a_path_of_the_users_own_must_find_the_memory(file: Path) -> None:
+    own: dict[str, str | None] = {"existing": "$.memory"}
+    missing, empty = read(file, GOOD, {**GOOD, "id": "b", "memory": None}, own=own)
+    assert isinstance(missing, Unfound)
+    assert missing.missing == "--existing-path"
+    assert not isinstance(empty, Unfound)
+
+
+def test_a_path_that_is_none_is_refused_with_its_option() -> None:
+    with pytest.raises(BadInput, match=r"--output-path: .*is no JSONPath"):
+        TracePaths.of(OF_FILES, {"output": "$.["})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such file"):
+        asyncio.run(gathered(JsonlTraces(tmp_path / "none.jsonl", TracePaths.of(OF_FILES))))
