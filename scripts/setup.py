@@ -32,6 +32,7 @@ REAL_PARTS = (
     ),
     ("Chroma", ["chromadb"]),
     ("Inspect", ["inspect-ai"]),
+    ("LangSmith's client", ["langsmith==0.14.17"]),
     ("Postgres driver", ["psycopg[binary]"]),
 )
 REAL_NPM_PARTS = (("MCP memory server", "@modelcontextprotocol/server-memory"),)

@@ -1,0 +1,126 @@
+"""Hygiene through the command: scenarios, the cost gate, agents behind the recorder, and drafts from recordings."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion
+
+ROOT = Path(__file__).parents[2]
+SCRIPTED = ROOT / "tests/agents/scripted_agent.py"
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion(lambda call: '{"action": {"answer": "Fine."}}', model="", tokens=(9, 1)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def test_every_bundled_scenario_holds_on_the_reference_store(command: Command) -> None:
+    said = command("hygiene", "run", "--json")
+    assert said.code == 0, said.err
+    document = said.json
+    (overall,) = (row for row in document["results"] if not row["group"])
+    figures = {measure["name"]: measure["value"] for measure in overall["measures"]}
+    assert (figures["passed"], figures["caught"], figures["mutation_score"]) == (1, 1, 1)
+    assert document["counts"]["failed"] == document["counts"]["skipped"] == 0
+    assert len(document["scenarios"]) >= 14
+    assert not [row for row in document["assertions"] if row["dead"]]
+    assert all(row["reason"] for row in document["survivors"])
+
+
+def test_a_scenario_is_added_by_dropping_a_file(command: Command) -> None:
+    bundled = ROOT / "src/memorybench/catalog/scenarios/memory-skip-local.json"
+    scenario = {**json.loads(bundled.read_text()), "id": "our-own"}
+    (command.folder / "scenarios").mkdir()
+    (command.folder / "scenarios/our-own.json").write_text(json.dumps(scenario))
+    assert "our-own" in command("hygiene", "list").out
+    said = command("hygiene", "run", "our-own", "--json")
+    assert said.code == 0, said.err
+    assert [row["scenario"] for row in said.json["scenarios"]] == ["our-own"]
+
+
+def test_a_wrong_name_is_answered_with_the_nearest(command: Command) -> None:
+    assert "memory-skip-local" in command("hygiene", "run", "memory-skip-locale").err
+    assert command("hygiene", "run", "--store", "referense").code == 2
+
+
+@pytest.mark.parametrize("given", [(), ("--agent-turn",), ("--i-understand-model-cost",)])
+def test_without_both_flags_nothing_model_shaped_runs(command: Command, stub: Stub, given: tuple[str, ...]) -> None:
+    said = command("hygiene", "run", "--agent", "builtin", "--model", "gpt-4o-mini", *given, "--json", "--run-id", "r")
+    assert said.code == 2
+    assert said.json["status"] == "blocked"
+    counts = said.json["counts"]
+    assert counts["blocked"] == counts["planned"] > 0
+    assert not stub.calls
+    assert json.loads((command.folder / "results/r/report.json").read_text())["status"] == "blocked"
+
+
+@pytest.mark.parametrize("given", [(), ("--agent-turn",), ("--i-understand-model-cost",)])
+def test_without_both_flags_no_agent_is_started(command: Command, given: tuple[str, ...]) -> None:
+    touched = command.folder / "touched"
+    (command.folder / "agents/configs").mkdir(parents=True)
+    agent = f'name: mine\ntype: command\ncommand: [touch, "{touched}", "${{prompt}}", "${{serverUrl}}"]\n'
+    (command.folder / "agents/configs/mine.yaml").write_text(agent)
+    said = command("hygiene", "run", "--agent", "mine", "--allow-code", *given)
+    assert said.code == 2, said.err
+    assert not touched.exists()
+
+
+AGENT = f"""\
+name: scripted
+type: command
+command: ["{sys.executable}", "{SCRIPTED}", BEHAVIOUR, "${{prompt}}", --url, "${{serverUrl}}"]
+output: {{format: jsonl, text: "$[?@.type=='answer'].text"}}
+"""
+CONSENT = ("--agent-turn", "--i-understand-model-cost")
+
+
+@pytest.mark.parametrize(("behaviour", "code", "result"), [("idle", 0, "compliant"), ("hoarding", 3, "violated")])
+def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
+    command: Command, behaviour: str, code: int, result: str
+) -> None:
+    (command.folder / "agents/configs").mkdir(parents=True)
+    (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
+    agent = ("--agent", "scripted", "--allow-code", *CONSENT)
+    said = command("hygiene", "run", "memory-skip-local", *agent, "--repeats", "2", "--json", "--run-id", "r")
+    assert said.code == code, said.err
+    assert said.json["scenarios"] == [{"scenario": "memory-skip-local", "agent": f"{result} 2"}]
+    transcripts = sorted(path.name for path in (command.folder / "results/r/transcripts").iterdir())
+    assert transcripts == ["memory-skip-local-1.json", "memory-skip-local-2.json"]
+
+
+@pytest.mark.parametrize("behaviour", ["unconnected", "silent", "crashing"])
+def test_a_dead_agent_fails_and_does_not_pass_by_doing_nothing(command: Command, behaviour: str) -> None:
+    (command.folder / "agents/configs").mkdir(parents=True)
+    (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
+    said = command("hygiene", "run", "memory-skip-local", "--agent", "scripted", "--allow-code", *CONSENT, "--json")
+    assert said.code == 1
+    assert said.json["counts"]["failed"] == 1
+
+
+def test_what_an_agent_did_becomes_a_scenario_that_runs(command: Command) -> None:
+    agent = [sys.executable, str(SCRIPTED), "hoarding", "I live in Porto.", "--url", "${serverUrl}"]
+    said = command("hygiene", "record", "--name", "hoarded", "--", *agent)
+    assert said.code == 0, said.err
+    draft = command.folder / "scenarios/hoarded.json"
+    assert "I live in Porto." in draft.read_text()
+    again = command("hygiene", "run", "hoarded", "--json")
+    assert again.code in (0, 3), again.err
+    assert again.json["counts"]["failed"] == 0
+    assert command("hygiene", "record", "--name", "hoarded", "--", *agent).code == 2, "a draft is not written over"
+
+
+def test_a_run_that_was_killed_goes_on(command: Command) -> None:
+    assert command.killed("hygiene", "run", "--run-id", "r", "--concurrency", "1", at=120)
+    said = command("hygiene", "run", "--resume", "r", "--json")
+    assert said.code == 0, said.err
+    whole = command("hygiene", "run", "--run-id", "whole", "--json").json
+    assert said.json["results"] == whole["results"]

@@ -1,0 +1,38 @@
+"""An audit over a real local model, replayed and through a memory: plumbing, not merit."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ("tests.real.local_llm",)
+pytestmark = [pytest.mark.real, pytest.mark.timeout(1200)]
+
+SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
+
+
+def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
+    environment = {**os.environ, "VLLM_BASE_URL": server}
+    asked = ("audit", str(SAMPLE), "--model", "vllm/smollm2", "--judge-model", "none", "--json", "--concurrency", "2")
+    command = [sys.executable, "-m", "memorybench", *asked, *arguments]
+    said = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert said.returncode in (0, 1), said.stderr
+    document: dict[str, object] = json.loads(said.stdout)
+    return document
+
+
+def test_a_real_model_is_audited_by_replay(local_llm: str, tmp_path: Path) -> None:
+    counts = audit(tmp_path, local_llm, "--limit", "3", "--probes", "recall")["counts"]
+    assert isinstance(counts, dict)
+    assert counts["scored"] == counts["planned"] == 3
+
+
+def test_a_real_model_reads_for_a_memory(local_llm: str, tmp_path: Path) -> None:
+    document = audit(tmp_path, local_llm, "--limit", "4", "--provider", "bm25")
+    counts = document["counts"]
+    assert isinstance(counts, dict)
+    assert counts["scored"] + counts["unscored"] == counts["planned"]
+    assert counts["failed"] == 0

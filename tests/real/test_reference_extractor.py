@@ -1,0 +1,38 @@
+"""The reference extractor over a real local model: plumbing, not merit."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+import memorybench
+from memorybench.extractors.config_reading import load_extractor_config
+from memorybench.extractors.reference import open_reference, parse_prompt
+from memorybench.models.opening import open_model
+from memorybench.models.options import Options
+from memorybench.models.presets import resolve
+from memorybench.vocabulary.errors import Malformed
+from memorybench.wire.redaction import Redactor
+from tests.extractors.asking import CONVERSATION, EXISTING
+
+pytest_plugins = ("tests.real.local_llm",)
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+
+def test_the_reference_extractor_asks_a_real_server_and_reads_or_refuses_its_reply(local_llm: str) -> None:
+    async def extract() -> object:
+        file = Path(memorybench.__file__).parent / "catalog" / "extractors" / "reference.yaml"
+        prompt = parse_prompt(load_extractor_config(file).prompt or "", str(file))
+        address = resolve("ollama/smollm2", {"OLLAMA_BASE_URL": local_llm})
+        async with (
+            open_model(address, key=None, redactor=Redactor([]), options=Options(max_tokens=120, seed=1)) as model,
+            open_reference(model, prompt) as extractor,
+        ):
+            try:
+                return await extractor.extract(EXISTING, CONVERSATION)
+            except Malformed as malformed:
+                return str(malformed)
+
+    first, second = asyncio.run(extract()), asyncio.run(extract())
+    assert first == second
+    assert isinstance(first, dict | list) or str(first).startswith("reference: smollm2")
