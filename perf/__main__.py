@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from perf import ingest
+from perf import audit, ingest, proxy
 from perf.gauges import Gauges
 from perf.stub import stub_server
 
@@ -36,7 +36,7 @@ def at_most(what: str, figure: float, goal: float, unit: str = "×") -> Row:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_latency(Path(folder)), *_ingest(Path(folder)), *_size(Path(folder)), _help()]
+        rows = [*_latency(Path(folder)), *_ingest(Path(folder)), *_suites(Path(folder)), *_size(Path(folder)), _help()]
     width = max(len(row.what) for row in rows)
     print(f"{'what':<{width}}  {'measured':>12}  {'goal':>10}")
     for row in rows:
@@ -83,6 +83,22 @@ def _ingest(folder: Path) -> list[Row]:
         Row("  CPU a call", ours.cpu / calls * 1e6, "", True, "µs"),
         Row("    and of the loop without a journal", bare.cpu / calls * 1e6, "", True, "µs"),
         Row("  in batches / one by one: wall", batched.wall / ours.wall, "< 1 ×", batched.wall < ours.wall),
+    ]
+
+
+def _suites(folder: Path) -> list[Row]:
+    """The best of five rounds each, taken in turn: only the busy moments of others make them longer."""
+    walls: dict[str, list[float]] = {"bare": [], "ours": []}
+    with stub_server() as address:
+        for n in range(5):
+            for what, taken in walls.items():
+                taken.append(Gauges(**_child("perf.audit", what, folder / f"{what}-audit{n}", address)).wall)
+    bare, ours = (min(taken) for taken in walls.values())
+    return [
+        at_most(f"audit, {audit.PROBES:,} probes / bare loop with durable commits", ours / bare, 1.15),
+        Row("  the same, if nothing but the model took time", ours / audit.IDEAL, "", True),
+        Row("    and that loop", bare / audit.IDEAL, "", True),
+        at_most("recording proxy, a call", proxy.milliseconds_a_call(), proxy.GOAL, "ms"),
     ]
 
 
