@@ -72,7 +72,7 @@ BAD_FILES: list[tuple[str, str, bytes | str, str]] = [
     ("no scope", "p.yaml", provider('user: "$.scope"}}\n', "user: me}}\n"), r"p\.yaml:\d+.*scope"),
     ("bad JSONPath", "p.yaml", provider('"$.results"', '"$.results["'), r"p\.yaml:11.*column"),
     ("12:30 is text, not a timeout", "p.yaml", provider("{baseUrl:", "{timeout: 12:30, baseUrl:"), r"p\.yaml:3.*12:30"),
-    ("neither provider nor benchmark", "p.yaml", "a: 1\n", r"p\.yaml.*neither"),
+    ("no config of any kind", "p.yaml", "a: 1\n", r"p\.yaml.*no config of"),
     ("several documents", "p.yaml", "a: 1\n---\nb: 2\n", r"p\.yaml:2"),
     (
         "judge prompt without the response",

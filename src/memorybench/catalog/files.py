@@ -33,9 +33,13 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def recognise(document: Document) -> Described | None:
-    """What a file is, by the keys that it has; None: none of them, or as much one as another."""
+    """What a file is, by the folder it lies in, else by its keys; None: none of them, or as much one as another."""
     if not isinstance(document.value, dict):
         return None
+    above = {folder.name for folder in Path(document.path).absolute().parents[:2]}
+    lies_in = [kind for kind in RECORDS if f"{kind}s" in above]
+    if len(lies_in) == 1:
+        return lies_in[0]
     keys = document.value.keys()
     known = {kind: len(keys & spellings) for kind, spellings in _SPELLINGS.items()}
     most = max(known.values())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memorybench.agents.config_reading import read_agent
 from memorybench.catalog.files import recognise as recognise_config
 from memorybench.catalog.files import unrecognised
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.documents.loading import load
 from memorybench.documents.located import Document
+from memorybench.extractors.config_reading import read_extractor
 from memorybench.journal.database import FILE_NAME, check
 from memorybench.journal.shelf import Shelf
 from memorybench.providers.config_reading import needed_variables, read_provider
+from memorybench.stores.config_reading import read_store
 from memorybench.vocabulary.errors import BadInput
 
 from .environment import environment
@@ -27,7 +30,34 @@ def recognise(path: Path) -> str:
     document = load(path)
     if path.suffix in _CONFIGS:
         return _config(document)
+    told = _of_a_suite(path, document.value)
+    if told is not None:
+        return told
     return f"well-formed, {_size(document.value)}"
+
+
+def _of_a_suite(path: Path, value: object) -> str | None:
+    """What the data of audit, extraction and hygiene is, by the keys that only it has; None: something else."""
+    rows = value if isinstance(value, list) else [value]
+    first = rows[0] if rows and isinstance(rows[0], dict) else {}
+    if "conversations" in first or {"turns", "facts"} <= first.keys():
+        from memorybench.datasets.audit import load_audit
+
+        dataset = load_audit(path)
+        facts = sum(len(conversation.facts) for conversation in dataset.conversations)
+        return f"audit dataset, {len(dataset.conversations)} conversations, {facts} facts"
+    if "cases" in first or "expected_facts" in first:
+        from memorybench.suites.extraction.cases import load_cases
+        from memorybench.suites.extraction.mutants import killing_of, report_of
+
+        cases = load_cases(path)
+        return f"{len(cases)} extraction cases; {report_of([killing_of(case) for case in cases])}"
+    if {"schema_version", "assertions"} & first.keys():
+        from memorybench.suites.hygiene.scenarios import load_scenario
+
+        scenario = load_scenario(path)
+        return f'hygiene scenario "{scenario.id}", {len(scenario.assertions)} assertions'
+    return None
 
 
 def _database(path: Path) -> str:
@@ -50,6 +80,12 @@ def _config(document: Document) -> str:
     if kind == "benchmark":
         benchmark = read_benchmark(document)
         return f'benchmark config "{benchmark.name}" (data: {benchmark.data.type})'
+    if kind == "extractor":
+        return f'extractor config "{read_extractor(document).name}"'
+    if kind == "store":
+        return f'store config "{read_store(document).name}"'
+    if kind == "agent":
+        return f'agent config "{read_agent(document).name}"'
     raise unrecognised(document)
 
 
