@@ -1,17 +1,19 @@
 """Audits through the command: known subjects get known scores, and nothing paid is repeated."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from memorybench.cli.main import memaudit
 from memorybench.datasets.audit import load_audit
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.plan import Transcripts
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, completion
+from tests.doubles.stub import Call, Stub, completion, reply
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data/sample-dataset.json"
@@ -115,3 +117,177 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
     scores = {measure["name"]: measure for measure in overall["measures"]}
     assert scores["temporal_consistency"]["value"] == 0
     assert scores["temporal_accuracy"]["value"] == 0
+
+
+ASKED = ("--model", "gpt-4o-mini", "--judge-model", "gpt-4o")
+
+
+def says(call: Call) -> str:
+    asked = call.json["messages"][-1]["content"]
+    return ("yes" if len(asked) % 3 else "no") if "yes or no" in asked else perfect(put(asked))
+
+
+def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
+    stub.always(completion(says, model="", tokens=(200, 20)))
+    limited = ("audit", str(SAMPLE), "--limit", "24", *ASKED)
+    whole = command(*limited, "--run-id", "whole", "--output", "whole", "--json").json
+    once = Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
+    assert set(once.values()) == {1}, "a twin's answer is asked for once, whoever looks at it"
+    stub.calls.clear()
+    for place in (150, 60):
+        begun = (command.folder / "audit-results").exists()
+        arguments = ("audit", "--resume", "r") if begun else (*limited, "--run-id", "r")
+        assert command.killed(*arguments, "--concurrency", "1", at=place)
+    resumed = command("audit", "--resume", "r", "--json").json
+    assert resumed["results"] == whole["results"]
+    again = Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
+    assert set(again) == set(once)
+    assert sum(n - 1 for n in again.values()) <= resumed["possibly_charged_twice"] <= 2
+
+
+@pytest.mark.parametrize("provider", ["bm25", "hybrid"])
+def test_the_same_probes_go_through_a_memory(command: Command, provider: str) -> None:
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--provider", provider)
+    said = command("audit", str(SAMPLE), *offline, "--json")
+    assert said.code in (0, 1), said.err
+    counts = said.json["counts"]
+    assert counts["scored"] + counts["unscored"] == counts["planned"] == len(PROBES)
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    figures = {measure["name"]: measure["value"] for measure in overall["measures"]}
+    assert overall["subject"] == provider
+    assert figures["recall_accuracy"] > 0.3, "a memory that finds what was said lets even a quoting reader answer"
+
+
+def test_every_field_of_the_older_result_types_is_there(command: Command, stub: Stub) -> None:
+    stub.always(completion(lambda call: perfect(put(call.json["messages"][-1]["content"])), model="", tokens=(9, 1)))
+    said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")
+    result = json.loads((command.folder / "audit-results/r/report.json").read_text())
+    assert result == said.json
+    assert result["datasetId"] == "sample"
+    assert result["timestamp"]
+    spec = ("recallAccuracy", "hallucinatedMemoryRate", "conflictResolutionAccuracy", "temporalAccuracy")
+    assert [result["metrics"][name] for name in spec] == [1, 0, 1, 1]
+    assert len(result["probeResults"]) == len(PROBES)
+    for row in result["probeResults"]:
+        assert set(row["probe"]) == {"id", "type", "question", "context", "expectedAnswer", "relatedFacts"}
+    told = next(row for row in result["probeResults"] if row["probe"]["type"] == "recall")
+    assert told["probe"]["context"][0]["role"] in ("user", "assistant")
+    assert told["probe"]["relatedFacts"]
+
+
+def test_no_probe_of_a_kind_is_no_number(command: Command, tmp_path: Path) -> None:
+    turn = {"role": "user", "content": "I moved to Porto.", "timestamp": "2024-03-02"}
+    fact = {"id": "city", "content": "User lives in Porto", "subject": "user", "attribute": "city", "value": "Porto"}
+    dataset = {"id": "one", "conversations": [{"id": "c", "turns": [turn], "facts": [{**fact, "turn": 1}]}]}
+    (tmp_path / "one.json").write_text(json.dumps(dataset))
+    offline = ("--model", "scripted/quote", "--judge-model", "none")
+    said = command("audit", str(tmp_path / "one.json"), *offline, "--json")
+    assert said.json["metrics"]["conflictResolutionAccuracy"] is None
+    assert said.json["metrics"]["temporalAccuracy"] is None
+
+
+def test_a_conversation_that_does_not_fit_is_not_cut(command: Command, stub: Stub) -> None:
+    declared = command(
+        "audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--context-window", "1500"
+    )
+    assert declared.code == 2
+    assert "--provider" in declared.err
+    assert not stub.calls
+
+
+def test_a_server_that_tells_its_window_is_believed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub() as stub:
+        stub.always(reply({"data": [{"id": "small", "max_model_len": 1200}]}), path="/v1/models")
+        stub.always(completion(lambda call: "yes", model="", tokens=(9, 1)), path="/v1/chat/completions")
+        monkeypatch.setenv("VLLM_BASE_URL", f"{stub.url}/v1")
+        said = command("audit", str(SAMPLE), "--model", "vllm/small", "--judge-model", "none", "--json")
+        asked = [call for call in stub.calls if call.path.endswith("completions")]
+    assert said.code == 1
+    assert said.json["counts"]["failed"] == said.json["counts"]["planned"]
+    assert not asked
+    assert "--provider" in said.json["probeResults"][0]["reason"]
+
+
+def test_one_report_may_be_enough(command: Command) -> None:
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "5")
+    command("audit", str(SAMPLE), *offline, "--format", "markdown", "--run-id", "r")
+    written = sorted(path.name for path in (command.folder / "audit-results/r").iterdir() if path.suffix)
+    assert written == ["report.md"]
+
+
+def test_a_model_may_write_the_questions_under_the_same_gates(command: Command, stub: Stub) -> None:
+    def writer(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        if "Put the question below" in asked:
+            hidden = asked.partition("none of these words: ")[2].partition(".")[0]
+            return f"Was it {hidden}?" if len(asked) % 2 else "Say, what was that again about the thing you know?"
+        return "I don't know."
+
+    stub.always(completion(writer, model="", tokens=(9, 1)))
+    offline = ("--judge-model", "none", "--probes", "recall", "--limit", "12", "--probe-model", "gpt-4o")
+    said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", *offline, "--json")
+    assert said.code == 0, said.err
+    leaks = [row for row in said.json["probeResults"] if row["probe"]["question"].startswith("Was it ")]
+    assert not leaks, "a question that names its answer is not asked, whoever wrote it"
+
+
+def test_what_a_model_knows_anyway_tests_no_memory(command: Command, stub: Stub) -> None:
+    def knows(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        question = asked.partition("Question: ")[2].partition("\nAsked on:")[0]
+        return next(probe.expected_answer for probe in PROBES if probe.question == question)
+
+    stub.always(completion(knows, model="", tokens=(9, 1)))
+    offline = ("--judge-model", "none", "--probes", "recall", "--limit", "6", "--verify-probes")
+    said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", *offline, "--json")
+    assert said.json["counts"]["skipped"] == 6
+
+
+def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert memaudit(["validate", str(SAMPLE)]) == 0
+    assert "sound" in capsys.readouterr().out
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "3")
+    assert memaudit(["audit", str(SAMPLE), *offline]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("audit",), "DATASET"),
+        (("audit", str(SAMPLE), "--probes", "recal"), "recall"),
+        (("audit", str(SAMPLE), "--model", "scripted/quote", "--provider", "bm26"), "bm25"),
+        (
+            (
+                "audit",
+                str(SAMPLE),
+                "--model",
+                "scripted/quote",
+                "--judge-model",
+                "none",
+                "--threshold",
+                "recall_acuracy=1",
+            ),
+            "recall",
+        ),
+        (("audit", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_a_wrong_command_line_is_answered_with_what_to_do(
+    command: Command, arguments: tuple[str, ...], said: str
+) -> None:
+    refused = command(*arguments)
+    assert refused.code == 2
+    assert said in refused.err
+    assert not (command.folder / "audit-results").exists()
+
+
+def test_locomo_is_converted_and_audited(command: Command) -> None:
+    file = ROOT / "../shared/data/locomo/locomo10.json"
+    if not file.exists():
+        pytest.skip("LoCoMo is not here")
+    assert command("data", "convert", "locomo", str(file), "--to", "loc.json").code == 0
+    assert command("data", "convert", "locomo", str(file), "--to", "loc.json").code == 2, "nothing is written over"
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--provider", "bm25", "--limit", "40")
+    said = command("audit", "loc.json", *offline, "--json")
+    assert said.code in (0, 1), said.err
+    assert said.json["counts"]["failed"] == 0

@@ -51,9 +51,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify-probes",
         action="store_true",
-        help="ask each recall question without any context, too: what is known anyway tests no memory",
+        help="ask each question without any context, too: what is known anyway tests no memory",
     )
-    parser.add_argument("--limit", metavar="N", type=positive, help="at most N probes of each kind")
+    parser.add_argument(
+        "--limit", metavar="N", type=positive, help="at most N probes, in turn from all kinds and conversations"
+    )
     parser.add_argument("--seed", type=int, help="for models, and for drawing probes")
     parser.add_argument("--context-window", metavar="TOKENS", type=positive, help="what the model can read at once")
     parser.add_argument("--format", choices=tuple(_FORMATS), default="all", help="which reports (default: all)")

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             for problem in problems:
                 print(problem)
-            print(f"{args.dataset}: {len(problems)} problems", file=sys.stderr)
+            print(f"{args.dataset}: {len(problems)} problem{'s' * (len(problems) > 1)}", file=sys.stderr)
         return 2
     dataset = load_audit(args.dataset)
     made = generate(dataset, PROBE_TYPES)

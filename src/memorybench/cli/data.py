@@ -63,7 +63,7 @@ def _convert(args: argparse.Namespace) -> int:
         raise BadInput(str(args.to), "is there already", remedy="name another file, or remove it first")
     locomo = args.benchmark == "locomo"
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
-    args.to.write_text(written(dataset), encoding="utf-8")
+    args.to.write_text(written(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")), encoding="utf-8")
     facts = sum(len(conversation.facts) for conversation in dataset.conversations)
     print(
         f"{args.to}: {len(dataset.conversations)} conversations, {facts} facts; memaudit validate {args.to} checks it"

@@ -130,8 +130,7 @@ class PreparedAudit:
             spec={
                 **self.spec.model_dump(mode="json"),
                 "benchmarks": [self.dataset.id],
-                "providers": self.subjects,
-                "through": [entry.name for entry in self.providers],
+                "subjects": self.subjects,
                 "questions": {self.dataset.id: len(probes)},
                 "selected": selected(trial_of(probe, self.dataset.id, anybody) for probe in probes),
                 "reader": self.reader.name,

@@ -27,7 +27,7 @@ def _metrics(run: Run) -> tuple[Metric, ...]:
 def _facts(*runs: Run) -> dict[str, str]:
     run, spec = runs[0], runs[0].spec
     judged = spec["judge"] or "none: code looks for the expected words"
-    through = f"{', '.join(spec['through'])}, read by {spec['reader']}" if spec["through"] else spec["reader"]
+    through = f"{', '.join(spec['providers'])}, read by {spec['reader']}" if spec["providers"] else spec["reader"]
     return {
         "Run ID": run.id,
         "Dataset": f"{spec['dataset']} ({spec['conversations']} conversations, {spec['facts']} facts)",
@@ -51,8 +51,8 @@ def _outcomes(found: Found) -> Iterator[Outcome]:
 
 
 def _document(found: Found, summary: Summary) -> dict[str, Any]:
-    dataset = found.parts[0][1].spec["benchmarks"][0]
-    return audit_document(summary, dataset, _outcomes(found), lambda outcome: _cases(found, outcome))
+    spec = found.parts[0][1].spec
+    return audit_document(summary, spec, _outcomes(found), lambda outcome: _cases(found, outcome))
 
 
 def _markdown(found: Found, summary: Summary, facts: Mapping[str, str]) -> str:

@@ -89,7 +89,7 @@ class PreparedExtraction:
                 **self.spec.model_dump(mode="json"),
                 "mode": "offline",
                 "benchmarks": [self.name],
-                "providers": [self.extractor.name],
+                "subjects": [self.extractor.name],
                 "questions": {self.name: len(self.cases)},
                 "selected": selected(trial_of(case, self.name, anybody) for case in self.cases),
                 "reader": self.extractor.model.name if self.extractor.model else None,

@@ -31,7 +31,7 @@ def _facts(*runs: Run) -> dict[str, str]:
     return {
         "Run ID": run.id,
         "Traces" if spec["mode"] == "online" else "Cases": asked,
-        "Extractor": f"{', '.join(spec['providers'])}{model}",
+        "Extractor": f"{', '.join(spec['subjects'])}{model}",
         "Judge": spec["judge"] or "none: what code can not decide stays undecided",
         "Started": run.created.replace("T", " ")[:19] + " UTC",
     }

@@ -121,7 +121,7 @@ class PreparedHygiene:
             spec={
                 **self.spec.model_dump(mode="json"),
                 "benchmarks": [SET],
-                "providers": [self.subject],
+                "subjects": [self.subject],
                 "questions": {SET: self.planned},
                 "selected": {
                     "passed": phases["well_behaved"] + phases["violation"] + phases["real_model"],

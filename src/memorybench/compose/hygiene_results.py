@@ -33,7 +33,7 @@ def _facts(*runs: Run) -> dict[str, str]:
     )
     return {
         "Run ID": run.id,
-        "Store": ", ".join(spec["providers"]),
+        "Store": spec["store"],
         **agent,
         "Scenarios": f"{len(spec['titles'])}",
         "Started": run.created.replace("T", " ")[:19] + " UTC",

@@ -100,7 +100,7 @@ class PreparedOnline:
                 **self.spec.model_dump(mode="json"),
                 "mode": "online",
                 "benchmarks": [self.spec.source],
-                "providers": [self.subject.name],
+                "subjects": [self.subject.name],
                 "questions": {self.spec.source: len(self.traces)},
                 "judge": self.judge.name,
             },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -58,7 +59,8 @@ def checked(thresholds: Sequence[Threshold], metrics: Sequence[Metric], subjects
 
 
 def _measured(name: str, known: Sequence[str]) -> str:
-    found = name if name in known else ALIASES.get(name, name)
+    snake = re.sub(r"([A-Z])", lambda letter: f"_{letter[1].lower()}", name)  # as report.json spells memaudit's own
+    found = next((spelling for spelling in (name, ALIASES.get(name, name), snake) if spelling in known), name)
     if found not in known:
         raise BadInput("--threshold", f'nothing measures "{name}"', remedy=suggestion(name, known))
     return found

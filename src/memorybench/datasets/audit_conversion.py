@@ -63,8 +63,12 @@ def convert_longmemeval(path: Path | str, limit: int | None = None) -> AuditData
     return _dataset(path, islice((one for one in made if one is not None), limit))
 
 
-def written(dataset: AuditDataset) -> str:
-    """JSON that `load_audit` reads as an equal dataset."""
+def written(dataset: AuditDataset, *, lines: bool = False) -> str:
+    """JSON that `load_audit` reads as an equal dataset; with `lines`, a conversation a line, whose dataset is called as
+    the file is."""
+    if lines:
+        each = (json.dumps(_written_conversation(one), ensure_ascii=False) for one in dataset.conversations)
+        return "\n".join(each) + "\n"
     plain = {"id": dataset.id, "conversations": [_written_conversation(one) for one in dataset.conversations]}
     return json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
 

@@ -11,7 +11,7 @@ from memorybench.vocabulary.trials import Outcome
 
 from . import figures
 from .documents import document
-from .markdown import cell, listed, stages
+from .markdown import cell, listed, stages, titled
 from .scorecard import Card, card_markdown, show_card
 from .summary import Result, Summary
 from .terminal import accounting, caveats
@@ -78,7 +78,14 @@ def _verdict(result: Result) -> str:
     remark = ""
     if silent is not None and silent.value is not None and silent.value < 0.5:
         remark = f" It answers only {figures.share(silent.value)} of what it could: silence invents nothing."
+    remark += _little(result)
     return f"{result.subject} {', '.join(parts[:-1])}{' and ' if parts[1:] else ''}{parts[-1]}.{remark}"
+
+
+def _little(result: Result) -> str:
+    """A figure that rests on less than half of what was planned must say so."""
+    thin = [m for m in result.measures if m.name in _KINDS and m.value is not None and 2 * m.n < m.planned]
+    return "".join(f" {measure.name} rests on {measure.n} of {measure.planned} probes only." for measure in thin)
 
 
 def show_audit(out: Console, summary: Summary, facts: Mapping[str, Any]) -> None:
@@ -106,7 +113,7 @@ def made(spec: Mapping[str, Any]) -> list[str]:
 def audit_markdown(
     summary: Summary, facts: Mapping[str, str], spec: Mapping[str, Any], outcomes: Iterable[Outcome], case: CaseOf
 ) -> str:
-    parts = [f"# Memory audit: {cell(', '.join(summary.benchmarks))}"]
+    parts = [titled(f"Memory audit: {', '.join(summary.benchmarks)}", summary)]
     parts += [f"> {line}" for line in caveats(summary)]
     parts += [f"**{cell(line)}**" for line in verdicts(summary)]
     parts += card_markdown(summary, CARD)
@@ -169,15 +176,20 @@ def _line(turn: Mapping[str, Any]) -> str:
     return f"{date}{turn.get('speaker') or turn['role']}: {turn['content']}"
 
 
-def audit_document(summary: Summary, dataset: str, outcomes: Iterable[Outcome], case: CaseOf) -> dict[str, Any]:
+def audit_document(
+    summary: Summary, spec: Mapping[str, Any], outcomes: Iterable[Outcome], case: CaseOf
+) -> dict[str, Any]:
     """The document of all suites, and beside it an AuditResult as memaudit calls its fields. With several subjects
     `metrics` are those of the first; each probe result names its own."""
     first = next((result for result in summary.results if not result.group), None)
     return {
         **document(summary),
-        "datasetId": dataset,
+        "datasetId": spec["benchmarks"][0],
         "timestamp": summary.created,
         "metrics": {camel: _value(first, name) for camel, name in _CAMEL.items()},
+        "probes": dict(spec["probes"]),
+        "gates": dict(spec["gates"]),
+        "skipped": dict(spec["skipped"]),
         "probeResults": [_probe_result(outcome, case(outcome)) for outcome in outcomes],
     }
 

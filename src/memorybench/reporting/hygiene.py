@@ -135,7 +135,7 @@ def hygiene_markdown(
     kills: Sequence[tuple[str, str, str]],
 ) -> str:
     titles = spec.get("titles", {})
-    parts = [f"# Memory hygiene: {cell(', '.join(spec['providers']))}"]
+    parts = [f"# Memory hygiene: {cell(', '.join(spec['subjects']))}"]
     parts += [f"> {line}" for line in caveats(summary)]
     parts += [table(measure_rows(summary)), "## Scenarios", table(_titled(scenario_rows(outcomes), titles))]
     found = findings(outcomes)

@@ -28,7 +28,7 @@ _COLUMNS = (
 
 
 def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
-    parts = [f"# memorybench {summary.suite}: {summary.run_id}"]
+    parts = [titled(f"memorybench {summary.suite}: {summary.run_id}", summary)]
     parts += [f"> {line}" for line in caveats(summary)]
     parts.append(listed(facts))
     for benchmark in summary.benchmarks:
@@ -38,6 +38,12 @@ def as_markdown(summary: Summary, facts: Mapping[str, str]) -> str:
         parts += ["## Time and money", stages(summary)]
     parts.append(accounting(summary))
     return "\n\n".join(parts) + "\n"
+
+
+def titled(title: str, summary: Summary) -> str:
+    """The first line: it says where a model has judged its own answers."""
+    own = any(kind == "self-judged" for kind, _ in summary.notes)
+    return f"# {cell(title)}{' (self-judged)' if own else ''}"
 
 
 def listed(facts: Mapping[str, str]) -> str:

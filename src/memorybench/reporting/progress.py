@@ -15,7 +15,7 @@ from .figures import share
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_HEADLINE_SCORES = (("correct", "accuracy"), ("answer_f1", "answer_f1"), ("recall@5", "recall@5"))
+_HEADLINE_SCORES = (("correct", "correct"), ("answer_f1", "answer_f1"), ("recall@5", "recall@5"))
 _SECONDS_BETWEEN_LINES = 10.0
 
 

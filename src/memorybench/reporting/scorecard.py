@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memorybench.documents.foreign import clean
+from memorybench.vocabulary.measures import Measure
 
 from . import figures
 from .markdown import table
@@ -68,13 +69,17 @@ def _grouped(
         if result.subject == whole.subject and label in result.group
     ]
     shown = [name for name in names if any((m := group.measure(name)) and m.n for group in groups)]
-    rows = [["", *(short.get(name, name) for name in shown), "n"]]
+    rows = [["", *(short.get(name, name) for name in shown)]]
     for group in sorted(groups, key=lambda group: _natural(group.group[label]))[:_MOST_GROUPS]:
         found = [group.measure(name) for name in shown]
-        n = max((measure.n for measure in found if measure), default=0)
-        if n:
-            rows.append([group.group[label], *(figures.value(measure) for measure in found), str(n)])
+        if any(measure and measure.n for measure in found):
+            rows.append([group.group[label], *(_with_n(measure) for measure in found)])
     return rows
+
+
+def _with_n(measure: Measure | None) -> str:
+    """`50.0% of 2`: a share tells little without what it is a share of."""
+    return f"{figures.value(measure)} of {measure.n}" if measure and measure.n else figures.ABSENT
 
 
 def _natural(text: str) -> tuple[int, float, str]:

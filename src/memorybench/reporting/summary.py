@@ -146,7 +146,7 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
             chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts),
             metrics,
             planned,
-            runs[0].spec.get("providers", ()),
+            subjects_of(runs[0]),
             runs[0].spec.get("selected", NOTHING_SELECTED),
         ),
         lifts=lifts(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts)),
@@ -158,6 +158,12 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
         finished=max((run.finished or "" for run in runs), default="") or None,
         program=", ".join(dict.fromkeys(run.program for run in runs)),
     )
+
+
+def subjects_of(run: Run) -> Sequence[str]:
+    """Whom a run is about: what its suite calls subjects, and a bench run providers."""
+    found: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
+    return found
 
 
 def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:

@@ -10,7 +10,7 @@ from memorybench.vocabulary.trials import STATUSES
 
 from . import figures
 from .lift import written
-from .summary import Result, Summary
+from .summary import Result, Summary, subjects_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -178,7 +178,7 @@ def show_runs(out: Console, runs: Sequence[tuple[Run, Mapping[str, int]]]) -> No
     for heading in ("run", "suite", "benchmarks × providers", "status", "scored", "started (UTC)"):
         table.add_column(heading, overflow="fold")
     for run, counts in runs:
-        what = f"{', '.join(run.spec.get('benchmarks', ()))} × {', '.join(run.spec.get('providers', ()))}"
+        what = f"{', '.join(run.spec.get('benchmarks', ()))} × {', '.join(subjects_of(run))}"
         started = run.created.replace("T", " ")[:16]
         table.add_row(run.id, run.suite, clean(what), run.status, f"{counts['scored']}/{run.planned}", started)
     out.print(table)

@@ -189,8 +189,7 @@ class _Probing:
 
     async def _probe(self, steps: Steps, made: Probe) -> Performed:
         probe = await self._written(steps, made)
-        if self._plan.verified and probe.type == "recall":
-            await self._check_needs_context(steps, probe)
+        await self._check_needs_context(steps, probe)
         said, context = await self._answer(steps, probe)
         shown = Exhibit(asked=probe.question, expected=probe.expected_answer, got=said, context=_beginning(context))
         try:
@@ -212,9 +211,10 @@ class _Probing:
             return []
         try:
             twin = await self._written(steps, twin)
+            await self._check_needs_context(steps, twin)
             said, _ = await self._answer(steps, twin)
             other = await judged(steps, self._plan.judge, twin, said)
-        except (Unreadable, ServiceError):
+        except (Unreadable, ServiceError, Lacking):
             return []  # the twin has its own trial, which tells why
         both = float(found.correct and other.correct)
         if probe.type == "hallucination":
@@ -238,6 +238,8 @@ class _Probing:
 
     async def _check_needs_context(self, steps: Steps, probe: Probe) -> None:
         """What is answered rightly without any context tests what the model knows anyway, not what it was told."""
+        if not self._plan.verified or probe.abstain or probe.options:
+            return
         said = (await answer(steps, self._plan.reading, self._question(probe), "")).text
         if (await judged(steps, self._plan.judge, probe, said)).correct:
             raise Lacking(f"answered without any context: {probe.question!r} tests no memory")
