@@ -1,4 +1,4 @@
-"""All about one provider or benchmark: what it is, what it needs, whether that is there."""
+"""All about one provider, benchmark, extractor, store or agent: what it is, what it needs, whether that is there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .shared import add_json, add_list, flat
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="a provider, baseline or benchmark")
+    parser.add_argument("name", metavar="NAME", help="a provider, baseline, benchmark, extractor, store or agent")
+    kinds = ("provider", "benchmark", "extractor", "store", "agent")
+    parser.add_argument("--kind", choices=kinds, help="which, where several are called so")
     add_list(parser, "--config-dir", metavar="DIR", help="more folders with provider and benchmark configs")
     add_json(parser)
 
@@ -20,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.entries import show_facts
     from memorybench.reporting.terminal import console
 
-    facts = describe(args.name, Path(), [Path(place) for place in flat(args.config_dir)])
+    facts = describe(args.name, Path(), [Path(place) for place in flat(args.config_dir)], args.kind)
     if args.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:

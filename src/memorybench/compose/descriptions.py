@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import Entry
+from memorybench.catalog.entries import Entry, Kind
 from memorybench.documents.spelling import suggestion
 from memorybench.providers.chunk_memory import wanted_model
 from memorybench.providers.config_reading import needed_variables
@@ -17,10 +17,15 @@ from .datasets import open_dataset
 from .environment import environment
 
 
-def describe(name: str, folder: Path, extra: Sequence[Path]) -> dict[str, str]:
-    """Facts by name, in the order to be read; an empty fact is none."""
+_KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent")
+
+
+def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> dict[str, str]:
+    """Facts by name, in the order to be read; an empty fact is none. What several kinds call by one name is told of
+    the first, unless a kind is named."""
     catalog = Catalog(folder, extra)
-    named = {entry.name: entry for entry in catalog.entries("provider", "baseline", "benchmark")}
+    found = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
+    named = {entry.name: entry for entry in reversed(found)}
     if name not in named:
         raise BadInput(
             "", f'there is no "{name}"', remedy=f"{suggestion(name, list(named))} (memorybench list)".strip()
@@ -33,6 +38,8 @@ def describe(name: str, folder: Path, extra: Sequence[Path]) -> dict[str, str]:
         return {**head, **_provider(catalog, entry)}
     if entry.kind == "benchmark":
         return {**head, **_benchmark(catalog, entry)}
+    if entry.kind in ("extractor", "store", "agent"):
+        return {**head, **_described_by_file(catalog, entry)}
     return {**head, "named": f"memorybench eval --providers {name}"}
 
 
@@ -57,6 +64,26 @@ def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
                 facts[f"endpoint {name}"] = f"{endpoint.method} {endpoint.path}"
     able = [name.removeprefix("supports_").replace("_", " ") for name, yes in config.capabilities if yes]
     return {**facts, "capabilities": ", ".join(able)}
+
+
+def _described_by_file(catalog: Catalog, entry: Entry) -> dict[str, str]:
+    if entry.kind == "extractor":
+        extractor = catalog.extractor(entry.name)
+        told = {"type": extractor.type, "asks": extractor.url or extractor.command or extractor.function or ""}
+        used = f"memorybench extraction run --extractor {entry.name}"
+    elif entry.kind == "store":
+        store = catalog.store(entry.name)
+        program = store.mcp.command if store.mcp else store.command.run if store.command else ()
+        told = {"type": store.type, "provider": store.provider or "", "command": " ".join(program)}
+        told |= {"checked against": store.checked_against, "install": store.mcp.install if store.mcp else ""}
+        used = f"memorybench hygiene run --store {entry.name}"
+    else:
+        agent = catalog.agent(entry.name)
+        words = [word if isinstance(word, str) else " ".join(word) for word in agent.command]
+        told = {"type": agent.type, "command": " ".join(words), "checked against": agent.checked_against}
+        told |= {"variables": ", ".join(agent.pass_env), "install": agent.install}
+        used = f"memorybench hygiene run --agent {entry.name} --agent-turn --i-understand-model-cost"
+    return {**told, "used by": used}
 
 
 def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
