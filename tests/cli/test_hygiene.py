@@ -124,3 +124,26 @@ def test_a_run_that_was_killed_goes_on(command: Command) -> None:
     assert said.code == 0, said.err
     whole = command("hygiene", "run", "--run-id", "whole", "--json").json
     assert said.json["results"] == whole["results"]
+
+
+def test_consent_is_asked_for_at_every_start(command: Command, stub: Stub) -> None:
+    agent = ("--agent", "builtin", "--model", "gpt-4o-mini")
+    one = ("hygiene", "run", "memory-skip-local")
+    assert command.killed(*one, *agent, *CONSENT, "--run-id", "r", at=2)
+    assert command("hygiene", "run", "--resume", "r", "--json").code == 2
+    assert not stub.calls, "what was agreed to yesterday is not agreed to today"
+    resumed = command("hygiene", "run", "--resume", "r", *CONSENT, "--json")
+    assert resumed.json["counts"]["blocked"] == 0
+    assert stub.calls
+
+
+def test_a_check_that_catches_nothing_is_a_fault_of_the_instrument(command: Command) -> None:
+    bundled = json.loads((ROOT / "src/memorybench/catalog/scenarios/memory-skip-local.json").read_text())
+    idle = {"kind": "content", "claim": "nothing is said of griffins", "contains": "griffin", "present": False}
+    scenario = {**bundled, "id": "with-a-dead-check", "assertions": [*bundled["assertions"], idle]}
+    (command.folder / "scenarios").mkdir()
+    (command.folder / "scenarios/with-a-dead-check.json").write_text(json.dumps(scenario))
+    said = command("hygiene", "run", "with-a-dead-check")
+    assert said.code == 3
+    assert "dead assertion" in said.out
+    assert "the hoarder agent is convicted by" in " ".join(said.out.split())

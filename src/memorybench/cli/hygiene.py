@@ -13,6 +13,7 @@ from .shared import add_json, add_list, flat, positive
 
 if TYPE_CHECKING:
     from memorybench.compose.hygiene import HygieneSpec
+    from memorybench.compose.results import Found
     from memorybench.reporting.summary import Summary
 
 _SPEC_FLAGS = {
@@ -74,11 +75,12 @@ def _run(args: argparse.Namespace) -> int:
     from memorybench.suites.hygiene.measures import MEASURES
 
     thresholds = parse(args.threshold)
+    consent = args.agent_turn and args.i_understand_model_cost
     if args.resume is None:
-        prepared = prepare_hygiene(_spec(args), Path())
+        prepared = prepare_hygiene(_spec(args), Path(), consent=consent)
     else:
         refuse_changes(args, _SPEC_FLAGS)
-        prepared = hygiene_again(args.resume, args.output)
+        prepared = hygiene_again(args.resume, args.output, consent=consent)
     thresholds = checked(thresholds, MEASURES, [prepared.subject])
     check_prices(prepared.models, args.budget)
     if args.dry_run:
@@ -101,8 +103,12 @@ def _run(args: argparse.Namespace) -> int:
     return code
 
 
-def _missed(summary: Summary) -> bool:
+def _missed(found: Found, summary: Summary) -> bool:
     """Whether a phase did not come out as it should, or a check can not do its work."""
+    from memorybench.compose.hygiene_results import faults_of
+
+    if faults_of(found):
+        return True
     for result in summary.results:
         for name in ("passed", "caught"):
             measure = result.measure(name)
@@ -126,7 +132,6 @@ def _spec(args: argparse.Namespace) -> HygieneSpec:
         agent=args.agent,
         model=args.model,
         repeats=args.repeats or 1,
-        consent=args.agent_turn and args.i_understand_model_cost,
         config_dirs=flat(args.config_dir),
         allow_code=args.allow_code,
         reuse=args.reuse,

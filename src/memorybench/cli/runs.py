@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .shared import add_json, add_list, dollars, positive
 
 if TYPE_CHECKING:
+    from memorybench.compose.results import Found
     from memorybench.compose.running import Finished, Runnable
     from memorybench.compose.thresholds import Threshold
     from memorybench.reporting.summary import Summary
@@ -72,9 +73,10 @@ def run_and_show(
     exempt: Sequence[str] = (),
     hints: Callable[[Summary], Mapping[str, str]] = lambda summary: {},
     formats: Sequence[str] = ("json", "markdown"),
-    missed: Callable[[Summary], bool] = lambda summary: False,
+    missed: Callable[[Found, Summary], bool] = lambda found, summary: False,
 ) -> int:
     """Performs a run, shows it, and returns the exit code. `missed` tells whether a check was missed: exit 3."""
+    from memorybench.compose.results import find
     from memorybench.compose.running import run_prepared
     from memorybench.reporting.documents import as_json
     from memorybench.reporting.progress import progress
@@ -96,7 +98,8 @@ def run_and_show(
     else:
         _show(args, finished, command, hints, formats)
     code = _exit_code(args, finished, thresholds, exempt)
-    return 3 if code == 0 and missed(finished.summary) else code
+    with find([finished.summary.run_id], [args.output]) as found:
+        return 3 if code == 0 and missed(found, finished.summary) else code
 
 
 def _show(

@@ -15,7 +15,6 @@ from memorybench.vocabulary.errors import BadInput
 
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, Chosen, model_named, open_chosen
-from .providers import lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +30,6 @@ class ChosenAgent:
     @property
     def name(self) -> str:
         return self.config.name
-
-    def described(self) -> str:
-        """What a resumed run must find unchanged."""
-        model = self.model.described() if self.model else self.model_name or ""
-        return f"{lines(self.config.plain())}\n{model}"
 
     async def open(self, stack: AsyncExitStack) -> Agent:
         model = await open_chosen(stack, self.model) if self.model else None

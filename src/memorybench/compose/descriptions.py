@@ -16,7 +16,6 @@ from memorybench.vocabulary.errors import BadInput
 from .datasets import open_dataset
 from .environment import environment
 
-
 _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent")
 
 

@@ -42,6 +42,7 @@ from memorybench.wire.mcp_server_store import serving
 from .agents import ChosenAgent, choose_agent
 from .environment import environment, redactor
 from .models import Chosen
+from .providers import lines
 from .running import blocking, saved_run, saved_spec
 from .stores import ChosenStore, choose_store
 
@@ -65,8 +66,6 @@ class HygieneSpec(Record):
     """None: scripts are played, and no model takes part."""
     model: str | None = None
     repeats: int = Field(default=1, ge=1)
-    consent: bool = False
-    """Whether the user has agreed to what an agent costs."""
     config_dirs: tuple[str, ...] = ()
     allow_code: bool = False
     reuse: str | None = None
@@ -81,6 +80,8 @@ class PreparedHygiene:
     store: ChosenStore
     agent: ChosenAgent | None
     """Who is put to the scenarios; None: nobody, or nobody agreed to the cost yet."""
+    consent: bool
+    """Whether the user has agreed to what an agent costs. Never saved: it is asked for at every start."""
     fingerprints: Mapping[str, Fingerprint]
 
     @property
@@ -93,7 +94,7 @@ class PreparedHygiene:
 
     @property
     def blocked(self) -> bool:
-        return self.spec.agent is not None and not self.spec.consent
+        return self.spec.agent is not None and not self.consent
 
     @property
     def models(self) -> tuple[Chosen | None, ...]:
@@ -153,7 +154,7 @@ class PreparedHygiene:
     def _blocked_plan(self) -> Plan:
         """Opens neither store nor agent."""
         store = Store(Subject(role="store", name=self.store.name), self.store.open)
-        attempts = self._attempts(store, Subject(role="agent", name=self.subject))
+        attempts = self._attempts(store)
         return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
 
     async def _plan(self, stack: AsyncExitStack) -> Plan:
@@ -162,12 +163,14 @@ class PreparedHygiene:
             checks = self.spec.mutants
             return HygienePlan(self.scenarios, store, benchmark=SET, seed=self.spec.seed, self_checks=checks).plan()
         agent = await self.agent.open(stack)
-        attempts = self._attempts(store, agent.subject)
+        attempts = self._attempts(store)
         jobs = attempts.jobs(agent, serving(self.store.open))
         limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
-    def _attempts(self, store: Store, agent: Subject) -> Attempts:
+    def _attempts(self, store: Store) -> Attempts:
+        """Trials are called by names alone: so a blocked one is the same when it is let through."""
+        agent = Subject(role="agent", name=self.subject)
         return Attempts(self.scenarios, store, agent, repeats=self.spec.repeats, benchmark=SET, seed=self.spec.seed)
 
     async def _store_subject(self) -> Subject:
@@ -177,26 +180,24 @@ class PreparedHygiene:
                 return opened.subject
 
 
-def prepare_hygiene(spec: HygieneSpec, folder: Path) -> PreparedHygiene:
+def prepare_hygiene(spec: HygieneSpec, folder: Path, *, consent: bool = False) -> PreparedHygiene:
     catalog = Catalog(folder, [Path(place) for place in spec.config_dirs])
     store = choose_store(catalog, spec.store, allow_code=spec.allow_code)
     scenarios = find_scenarios(spec.scenarios, spec.folders, folder)
+    marks = {"store": Fingerprint.of(store.described())}
     agent = None
     if spec.agent is not None:
-        catalog.chosen("agent", spec.agent)
-        if spec.consent:
+        marks["agent"] = Fingerprint.of(f"{lines(catalog.agent(spec.agent).plain())}\nmodel {spec.model}")
+        if consent:
             agent = choose_agent(catalog, spec.agent, spec.model, allow_code=spec.allow_code)
     elif spec.model is not None or spec.repeats > 1:
         raise BadInput("--model" if spec.model else "--repeats", "is for an agent", expected="--agent NAME beside it")
-    marks = {"store": Fingerprint.of(store.described())}
-    if agent is not None:
-        marks["agent"] = Fingerprint.of(agent.described())
     marks |= {f"scenario {scenario.id}": Fingerprint.of(canonical(scenario)) for scenario in scenarios}
-    return PreparedHygiene(spec, scenarios, store, agent, marks)
+    return PreparedHygiene(spec, scenarios, store, agent, consent, marks)
 
 
-def hygiene_again(run_id: str, output: Path) -> PreparedHygiene:
-    return prepare_hygiene(saved_spec(HygieneSpec, saved_run(run_id, output, SUITE)), Path())
+def hygiene_again(run_id: str, output: Path, *, consent: bool = False) -> PreparedHygiene:
+    return prepare_hygiene(saved_spec(HygieneSpec, saved_run(run_id, output, SUITE)), Path(), consent=consent)
 
 
 def _write_transcripts(output: Path, run_id: str) -> None:

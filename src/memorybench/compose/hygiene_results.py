@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.journal.rows import Run
 from memorybench.reporting.documents import document
-from memorybench.reporting.hygiene import hygiene_markdown, instrument, scenario_rows, show_hygiene
+from memorybench.reporting.hygiene import hygiene_markdown, idle_agents, instrument, scenario_rows, show_hygiene
 from memorybench.reporting.summary import Summary
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.measures import MEASURES
@@ -46,7 +46,15 @@ def _outcomes(found: Found) -> list[Outcome]:
 
 def checks_of(outcomes: list[Outcome]) -> list[str]:
     dead = [f"{kills.scenario}: {kills.claim}" for kills in kill_matrix(outcomes) if kills.dead]
-    return instrument(dead, survivors(outcomes))
+    return [*idle_agents(outcomes), *instrument(dead, survivors(outcomes))]
+
+
+def faults_of(found: Found) -> bool:
+    """Whether the instrument itself has a fault: an assertion that catches nothing, or a mutant that does harm and
+    lives."""
+    outcomes = _outcomes(found)
+    holes = [reason for _, _, reason in survivors(outcomes) if not reason]
+    return bool(holes) or any(kills.dead for kills in kill_matrix(outcomes))
 
 
 def _document(found: Found, summary: Summary) -> dict[str, Any]:

@@ -78,6 +78,8 @@ def findings(outcomes: Iterable[Outcome]) -> list[str]:
         phase = outcome.trial.labels.get("phase", "")
         if phase not in _PHASES:
             continue
+        if outcome.status == "blocked":
+            return [outcome.failure.message if outcome.failure else "blocked"]  # the same for all of them
         if outcome.status in ("failed", "unscored", "skipped", "blocked"):
             why = outcome.failure.message if outcome.failure else ""
             lines.append(f"{outcome.trial.case_id}, {_spoken(phase)}: {outcome.status}: {why}")
@@ -88,6 +90,18 @@ def findings(outcomes: Iterable[Outcome]) -> list[str]:
 
 def _spoken(phase: str) -> str:
     return {"well_behaved": "well-behaved", "real_model": "agent"}.get(phase, phase)
+
+
+def idle_agents(outcomes: Iterable[Outcome]) -> list[str]:
+    """How many scenarios convict an agent that does nothing, stores everything, or stores nothing."""
+    played: dict[str, list[bool]] = {}
+    for outcome in outcomes:
+        convicted = outcome.score("convicted")
+        if convicted is not None:
+            played.setdefault(outcome.trial.variant, []).append(convicted == 1)
+    return [
+        f"the {name} agent is convicted by {sum(found)} of {len(found)} scenarios" for name, found in played.items()
+    ]
 
 
 def instrument(dead: Sequence[str], survivors: Sequence[tuple[str, str, str]]) -> list[str]:

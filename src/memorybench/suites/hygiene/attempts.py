@@ -97,7 +97,7 @@ class Attempts:
             benchmark=self.benchmark,
             case_id=scenario.id,
             subject=self.agent.model_copy(
-                update={"settings": {**self.agent.settings, "store": self.store.subject.plain()}}
+                update={"settings": {**self.agent.settings, "store": self.store.subject.name}}
             ),
             variant=f"attempt {repeat}",
             labels={"scenario": scenario.id, "phase": "real_model", "contract": scenario.contract},
