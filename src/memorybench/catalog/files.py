@@ -10,6 +10,7 @@ from memorybench.agents.config import AgentConfig
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.documents.located import Document
 from memorybench.documents.record_keys import shape_of
+from memorybench.documents.validation import validated
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.providers.config import ProviderConfig
 from memorybench.stores.config import StoreConfig
@@ -43,8 +44,18 @@ def recognise(document: Document) -> Described | None:
     keys = document.value.keys()
     known = {kind: len(keys & spellings) for kind, spellings in _SPELLINGS.items()}
     most = max(known.values())
-    best = [kind for kind, n in known.items() if n == most]
+    best = [kind for kind, n in known.items() if n == most > 0]
+    if len(best) > 1:
+        best = [kind for kind in best if _fits(document, kind)]
     return best[0] if len(best) == 1 else None
+
+
+def _fits(document: Document, kind: Described) -> bool:
+    try:
+        validated(document, RECORDS[kind])
+    except BadInput:
+        return False
+    return True
 
 
 def unrecognised(document: Document) -> BadInput:
