@@ -3,10 +3,14 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.cli.command import Command, Said
+from tests.doubles.stub import Call, Stub, completion
 
 ROOT = Path(__file__).parents[2]
 KNOWN = ROOT / "tests/extractors/known.py"
@@ -133,3 +137,35 @@ def test_pytest_says_what_is_wrong_with_the_cases(tmp_path: Path) -> None:
     assert said.returncode == 4
     assert "cases.json" in said.stderr
     assert by_pytest(tmp_path, "--memory-cases", "bundled").returncode == 4
+
+
+CASES = json.loads((ROOT / "data/memory_test_cases.json").read_text())["cases"]
+
+
+def gold(call: Call) -> str:
+    """What the bundled gold says for the conversation in the prompt."""
+    asked = call.json["messages"][-1]["content"]
+    for case in CASES:
+        said = case["conversation"]
+        last = said.splitlines()[-1].partition(": ")[2] if isinstance(said, str) else said[-1]["content"]
+        first = said.splitlines()[0].partition(": ")[2] if isinstance(said, str) else said[0]["content"]
+        if first in asked and last in asked:
+            return json.dumps(case["expected_output"])
+    raise AssertionError(asked)
+
+
+@pytest.mark.parametrize(("reply", "recall"), [(gold, 1), (lambda call: "UNCHANGED", 0)], ids=["gold", "unchanged"])
+def test_the_reference_extractor_is_worth_what_its_model_is(
+    command: Command, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], recall: int
+) -> None:
+    with Stub() as stub:
+        stub.always(completion(reply, model="", tokens=(100, 50)))
+        monkeypatch.setenv("VLLM_BASE_URL", f"{stub.url}/v1")
+        asked = ("--extractor", "reference", "--extractor-model", "vllm/stub", "--no-targets", "--json")
+        said = command("extraction", "run", *asked)
+    assert said.code == 0, said.err
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    scores = {measure["name"]: measure["value"] for measure in overall["measures"]}
+    assert scores["recall"] == recall
+    assert scores["minimalism"] == 1
+    assert said.json["circumstances"]["spent"]["calls"] == len(CASES)
