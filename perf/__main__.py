@@ -13,8 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from perf import audit, ingest, proxy
+from perf import audit, ingest, online, proxy
 from perf.gauges import Gauges
+from perf.judge_stub import judge_stub
 from perf.stub import stub_server
 
 ITEMS = 2_000
@@ -36,7 +37,14 @@ def at_most(what: str, figure: float, goal: float, unit: str = "×") -> Row:
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
-        rows = [*_latency(Path(folder)), *_ingest(Path(folder)), *_suites(Path(folder)), *_size(Path(folder)), _help()]
+        rows = [
+            *_latency(Path(folder)),
+            *_ingest(Path(folder)),
+            *_suites(Path(folder)),
+            *_online(Path(folder)),
+            *_size(Path(folder)),
+            _help(),
+        ]
     width = max(len(row.what) for row in rows)
     print(f"{'what':<{width}}  {'measured':>12}  {'goal':>10}")
     for row in rows:
@@ -99,6 +107,30 @@ def _suites(folder: Path) -> list[Row]:
         Row("  the same, if nothing but the model took time", ours / audit.IDEAL, "", True),
         Row("    and that loop", bare / audit.IDEAL, "", True),
         at_most("recording proxy, a call", proxy.milliseconds_a_call(), proxy.GOAL, "ms"),
+    ]
+
+
+def _online(folder: Path) -> list[Row]:
+    """The best of three rounds each; memory of the last one."""
+    few, many = FEW, 5 * FEW
+    with judge_stub() as address:
+        small = _measure("perf.online", "ours", folder / "few-traces", few, address)
+        taken = {
+            way: [_measure("perf.online", way, folder / f"{way}-traces{n}", many, address) for n in range(3)]
+            for way in online.WAYS
+        }
+    walls = {way: min(run.wall for run in runs) / online.ideal(many) for way, runs in taken.items()}
+    cpus = {way: min(run.cpu for run in runs) / many * 1e3 for way, runs in taken.items()}
+    return [
+        at_most(f"{many:,} traces / the same calls through the engine alone", walls["ours"] / walls["engine"], 1.4),
+        Row("  the same, if nothing but the judge took time", walls["ours"], "", True),
+        Row("    and for the engine alone", walls["engine"], "", True),
+        Row("    and for a loop of two calls a trace", walls["bare"], "", True),
+        Row("  CPU a trace", cpus["ours"], "", True, "ms"),
+        Row("    and of the engine alone", cpus["engine"], "", True, "ms"),
+        Row("    and of that loop", cpus["bare"], "", True, "ms"),
+        Row(f"  memory at {few:,} traces", small.megabytes, "", True, "MB"),
+        at_most(f"  and at {many:,}", taken["ours"][-1].megabytes, round(small.megabytes * 1.1), "MB"),
     ]
 
 

@@ -10,6 +10,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ def _job(n: int, model: OpenAIModel) -> Callable[[Steps], Awaitable[Performed]]:
             await steps.once(
                 name,
                 {"model": model.subject, "prompt": text},
-                lambda text=text: model.complete([Turn(role="user", content=text)]),
+                partial(model.complete, [Turn(role="user", content=text)]),
                 Completion,
                 on=model.subject,
                 paid=True,

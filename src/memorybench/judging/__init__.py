@@ -13,6 +13,7 @@ canary_cases.py  those responses, by prompt
 facts.py             a memory of any shape as atomic facts
 facts_reading.py     what a fact says: words, quantities, names, and what is denied or in doubt
 facts_quantities.py  numbers, money, times and dates in one form
+facts_signs.py       which patterns a text has anything for
 matching.py          compare: do two facts say the same? by code
 matching_pairs.py    which fact is which, one-to-one and by coverage
 matching_judge.py    EntailmentJudge: what code can not decide

@@ -136,7 +136,8 @@ def read_facts(completion: Completion) -> Enumerated:
         raise Unreadable(
             f"the judge {_UNFINISHED[completion.finish]} at {shown(completion.text)}; wanted a list of facts"
         )
-    text = _THOUGHT.sub("", completion.text).strip()
+    thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
+    text = completion.text[thought.end() if thought else 0 :].strip()
     block = _FENCED.fullmatch(text)
     try:
         told = decode(block[1] if block else text, "the reply")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from memorybench.documents.located import DEEPEST, Place, spell
 from memorybench.vocabulary.errors import Malformed
@@ -32,6 +33,8 @@ _CATEGORISED = re.compile(r"^(?P<name>[A-Za-z][\w /&-]{0,39}?)\s*:(?=\s|$)\s*(?P
 _SENTENCE_ENDS = re.compile(
     r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\b[A-Z]\.)(?<!\bDr\.)\s+(?=[A-Z0-9])"
 )
+_MAY_END = re.compile(r"[.!?]\s")
+_WORD = re.compile(r"\w+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
 
@@ -53,6 +56,14 @@ class MemoryFact(Record):
         return f"{self.category}: {self.text}" if self.category else self.text
 
 
+class _Leaf(NamedTuple):
+    """A fact on its way: most who walk a memory have no use for the rest of it."""
+
+    text: str
+    categories: tuple[str, ...]
+    place: Place
+
+
 def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     """Every fact of a memory, in its order. Raises Malformed for one that is too deep or too large to compare.
 
@@ -60,14 +71,9 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but particulars beside it
     is that text. Keys such as `memories` or `results` are no categories.
     """
-    found: list[MemoryFact] = []
-    for fact in _facts(state, (), ()):
-        found.append(fact)
-        if len(fact.text) > LONGEST_FACT:
-            raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
-        if len(found) > MOST_FACTS:
-            raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
-    return tuple(found)
+    return tuple(
+        MemoryFact(text=leaf.text, categories=leaf.categories, path=spell(leaf.place)) for leaf in _leaves(state)
+    )
 
 
 def fact_from(line: str) -> MemoryFact | None:
@@ -79,13 +85,14 @@ def fact_from(line: str) -> MemoryFact | None:
 
 def categories_of(state: Any) -> frozenset[str]:
     """Every category of a memory, also those that hold nothing yet."""
-    filled = {category for fact in facts_of(state) for category in fact.categories}
+    filled = {category for leaf in _leaves(state) for category in leaf.categories}
     return frozenset(filled.union(_keys(state)))
 
 
+@lru_cache(maxsize=1_000)
 def normal_category(name: str) -> str:
     """`Customer Segments`, `customer-segment` and `customerSegments` are one category: `customer_segment`."""
-    words = re.findall(r"\w+", _HUMPS.sub(" ", name).replace("_", " ").casefold())
+    words = _WORD.findall(_HUMPS.sub(" ", name).replace("_", " ").casefold())
     return "_".join(_singular(word) for word in words)
 
 
@@ -97,7 +104,16 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
-def _facts(value: Any, categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+def _leaves(state: Any) -> Iterator[_Leaf]:
+    for count, leaf in enumerate(_facts(state, (), ()), 1):
+        if len(leaf.text) > LONGEST_FACT:
+            raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
+        if count > MOST_FACTS:
+            raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
+        yield leaf
+
+
+def _facts(value: Any, categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
     if len(place) > DEEPEST:
         raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
@@ -108,10 +124,10 @@ def _facts(value: Any, categories: tuple[str, ...], place: Place) -> Iterator[Me
     elif isinstance(value, str):
         yield from _of_text(value, categories, place)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield MemoryFact(text=str(value), categories=categories, path=spell(place))
+        yield _Leaf(str(value), categories, place)
 
 
-def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
     key = _text_key(value)
     if key is not None:
         named = next((value[name] for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
@@ -120,11 +136,11 @@ def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place
     for name, member in value.items():
         inner, below = _within(categories, str(name)), (*place, str(name))
         if isinstance(member, bool):
-            yield MemoryFact(text=_spoken(str(name), member), categories=categories, path=spell(below))
+            yield _Leaf(_spoken(str(name), member), categories, below)
         elif isinstance(member, str | int | float) and inner != categories:
-            for fact in _facts(member, inner, below):
+            for leaf in _facts(member, inner, below):
                 # a value alone ("5000") says little: the key is part of what is said
-                yield fact.model_copy(update={"text": f"{_HUMPS.sub(' ', str(name)).replace('_', ' ')}: {fact.text}"})
+                yield leaf._replace(text=f"{_spoken(str(name), True)}: {leaf.text}")
         else:
             yield from _facts(member, inner, below)
 
@@ -132,8 +148,10 @@ def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place
 def _text_key(value: dict[str, Any]) -> str | None:
     """Which key of an object holds its text; None: it is no such object but a mapping of categories."""
     for key in _TEXT_KEYS:
+        if not isinstance(value.get(key), str):
+            continue
         others = value.keys() - {key}
-        if isinstance(value.get(key), str) and others <= _BESIDE_TEXT and (others or key not in ("memory", "value")):
+        if others <= _BESIDE_TEXT and (others or key not in ("memory", "value")):
             return key
     return None
 
@@ -148,24 +166,25 @@ def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
     return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
 
 
-def _of_text(text: str, categories: tuple[str, ...], place: Place) -> Iterator[MemoryFact]:
+def _of_text(text: str, categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
     """By lines and sentences. In a memory that is all text, `# heading`, `category:` and `category: fact` file them."""
-    free, path = not categories, spell(place)
+    free = not categories
     for line in filter(str.strip, text.splitlines()):
         heading = _HEADING.match(line)
-        said = _BULLET.sub("", line).strip()
-        named = _CATEGORISED.match(said) if free else None
         if heading:
             categories = (normal_category(heading["name"]),) if free else categories
             continue
+        bullet = _BULLET.match(line)
+        said = (line[bullet.end() :] if bullet else line).strip()
+        named = _CATEGORISED.match(said) if free else None
         own = categories
         if named and len(named["name"].split()) <= _MOST_WORDS_IN_CATEGORY:
             own, said = (normal_category(named["name"]),), named["rest"].strip()
             if not said:
                 categories = own
-        for sentence in _SENTENCE_ENDS.split(said):
+        for sentence in _SENTENCE_ENDS.split(said) if _MAY_END.search(said) else (said,):
             if sentence.strip():
-                yield MemoryFact(text=sentence.strip(), categories=own, path=path)
+                yield _Leaf(sentence.strip(), own, place)
 
 
 def _keys(value: Any) -> Iterator[str]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from functools import partial
 from typing import NamedTuple
 
-from .facts_signs import Signs, rewritten, rule
+from .facts_signs import Signs, rewritten, rule, rules
 
 
 class Quantity(NamedTuple):
@@ -21,11 +21,12 @@ class Quantity(NamedTuple):
     def agrees(self, other: Quantity) -> bool:
         """A plain number agrees with the same number of anything: of a budget, 5000 says what "$5,000" says, and of
         an opening hour, 17 what "5 pm" says."""
-        if self.unit == other.unit:
-            return self.value == other.value
-        if self.unit and other.unit:
-            return False
-        return self.value * _per_plain(other) == other.value * _per_plain(self)
+        if self.unit != other.unit:
+            if self.unit and other.unit:
+                return False
+            if "clock" in (self.unit, other.unit):
+                return self.value * _per_plain(other) == other.value * _per_plain(self)
+        return self.value == other.value
 
 
 def _per_plain(quantity: Quantity) -> int:
@@ -82,7 +83,7 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_IN = frozenset((*_SMALL, *_TENS))
-_FIXED = (
+_FIXED = rules(
     rule("twice", r"\btwice\b", "2 times"),
     rule("dozen", r"\b(?:a|one)\s+dozen\b", "12"),
     rule("dozen", r"\bdozen\b", "12"),
@@ -109,10 +110,12 @@ def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
     if " 00" in text:
         text = _APART.sub("00", text)
     found: list[Quantity] = []
-    dated, numbered = not _MONTH_SIGNS.isdisjoint(signs), _DIGIT.search(text) is not None
-    for needs, pattern, read in _READERS:
-        if dated if needs is _MONTH_SIGNS else numbered and (not needs or not needs.isdisjoint(signs)):
-            text = pattern.sub(partial(_take, read, found), text)
+    if _MONTH_SIGNS.isdisjoint(signs) and _DIGIT.search(text) is None:
+        return text, found
+    for needs, read, patterns in _READERS:
+        if not needs or not needs.isdisjoint(signs):
+            for pattern in patterns:
+                text = pattern.sub(partial(_take, read, found), text)
     return text, found
 
 
@@ -179,13 +182,13 @@ def _amount(match: re.Match[str]) -> list[Quantity]:
     return [Quantity((value * 10 ** _MAGNITUDES.get(magnitude, 0)).normalize(), unit)]
 
 
-_READERS: tuple[tuple[Signs, re.Pattern[str], Callable[[re.Match[str]], list[Quantity]]], ...] = (
-    (frozenset("-"), _ISO_DATE, _numbered_date),
-    (frozenset("."), _DOTTED_DATE, _numbered_date),
-    (frozenset("/"), _SLASHED_DATE, _year),
-    *((_MONTH_SIGNS, pattern, _date) for pattern in _DATES),
-    (frozenset(), _HALF_DAY_CLOCK, _clock),
-    (frozenset(":"), _CLOCK, _clock),
-    (frozenset(), _AMOUNT, _amount),
+_READERS: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (
+    (frozenset("-"), _numbered_date, (_ISO_DATE,)),
+    (frozenset("."), _numbered_date, (_DOTTED_DATE,)),
+    (frozenset("/"), _year, (_SLASHED_DATE,)),
+    (_MONTH_SIGNS, _date, _DATES),
+    (frozenset(), _clock, (_HALF_DAY_CLOCK,)),
+    (frozenset(":"), _clock, (_CLOCK,)),
+    (frozenset(), _amount, (_AMOUNT,)),
 )
-"""In their order. By what a text needs for them: the name of a month, or a digit and one of these signs, if any."""
+"""In their order: which signs a text needs, if any, how it is read, and what it looks like."""

@@ -13,51 +13,67 @@ from decimal import Decimal
 from functools import lru_cache
 
 from .facts_quantities import MONTHS, Quantity, is_mark, place_of, taken_out
+from .facts_signs import Signs, rewritten, rule, rules, signs_of
 from .plain import plain
 
 DENIED, DOUBTED = "¬", "?"
+_MODES = DENIED + DOUBTED
+_PLAINLY = frozenset(("",))
 
 _STRAIGHT = str.maketrans("‘’“”–—", "''\"\"--")
-_REWRITTEN = tuple(
-    (re.compile(said, re.IGNORECASE), meant)
-    for said, meant in (
-        (r"\bwon't\b", "will not"),
-        (r"\bcan(?:'t|not)\b", "can not"),
-        (r"(?<=\w)n't\b", " not"),
-        (r"(?<=\w)'(?:s|re|ve|ll|d|m)?\b", ""),
-        (r"\bunable to\b", "can not"),
-        (r"(?<=\bnot )want(?:s|ed)?\b(?: to\b)?", ""),  # who does not want it will have none
-        (r"\bno longer\b|\bnot any ?more\b", "not"),
-        (r"\bnot only\b", "also"),
-        (r"\bnot (?:yet )?(?:sure|certain|decided)\b|\bundecided\b", "unsure"),
-        (r"\bnot? more than\b|\bup to\b|\bno later than\b", "at most"),
-        (r"\bnot? (?:less|fewer) than\b", "at least"),
-        (r"\bdislik(?:e|es|ed|ing)\b", "not like"),
-        (r"\b(?:exclusively|solely)\b", "only"),
-        (r"\be-mail", "email"),
-        (r"\bnon-(?=\w)", "not "),
-        (r"(?:\b(?:per|an?|each|every)\s+|/\s?)hours?\b", " hourly"),
-        (r"(?:\b(?:per|a|each|every)\s+|/\s?)days?\b", " daily"),
-        (r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:weeks?|wk)\b", " weekly"),
-        (r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:months?|mo)\b", " monthly"),
-        (r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:years?|yr)\b|\bannual(?:ly)?\b|\bper annum\b", " yearly"),
-    )
+_REWRITTEN = rules(
+    rule("'", r"\bwon't\b", "will not"),
+    rule("' cannot", r"\bcan(?:'t|not)\b", "can not"),
+    rule("'", r"(?<=\w)n't\b", " not"),
+    rule("'", r"(?<=\w)'(?:s|re|ve|ll|d|m)?\b", ""),
+    rule("unable", r"\bunable to\b", "can not"),
+    rule("not", r"(?<=\bnot )want(?:s|ed)?\b(?: to\b)?", ""),  # who does not want it will have none
+    rule("no not", r"\bno longer\b|\bnot any ?more\b", "not"),
+    rule("not", r"\bnot only\b", "also"),
+    rule("not undecided", r"\bnot (?:yet )?(?:sure|certain|decided)\b|\bundecided\b", "unsure"),
+    rule("no not up", r"\bnot? more than\b|\bup to\b|\bno later than\b", "at most"),
+    rule("no not", r"\bnot? (?:less|fewer) than\b", "at least"),
+    rule("dislike dislikes disliked disliking", r"\bdislik(?:e|es|ed|ing)\b", "not like"),
+    rule("exclusively solely", r"\b(?:exclusively|solely)\b", "only"),
+    rule("e", r"\be-mail", "email"),
+    rule("non", r"\bnon-(?=\w)", "not "),
+    rule("hour hours", r"(?:\b(?:per|an?|each|every)\s+|/\s?)hours?\b", " hourly"),
+    rule("day days", r"(?:\b(?:per|a|each|every)\s+|/\s?)days?\b", " daily"),
+    rule("week weeks wk", r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:weeks?|wk)\b", " weekly"),
+    rule("month months mo", r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:months?|mo)\b", " monthly"),
+    rule(
+        "year years yr annual annually annum",
+        r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:years?|yr)\b|\bannual(?:ly)?\b|\bper annum\b",
+        " yearly",
+    ),
 )
 _CLAUSES = re.compile(
     r"[;!?()\n]|\.(?=\s|$)|,(?=\s)|\s-\s|\b(?:but|although|though|whereas|while)\b"
     r"|\band\s+(?=(?:\w+\s+){0,2}(?:not|no|never|without)\b)|\bnor\b|(?=\b(?:rather than|instead of)\b)",
     re.IGNORECASE,
 )
-_DENIALS = re.compile(
+_BREAKING = "but although though whereas while and nor rather instead"
+_CLAUSE_SIGNS = frozenset((*";!?()\n.,-", *_BREAKING.split()))
+_DENIALS = rule(
+    """
+    not no never none nobody nothing neither without rather instead against avoid avoids avoided avoiding
+    refuse refuses refused refusing reject rejects rejected rejecting decline declines declined declining
+    stopped quit lack lacks
+    """,
     r"\b(?:not|no|never|none|nobody|nothing|neither|without|rather than|instead of|against"
     r"|avoid(?:s|ed|ing)?|refus(?:e|es|ed|ing)|reject(?:s|ed|ing)?|declin(?:e|es|ed|ing)|stopped|quit|lacks?)\b",
-    re.IGNORECASE,
+    " ",
 )
-_DOUBTS = re.compile(
+_DOUBTS = rule(
+    """
+    maybe perhaps possibly probably potentially tentative tentatively might could unsure if
+    consider considers considered considering explores exploring think thinks thinking open may
+    """,
     r"\b(?:maybe|perhaps|possibly|probably|potentially|tentative(?:ly)?|might|could|unsure|if"
     r"|consider(?:s|ed|ing)?|explor(?:es|ing)|think(?:s|ing)? (?:about|of)|open to|(?-i:may))\b",
-    re.IGNORECASE,
+    " ",
 )
+_MODAL = rules(_DENIALS, _DOUBTS)
 _SUBJECT = re.compile(r"^\W*(?:the\s+user|user|they|he|she|i|we|my|our|their)\b\s*", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\W_]+")
 _TOKEN_OR_MARK = re.compile(r"[^\W_]+|[\U000f0000-\U000ffffd]")
@@ -87,6 +103,8 @@ class Reading:
     """In lower case, without punctuation at the ends and double blanks."""
     words: tuple[str, ...]
     """Stems of the words that carry meaning, in their order, each with its mode before it: `¬` denied, `?` in doubt."""
+    said: frozenset[str]
+    """The same, each once."""
     stems: frozenset[str]
     """The same without modes."""
     quantities: frozenset[Quantity]
@@ -108,6 +126,7 @@ class Reading:
         return not self.words and not self.quantities
 
 
+@lru_cache(maxsize=4_000)
 def stem_of(word: str) -> str:
     """The word without the endings of number and tense. Crude on purpose: it only has to treat both sides alike."""
     word = _SHORT_FORMS.get(word, word)
@@ -133,50 +152,79 @@ def stem_of(word: str) -> str:
 
 def bare(word: str) -> str:
     """A stem without its mode."""
-    return word.lstrip(DENIED + DOUBTED)
+    return word.lstrip(_MODES)
 
 
 def denies(text: str) -> bool:
-    return bool(_DENIALS.search(_rewritten(text)))
+    told, signs = rewritten(text, signs_of(text), _REWRITTEN)
+    return not _DENIALS.absent(signs) and _DENIALS.said.search(told) is not None
 
 
 def turned(text: str) -> str:
     """The text with its first denial taken out, or denied where it has none."""
     if denies(text):
-        return " ".join(_DENIALS.sub("", _rewritten(text), count=1).split())
+        told, _ = rewritten(text, signs_of(text), _REWRITTEN)
+        return " ".join(_DENIALS.said.sub("", told, count=1).split())
     return f"Not {text}"
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=2_000)
 def reading_of(text: str) -> Reading:
-    said = plain(text).translate(_STRAIGHT)
-    order: list[str] = []
+    said = plain(text)
+    if not said.isascii():
+        said = said.translate(_STRAIGHT)
+    lowered, signs = said.lower(), signs_of(said)
     words: list[str] = []
+    order: list[str] = []
     quantities: list[Quantity] = []
-    for clause in _CLAUSES.split(_SUBJECT.sub("", _rewritten(said))):
-        mode = _mode(clause)
-        rest, found = taken_out(_DOUBTS.sub(" ", _DENIALS.sub(" ", clause)))
-        quantities += [quantity._replace(mode=mode) for quantity in found]
-        stems = list(_stems(rest))
-        words += [f"{mode}{stem}" for stem in stems if not is_mark(stem[0])]
-        order += [str(found[place_of(stem)].value) if is_mark(stem[0]) else f"{mode}{stem}" for stem in stems]
-    tokens = _TOKEN.findall(said.lower())
-    modes = _modes(words, quantities)
+    marked = False
+    for mode, rest, found in _clauses(said, signs):
+        quantities += [quantity._replace(mode=mode) for quantity in found] if mode else found
+        for stem in _stems(rest):
+            marked = marked or mode != ""
+            if is_mark(stem[0]):
+                order.append(str(found[place_of(stem)].value))
+            else:
+                words.append(mode + stem)
+                order.append(mode + stem)
+    each = frozenset(words)
+    names = _names(said) if said[1:] != lowered[1:] else frozenset()  # a capital but the first
     return Reading(
-        text=" ".join(said.lower().split()).strip(" .,;:!\"'"),
+        text=" ".join(lowered.split()).strip(" .,;:!\"'"),
         words=tuple(words),
-        stems=frozenset(map(bare, words)),
+        said=each,
+        stems=frozenset(map(bare, each)) if marked else each,
         quantities=frozenset(quantities),
-        names=frozenset(_names(said)).union(_weekdays(tokens)),
+        names=names.union(_weekdays(signs)) if "day" in lowered else names,
         order=tuple(order),
-        directions=_DIRECTIONS.intersection(tokens),
-        turns=_turns(said, tokens, quantities),
-        modes=modes,
-        marked=any(mode for found in modes.values() for mode in found),
+        directions=_DIRECTIONS & signs,
+        turns=_turns(said, signs, names, quantities),
+        modes=_modes(words, quantities, marked),
+        marked=marked,
     )
 
 
-def _modes(words: Sequence[str], quantities: Sequence[Quantity]) -> Mapping[str | Decimal, frozenset[str]]:
+def _clauses(said: str, signs: Signs) -> Iterator[tuple[str, str, list[Quantity]]]:
+    """Of each clause its mode, its words with marks for its quantities, and these."""
+    told, signs = rewritten(said, signs, _REWRITTEN)
+    if subject := _SUBJECT.match(told):
+        told = told[subject.end() :]
+    for clause in (told,) if _CLAUSE_SIGNS.isdisjoint(signs) else _CLAUSES.split(told):
+        stated, _ = rewritten(clause, signs, _MODAL)
+        yield _mode(clause, signs), *taken_out(stated, signs)
+
+
+def _mode(clause: str, signs: Signs) -> str:
+    denied = not _DENIALS.absent(signs) and len(_DENIALS.said.findall(clause)) % 2  # "not without sugar" is with sugar
+    doubted = not _DOUBTS.absent(signs) and _DOUBTS.said.search(clause)
+    return (DOUBTED if doubted else "") + (DENIED if denied else "")
+
+
+def _modes(
+    words: Sequence[str], quantities: Sequence[Quantity], marked: bool
+) -> Mapping[str | Decimal, frozenset[str]]:
+    if not marked:
+        return dict.fromkeys((*words, *(quantity.value for quantity in quantities)), _PLAINLY)
     modes: dict[str | Decimal, set[str]] = {}
     for word in words:
         modes.setdefault(bare(word), set()).add(word[: len(word) - len(bare(word))])
@@ -185,21 +233,10 @@ def _modes(words: Sequence[str], quantities: Sequence[Quantity]) -> Mapping[str 
     return {thing: frozenset(found) for thing, found in modes.items()}
 
 
-def _rewritten(text: str) -> str:
-    for said, meant in _REWRITTEN:
-        text = said.sub(meant, text)
-    return text
-
-
-def _mode(clause: str) -> str:
-    denied = len(_DENIALS.findall(clause)) % 2  # "not without sugar" is with sugar
-    return (DOUBTED if _DOUBTS.search(clause) else "") + (DENIED if denied else "")
-
-
-def _turns(text: str, tokens: Sequence[str], quantities: Sequence[Quantity]) -> bool:
-    counted = [quantity for quantity in quantities if quantity.unit not in ("day", "month", "year")]
-    told_apart = bool(_names(text)) or bool(_POSSESSIVE.search(text)) or len(counted) > 1
-    return told_apart or any(token in _TURNING for token in tokens)
+def _turns(text: str, signs: Signs, names: frozenset[str], quantities: Sequence[Quantity]) -> bool:
+    if names or not _TURNING.isdisjoint(signs) or ("'" in text and _POSSESSIVE.search(text)):
+        return True
+    return len([quantity for quantity in quantities if quantity.unit not in ("day", "month", "year")]) > 1
 
 
 def _stems(text: str) -> Iterator[str]:
@@ -211,11 +248,17 @@ def _stems(text: str) -> Iterator[str]:
 
 def _names(text: str) -> frozenset[str]:
     """Words with a capital inside a sentence. A text all in capitals tells nothing by them."""
-    words = [(word[0], word.start()) for word in _TOKEN.finditer(text) if _may_be_name(word[0])]
-    inner = [word for word, start in words if word[0].isupper() and not _begins(text, start)]
-    if len(words) > 2 and len(inner) >= len(words) - 1:
-        return frozenset()
-    return frozenset(stem_of(word.lower()) for word in inner)
+    names: list[str] = []
+    others = 0
+    for found in _TOKEN.finditer(text):
+        word = found[0]
+        capital = word[0].isupper() and not _begins(text, found.start())
+        if (capital or others < 2) and _may_be_name(word):  # two other words are enough to tell
+            if capital:
+                names.append(stem_of(word.lower()))
+            else:
+                others += 1
+    return frozenset() if others < 2 < others + len(names) else frozenset(names)
 
 
 def _begins(text: str, start: int) -> bool:
@@ -230,9 +273,9 @@ def _may_be_name(word: str) -> bool:
     return len(word) > 1 and word[0].isalpha() and not no_name
 
 
-def _weekdays(tokens: Sequence[str]) -> frozenset[str]:
-    return frozenset(stem_of(token) for token in tokens if _is_weekday(token))
+def _weekdays(signs: Signs) -> frozenset[str]:
+    return frozenset(stem_of(sign) for sign in signs if _is_weekday(sign))
 
 
 def _is_weekday(token: str) -> bool:
-    return token.removesuffix("s").removesuffix("day") in _WEEKDAYS and "day" in token
+    return "day" in token and token.removesuffix("s").removesuffix("day") in _WEEKDAYS

@@ -7,14 +7,13 @@ pattern needs are there at all takes a fiftieth of the time of looking for it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 Signs = frozenset[str]
 
 _SIGN = re.compile(r"[^\W_]+|[^\w ]")
-_ONE_I = str.maketrans("İı", "Ii")
-"""Patterns that ignore case take all of them for one letter; of other letters, `plain` text has no such doubles."""
+_DOUBLES = str.maketrans("İıſ\N{KELVIN SIGN}", "iisk")
+"""Letters that a pattern which ignores case takes for plain ones, though their lower case is another."""
 
 
 class Rule(NamedTuple):
@@ -23,19 +22,37 @@ class Rule(NamedTuple):
     said: re.Pattern[str]
     meant: str
 
+    def absent(self, signs: Signs) -> bool:
+        return self.needs.isdisjoint(signs)
+
+
+class Rules(NamedTuple):
+    """To be applied one after the other."""
+
+    needs: Signs
+    """Where none of these is in a text, no rule has anything to do."""
+    each: tuple[Rule, ...]
+
 
 def rule(needs: str, said: str, meant: str) -> Rule:
     return Rule(frozenset(needs.split()), re.compile(said, re.IGNORECASE), meant)
 
 
+def rules(*each: Rule) -> Rules:
+    return Rules(frozenset().union(*(one.needs for one in each)), each)
+
+
 def signs_of(text: str) -> Signs:
     """Its words in lower case, and every other character but blanks."""
-    return frozenset(_SIGN.findall(text.translate(_ONE_I).lower()))
+    plain = text if text.isascii() else text.translate(_DOUBLES)
+    return frozenset(_SIGN.findall(plain.lower()))
 
 
-def rewritten(text: str, signs: Signs, rules: Iterable[Rule]) -> tuple[str, Signs]:
-    """The text after every rule, one after the other, and its signs."""
-    for needs, said, meant in rules:
+def rewritten(text: str, signs: Signs, rules: Rules) -> tuple[str, Signs]:
+    """The text after every rule, and its signs."""
+    if rules.needs.isdisjoint(signs):
+        return text, signs
+    for needs, said, meant in rules.each:
         if needs.isdisjoint(signs):
             continue
         changed = said.sub(meant, text)

@@ -10,11 +10,11 @@ is filed wrongly and not matched; where the gold's category was never shown, or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .facts import MemoryFact
-from .matching import Comparison, compare, likeness, size, together
+from .matching import Comparison, compare_understood, likeness, size, together, understood
 
 Pair = tuple[int, int]
 """Places in the gold and in the found facts."""
@@ -54,42 +54,43 @@ class Matching:
 
     def covered(self, gold: int) -> bool | None:
         """Whether the found facts say this one; None: undecided."""
+        if gold in self.pairs:
+            return True
         grid = self.grid
         column = [(found, grid.cells[gold, found]) for found in range(len(grid.found))]
         pieces = [grid.found[found] for found, cell in column if cell.said or cell.says]
-        if gold in self.pairs or any(cell.says for _, cell in column) or together(grid.gold[gold], pieces):
+        if any(cell.says for _, cell in column) or together(grid.gold[gold], pieces):
             return True
         return None if gold in self.undecided else False
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether some of these gold facts, alone or together, say what this found one says; None: undecided."""
+        if any(self.pairs.get(gold) == found for gold in among):
+            return True
         grid = self.grid
         row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]
         parts = [grid.gold[gold] for gold, cell in row if cell.said or cell.says]
-        if any(self.pairs.get(gold) == found or cell.said for gold, cell in row):
-            return True
-        if together(grid.found[found], parts):
+        if any(cell.said for _, cell in row) or together(grid.found[found], parts):
             return True
         return None if found in self.undecided.values() else False
 
 
 def grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: Iterable[str] = ()) -> Grid:
-    cells = {(g, f): compare(found[f], gold[g]) for g in range(len(gold)) for f in range(len(found))}
+    wanted, given = [understood(fact) for fact in gold], [understood(fact) for fact in found]
+    cells = {(g, f): compare_understood(one, other) for g, other in enumerate(wanted) for f, one in enumerate(given)}
     return Grid(gold, found, cells, frozenset(known))
 
 
 def matched(grid: Grid) -> Matching:
     """The matching that pairs most, the same whatever the order of the facts."""
-    pairs = _assigned(grid, lambda pair: grid.cells[pair].relation == "same" and grid.fits(pair), (), ())
-    pairs |= _split(grid, pairs)
-    pairs |= _merged(grid, pairs)
-    misfiled = _assigned(grid, lambda pair: grid.cells[pair].relation == "same", pairs, pairs.values())
-    undecided = _assigned(
-        grid,
-        lambda pair: grid.cells[pair].relation == "undecided" and grid.fits(pair),
-        {**pairs, **misfiled},
-        (*pairs.values(), *misfiled.values()),
-    )
+    same = [pair for pair, cell in grid.cells.items() if cell.relation == "same"]
+    pairs = _assigned(grid, filter(grid.fits, same), {})
+    if any(bool(cell.says) != bool(cell.said) for cell in grid.cells.values()):
+        pairs |= _split(grid, pairs)
+        pairs |= _merged(grid, pairs)
+    misfiled = _assigned(grid, same, pairs)
+    open_cells = [pair for pair, cell in grid.cells.items() if cell.relation == "undecided"]
+    undecided = _assigned(grid, filter(grid.fits, open_cells), {**pairs, **misfiled})
     return Matching(grid, pairs, undecided, misfiled)
 
 
@@ -103,22 +104,23 @@ def open_pairs(matching: Matching) -> list[Pair]:
     ]
 
 
-def _assigned(
-    grid: Grid, allowed: Callable[[Pair], bool], without_gold: Collection[int], without_found: Collection[int]
-) -> dict[int, int]:
-    """As many pairs as can be, and of these the most alike."""
-    gold = [g for g in _sorted(grid.gold) if g not in without_gold]
-    found = [f for f in _sorted(grid.found) if f not in without_found]
-    if not any(allowed((g, f)) for g in gold for f in found):
-        return {}
+def _assigned(grid: Grid, allowed: Iterable[Pair], taken: Mapping[int, int]) -> dict[int, int]:
+    """As many pairs as can be of facts that are not taken, and of these the most alike."""
+    taken_found = set(taken.values())
+    able = [(g, f) for g, f in allowed if g not in taken and f not in taken_found]
+    pairs = dict(able)
+    if len(pairs) == len(able) == len(set(pairs.values())):
+        return pairs  # nobody has a choice
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
-    # one pair more outweighs all likeness
-    worth = np.array(
-        [[2.0 + _closeness(grid, (g, f)) if allowed((g, f)) else 0.0 for f in found] for g in gold], dtype=float
-    )
-    worth[worth > 0] += min(worth.shape)
+    gold = [g for g in _sorted(grid.gold) if g not in taken]
+    found = [f for f in _sorted(grid.found) if f not in taken_found]
+    row, column = ({place: n for n, place in enumerate(places)} for places in (gold, found))
+    worth = np.zeros((len(gold), len(found)))
+    for g, f in able:
+        # one pair more outweighs all likeness
+        worth[row[g], column[f]] = 2.0 + _closeness(grid, (g, f)) + min(worth.shape)
     rows, columns = linear_sum_assignment(worth, maximize=True)
     return {gold[r]: found[c] for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0}
 

@@ -9,6 +9,8 @@ from memorybench.documents.foreign import clean
 
 def plain(text: str) -> str:
     """Forms of one letter made one, what is invisible left out, tidied."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())  # has neither, and only one line
     unified = unicodedata.normalize("NFKC", clean(text))
     return tidy("".join(character for character in unified if unicodedata.category(character) != "Cf"))
 

@@ -1,5 +1,6 @@
 """What must hold whatever an extractor writes."""
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from memorybench.judging.facts import facts_of
 from memorybench.suites.extraction.cases import load_cases
 from memorybench.suites.extraction.findings import Findings
 from memorybench.suites.extraction.mutants import INVENTED, killing_of, mutants_of, report_of
+from memorybench.suites.extraction.online import _laid_out
 from memorybench.suites.extraction.scores import scores_of
 from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, found
 
@@ -109,3 +111,15 @@ def test_a_mutant_that_changes_nothing_would_be_seen_to_survive(tmp_path: Path) 
         facts = filed(one.expected_output)
         random.Random(1).shuffle(facts)
         assert found(one, facts).flawless
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=12,
+    )
+)
+@settings(deadline=None)
+def test_a_judge_is_shown_a_memory_as_json_lays_it_out(memory: Any) -> None:
+    assert _laid_out(memory, "\n") == json.dumps(memory, ensure_ascii=False, indent=1)

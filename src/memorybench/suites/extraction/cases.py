@@ -4,6 +4,7 @@ wrongly, so it is refused, with its place."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,7 +49,7 @@ class ExtractionCase(Case):
     must_not_store: tuple[str, ...] = ()
     superseded: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def gold(self) -> Gold:
         return gold_of(self.existing_memory, self.expected_output)
 

@@ -16,15 +16,16 @@ most is told beside the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.matching import compare, contained
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched
+from memorybench.vocabulary.conversation import Turn
 from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.records import Record
 
 from .cases import ExtractionCase
 from .gold import Gold, stored
@@ -38,7 +39,8 @@ Label = Literal[
 that holds, or the old value said again), unlisted (the user said so, the case does not list it), hallucinated."""
 
 
-class Remark(Record):
+@dataclass(frozen=True, slots=True)
+class Remark:
     label: Label
     fact: str
     about: str = ""
@@ -48,7 +50,8 @@ class Remark(Record):
         return f"{self.label}: {self.fact}" + (f" ({self.about})" if self.about else "")
 
 
-class Operations(Record):
+@dataclass(frozen=True, slots=True)
+class Operations:
     """What was to be done, and how much of it was."""
 
     added: int = 0
@@ -61,7 +64,8 @@ class Operations(Record):
     to_keep: int = 0
 
 
-class Findings(Record):
+@dataclass(frozen=True, slots=True)
+class Findings:
     tp: int = 0
     fp: int = 0
     fn: int = 0
@@ -98,8 +102,18 @@ class Findings(Record):
         """As far as is decided."""
         return not (self.fp or self.fn or self.violations or self.conflict_resolved is False)
 
-    def labelled(self, label: Label) -> int:
-        return sum(remark.label == label for remark in self.remarks)
+
+class Examined(Protocol):
+    """What an output is held against: an ExtractionCase, for one."""
+
+    @property
+    def gold(self) -> Gold: ...
+
+    @property
+    def conversation(self) -> Sequence[Turn]: ...
+
+    @property
+    def must_not_store(self) -> Sequence[str]: ...
 
 
 async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
@@ -114,14 +128,14 @@ def compared(case: ExtractionCase, output: Any) -> Matching:
     return matched(grid_of(gold.targets, facts_of(output), gold.categories))
 
 
-def findings_of(case: ExtractionCase, matching: Matching) -> Findings:
+def findings_of(case: Examined, matching: Matching) -> Findings:
     return _Examination(case, matching).findings()
 
 
 class _Examination:
     """One output: its targets are the facts to keep, to add and to remove, in this order."""
 
-    def __init__(self, case: ExtractionCase, matching: Matching) -> None:
+    def __init__(self, case: Examined, matching: Matching) -> None:
         self._case = case
         self._gold: Gold = case.gold
         self._matching = matching

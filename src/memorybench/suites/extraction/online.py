@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from json.encoder import encode_basestring
 from typing import Any
 
 from memorybench.judging.enumeration import Enumerator
@@ -25,7 +26,6 @@ from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.vocabulary.records import Record
 from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
 
-from .cases import ExtractionCase
 from .findings import Findings, findings_of
 from .gold import Gold
 from .measures import measures
@@ -38,6 +38,7 @@ FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
 SHARES = ("precision", "recall", "f1")
 _TOLD = ("tp", "fp", "fn", "undecided", "hallucinated")
 """Counts that go back with the shares."""
+_GIVEN = frozenset((*SHARES, *_TOLD))
 _UNKNOWN = frozenset(name for _, *counts in OPERATIONS for name in counts)
 _SHOWN = 600
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
@@ -70,17 +71,17 @@ class Doubts(Record):
         return "".join(f"{row.model_dump_json(exclude_none=True)}\n" for row in self.rows)
 
 
-class _Stated(ExtractionCase):
+@dataclass(frozen=True, slots=True)
+class _Stated:
     """What the user said, as the gold of a memory that was empty: with nothing to keep and nothing to remove."""
 
-    existing_memory: Any = None
-    expected_output: Any = None
-    expected_facts: tuple[str, ...] = ()
-    facts: tuple[MemoryFact, ...]
+    gold: Gold
+    conversation: tuple[Turn, ...]
+    must_not_store: tuple[str, ...] = ()
 
-    @property
-    def gold(self) -> Gold:
-        return Gold(kept=(), added=self.facts, removed=(), replaces={}, categories=frozenset())
+    @classmethod
+    def of(cls, facts: tuple[MemoryFact, ...], conversation: tuple[Turn, ...]) -> _Stated:
+        return cls(Gold(kept=(), added=facts, removed=(), replaces={}, categories=frozenset()), conversation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ class TraceJudge:
         written: tuple[MemoryFact, ...] = ()
         if _holds_something(trace.output) and trace.output != trace.existing:  # else there is nothing to ask about
             written = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
-        case = _Stated(id=trace.id, conversation=_bearing_on(written, trace.conversation), facts=stated)
+        case = _Stated.of(stated, _bearing_on(written, trace.conversation))
         by_code = matched(grid_of(stated, written))
         matching = by_code if self.entailment is None else await self.entailment.decide(steps, by_code)
         doubts = undecided(trace.id, matching) if self.entailment is None else contradicted(trace.id, by_code, matching)
@@ -159,10 +160,16 @@ class OnlinePlan:
                 case_id=trace.id,
                 subject=self.source,
             )
-            shown = Exhibit(asked=_beginning(_transcript(trace.conversation)))
-            yield Job(trial=trial, perform=partial(self._perform, trace), ordinal=place, shown=shown, spends=True)
+            asked = _beginning(_transcript(trace.conversation))
+            yield Job(
+                trial=trial,
+                perform=partial(self._perform, trace, asked),
+                ordinal=place,
+                shown=Exhibit(asked=asked),
+                spends=True,
+            )
 
-    async def _perform(self, trace: Trace, steps: Steps) -> Performed:
+    async def _perform(self, trace: Trace, asked: str, steps: Steps) -> Performed:
         if trace.id in self.problems:
             raise Malformed(self.problems[trace.id])
         judged = await self.judge.judge(steps, trace)
@@ -170,10 +177,10 @@ class OnlinePlan:
         if judged.doubts:
             await _record(steps, trace.id, Doubts(rows=judged.doubts))
         if self.feedback is not None:
-            told = {score.name: score.value for score in scores if score.name in (*SHARES, *_TOLD)}
+            told = {score.name: score.value for score in scores if score.name in _GIVEN}
             await self._give(steps, self.feedback, trace.id, told, judged.comment)
         shown = Exhibit(
-            asked=_beginning(_transcript(trace.conversation)),
+            asked=asked,
             expected=_beginning("\n".join(map(str, judged.stated))),
             got=_beginning("\n".join(map(str, judged.written))),
             reason=judged.comment,
@@ -274,7 +281,18 @@ def _holds_something(memory: Any) -> bool:
 def _as_text(memory: Any) -> str:
     if memory is None or isinstance(memory, str):
         return memory or ""
-    return json.dumps(memory, ensure_ascii=False, indent=1)
+    return _laid_out(memory, "\n")
+
+
+def _laid_out(value: Any, margin: str) -> str:
+    """As `json.dumps(value, ensure_ascii=False, indent=1)`, which is slow: its quick encoder knows no indent."""
+    deeper = f"{margin} "
+    if isinstance(value, dict) and value:
+        members = (f"{encode_basestring(str(name))}: {_laid_out(member, deeper)}" for name, member in value.items())
+        return f"{{{deeper}{f',{deeper}'.join(members)}{margin}}}"
+    if isinstance(value, list) and value:
+        return f"[{deeper}{f',{deeper}'.join(_laid_out(item, deeper) for item in value)}{margin}]"
+    return encode_basestring(value) if isinstance(value, str) else json.dumps(value)
 
 
 def _beginning(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from memorybench.vocabulary.trials import Score
 
 from .findings import Findings, Label
@@ -23,6 +25,7 @@ COUNTS = (
 
 
 def scores_of(found: Findings) -> tuple[Score, ...]:
+    labels = [remark.label for remark in found.remarks]
     values: dict[str, float | None] = {
         "correct": None if found.undecided and found.flawless else float(found.flawless),
         "precision": share(found.tp, found.fp),
@@ -35,12 +38,16 @@ def scores_of(found: Findings) -> tuple[Score, ...]:
         "must_not_store": float(not found.violations) if found.forbidden else None,
         "violations": float(len(found.violations)) if found.forbidden else None,
         **{name: float(getattr(found, name)) for name in COUNTS},
-        **{label: float(found.labelled(label)) for label in COUNTED},
+        **{label: float(labels.count(label)) for label in COUNTED},
     }
     for _, done, wanted in OPERATIONS:
         values |= {done: float(getattr(found.operations, done)), wanted: float(getattr(found.operations, wanted))}
-    scores = [Score(name=name, value=value) for name, value in values.items() if value is not None]
-    return tuple(scores)
+    return tuple(_score(name, value) for name, value in values.items() if value is not None)
+
+
+@lru_cache(maxsize=4_000)  # mostly small counts: to make one anew each time takes longer than to count
+def _score(name: str, value: float) -> Score:
+    return Score(name=name, value=value)
 
 
 def share(right: float, wrong: float) -> float | None:

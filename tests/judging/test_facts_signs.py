@@ -1,0 +1,75 @@
+"""What is spared because a text lacks the signs for it would have found nothing."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memorybench.judging import facts_quantities as quantities
+from memorybench.judging import facts_reading as reading
+from memorybench.judging.facts_signs import Signs, rewritten, rule, rules, signs_of
+from memorybench.judging.plain import plain
+
+WORDS = """
+    won't can't cannot don't Tom's unable to not want wants wanted no longer any more anymore only yet sure decided
+    undecided up than less fewer dislikes disliking solely e-mail non-smoker per a an each every hour hours day week wk
+    month mo year yr annual annually annum but while and nor rather instead of without never avoids refused rejecting
+    declined quit lacks maybe could if may May considering exploring think about open twice dozen one half hundred
+    thousand million 5 00 twenty-five seventeen 3 March march 3rd of, 2026 2026-03-04 03.04.2026 3/4/2026 7pm 7 a.m.
+    12:30 $5k 30% sept Sept. - ; ( ) / ' İf wıthout refuſed \N{KELVIN SIGN}ilo x_no NOT
+"""
+TEXTS = st.lists(st.sampled_from(WORDS.split()), max_size=8).flatmap(
+    lambda words: st.sampled_from((" ", "  ", "\n", "-", "", ", ")).map(lambda blank: blank.join(words))
+)
+
+
+def patterns() -> Iterator[tuple[Signs, re.Pattern[str]]]:
+    for one in (*reading._REWRITTEN.each, *reading._MODAL.each, *quantities._FIXED.each):
+        yield one.needs, one.said
+    yield reading._CLAUSE_SIGNS, reading._CLAUSES
+    yield quantities._SPELLED_IN, quantities._SPELLED
+    for needs, _, readers in quantities._READERS:
+        yield from ((needs, pattern) for pattern in readers if needs)
+
+
+PATTERNS = tuple(patterns())
+
+
+def missed(text: str) -> list[str]:
+    """Patterns that match though nothing in the text calls for them."""
+    signs = signs_of(text)
+    return [pattern.pattern for needs, pattern in PATTERNS if needs.isdisjoint(signs) and pattern.search(text)]
+
+
+@pytest.mark.parametrize("blank", [" ", "-"])
+def test_no_pattern_matches_two_words_without_their_signs(blank: str) -> None:
+    words = WORDS.split()
+    assert not [text for one in words for other in words if missed(text := f"{one}{blank}{other}")]
+
+
+@given(TEXTS)
+def test_no_pattern_matches_a_text_without_its_signs(text: str) -> None:
+    assert not missed(text)
+    assert not missed(plain(text))
+
+
+@given(TEXTS)
+def test_a_text_without_digits_or_months_has_no_quantities(text: str) -> None:
+    if not re.search(r"\d", text) and quantities._MONTH_SIGNS.isdisjoint(signs_of(text)):
+        for _, _, readers in quantities._READERS:
+            assert not any(pattern.search(text) for pattern in readers)
+
+
+@pytest.mark.parametrize("text", ["I don't", "won't", "DON'T do that", "it's what I don't want"])
+def test_a_rule_sees_what_the_rules_before_it_made(text: str) -> None:
+    told, signs = rewritten(text, signs_of(text), reading._REWRITTEN)
+    assert "not" in told
+    assert signs == signs_of(told)
+
+
+def test_rules_leave_a_text_alone_that_has_nothing_of_theirs() -> None:
+    shouted = rules(rule("tea", r"\btea\b", "TEA"), rule("milk", r"\bmilk\b", "MILK"))
+    assert rewritten("coffee with milk", signs_of("coffee with milk"), shouted)[0] == "coffee with MILK"
+    assert rewritten("teapot", signs_of("teapot"), shouted)[0] == "teapot"
