@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from memorybench.documents.environment import expand_environment
+from memorybench.documents.configs import read_config
 from memorybench.documents.jsonpaths import Path as JsonPath
 from memorybench.documents.located import Document, Place
 from memorybench.documents.names import safe_name
 from memorybench.documents.spelling import camel
 from memorybench.documents.templates import Template
-from memorybench.documents.validation import validated
 from memorybench.documents.yaml_file import load_yaml
 from memorybench.vocabulary.errors import BadInput
 
@@ -37,8 +35,6 @@ _EFFECTIVE = {
 _NEEDED = {"command": "command", "builtin": "prompt"}
 _VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _FILE = re.compile(r"\$\{(?:home|folder)\}/.")
-_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
-_STAND_IN = "set-by-the-environment"
 
 
 def load_agent_config(path: Path | str, environment: Mapping[str, str] | None = None) -> AgentConfig:
@@ -47,18 +43,7 @@ def load_agent_config(path: Path | str, environment: Mapping[str, str] | None = 
 
 
 def read_agent(document: Document, environment: Mapping[str, str] | None = None) -> AgentConfig:
-    """Without an environment, `${VAR}` stays as it is written: a config is sound before its variables are set.
-
-    With one, a variable that is missing is an error.
-    """
-    if environment is not None:
-        filled = document = expand_environment(document, environment)
-    else:
-        references = _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(document.value))
-        filled = expand_environment(document, dict.fromkeys(references, _STAND_IN))
-    config = validated(document, AgentConfig)
-    _check(validated(filled, AgentConfig), filled)
-    return config
+    return read_config(document, AgentConfig, _check, environment)
 
 
 def _check(config: AgentConfig, document: Document) -> None:

@@ -11,6 +11,7 @@ validation.py   validated, problems: a Document becomes a Record, or complaints 
 templates.py    Template: ${name} placeholders, expanded in one pass
 bodies.py       BodyTemplate: a nested structure whose values keep their types
 environment.py  expand_environment: ${VAR} and ${VAR:-default} in config values
+configs.py      read_config: a Record whose values may come from the environment
 jsonpaths.py    Path: RFC 9535 with fallbacks
 names.py        safe_name, safe_run_id, inside: names and ids that may become paths
 record_keys.py  which keys a Record type knows, in camelCase and snake_case alike

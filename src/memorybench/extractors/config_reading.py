@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.environment import expand_environment
+from memorybench.documents.configs import STAND_IN, read_config
 from memorybench.documents.jsonpaths import Path as JsonPath
 from memorybench.documents.located import Document
 from memorybench.documents.names import safe_name
 from memorybench.documents.spelling import camel
-from memorybench.documents.validation import validated
 from memorybench.documents.yaml_file import load_yaml
 from memorybench.vocabulary.errors import BadInput
 from memorybench.wire.addresses import check_url
@@ -44,8 +42,6 @@ _EFFECTIVE = {
 _FOR_ALL = {"name", "display_name", "description", "type"}
 _FUNCTION = re.compile(r"(?:[A-Za-z_][\w.]*|.+\.py):[A-Za-z_]\w*")
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
-_STAND_IN = "set-by-the-environment"
 
 
 def load_extractor_config(path: Path | str, environment: Mapping[str, str] | None = None) -> ExtractorConfig:
@@ -54,18 +50,7 @@ def load_extractor_config(path: Path | str, environment: Mapping[str, str] | Non
 
 
 def read_extractor(document: Document, environment: Mapping[str, str] | None = None) -> ExtractorConfig:
-    """Without an environment, `${VAR}` stays as it is written: a config is sound before its keys are set.
-
-    With one, a variable that is missing is an error.
-    """
-    if environment is not None:
-        filled = document = expand_environment(document, environment)
-    else:
-        references = _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(document.value))
-        filled = expand_environment(document, dict.fromkeys(references, _STAND_IN))
-    config = validated(document, ExtractorConfig)
-    _check(validated(filled, ExtractorConfig), filled)
-    return config
+    return read_config(document, ExtractorConfig, _check, environment)
 
 
 def _check(config: ExtractorConfig, document: Document) -> None:
@@ -98,7 +83,7 @@ def _check_kind(config: ExtractorConfig, document: Document) -> None:
 
 def _check_request(config: ExtractorConfig, document: Document) -> None:
     assert config.url is not None
-    if _STAND_IN not in config.url:
+    if STAND_IN not in config.url:
         _check_address(config.url, config.insecure, document.where("url"))
     parse_body(config, document)
     JsonPath.parse(config.output, document.where("output"))

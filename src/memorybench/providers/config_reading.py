@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from memorybench.documents.environment import expand_environment
+from memorybench.documents.configs import STAND_IN, read_config, references
 from memorybench.documents.foreign import shown
 from memorybench.documents.located import Document, Place
 from memorybench.documents.names import safe_name
 from memorybench.documents.spelling import camel, listed, suggestion
 from memorybench.documents.templates import Template
-from memorybench.documents.validation import validated
 from memorybench.vocabulary.errors import BadInput
 
 from .config import Embedding, ProviderConfig
@@ -39,28 +37,15 @@ _WITHOUT_EFFECT = {
     "local": ("docker", *_FOR_HTTP),
 }
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
-_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
-_STAND_IN = "set-by-the-environment"
 
 
 def read_provider(document: Document, environment: Mapping[str, str] | None = None) -> ProviderConfig:
-    """The provider config in `document`, or the first thing that is wrong with it.
-
-    Without an environment, `${VAR}` stays as it is written: a config is sound before its keys are set. With one,
-    a variable that is missing is an error.
-    """
-    if environment is not None:
-        filled = document = expand_environment(document, environment)
-    else:
-        filled = expand_environment(document, dict.fromkeys(_references(document.value), _STAND_IN))
-    config = validated(document, ProviderConfig)
-    _check(validated(filled, ProviderConfig), filled)
-    return config
+    return read_config(document, ProviderConfig, _check, environment)
 
 
 def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
     """Each environment variable that this config cannot do without, and whether it is set."""
-    names = [*_keys(config).values(), *_references(config.model_dump(mode="json"))]
+    names = [*_keys(config).values(), *references(config.model_dump(mode="json"))]
     return {name: bool(environment.get(name)) for name in dict.fromkeys(names)}
 
 
@@ -76,10 +61,6 @@ def _embeddings(config: ProviderConfig) -> Iterator[tuple[Place, Embedding]]:
         yield ("embedding",), config.embedding
     if config.local is not None:
         yield ("local", "embedding"), config.local.embedding
-
-
-def _references(value: object) -> list[str]:
-    return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))
 
 
 def _check(config: ProviderConfig, document: Document) -> None:
@@ -133,7 +114,7 @@ def _check_addresses(config: ProviderConfig, document: Document) -> None:
 
 def _check_address(url: str, where: str, insecure: bool) -> None:
     """The same rules hold again for every request; here they speak before a run is begun."""
-    if _STAND_IN in url:
+    if STAND_IN in url:
         return
     try:
         parts = urlsplit(url)

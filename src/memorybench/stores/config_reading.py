@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.environment import expand_environment
+from memorybench.documents.configs import read_config
 from memorybench.documents.jsonpaths import Path
 from memorybench.documents.located import Document
 from memorybench.documents.names import safe_name
 from memorybench.documents.spelling import listed
 from memorybench.documents.templates import Template, check_known
-from memorybench.documents.validation import validated
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.stores import Capability
 
@@ -35,24 +33,10 @@ _TOLD: Mapping[str, frozenset[Capability]] = {
     "mcp": frozenset({"sql"}),
     "provider": frozenset({"files", "sql"}),
 }
-_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
-_STAND_IN = "set-by-the-environment"
 
 
 def read_store(document: Document, environment: Mapping[str, str] | None = None) -> StoreConfig:
-    """The store config in `document`, or the first thing that is wrong with it.
-
-    Without an environment, `${VAR}` stays as it is written: a config is sound before its keys are set. With one, a
-    variable that is missing is an error.
-    """
-    if environment is not None:
-        filled = document = expand_environment(document, environment)
-    else:
-        names = _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(document.value))
-        filled = expand_environment(document, dict.fromkeys(names, _STAND_IN))
-    config = validated(document, StoreConfig)
-    _check(validated(filled, StoreConfig), filled)
-    return config
+    return read_config(document, StoreConfig, _check, environment)
 
 
 def variables_in(template: Any) -> Iterator[str]:
