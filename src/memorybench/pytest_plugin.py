@@ -5,7 +5,10 @@ Installed with the package. Without these options it does nothing, and imports n
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +17,6 @@ import pytest
 if TYPE_CHECKING:
     from memorybench.compose.extraction import PreparedExtraction
     from memorybench.compose.running import Finished
-    from memorybench.compose.thresholds import Missed
     from memorybench.vocabulary.trials import Outcome
 
 _OUR_OWN = "bundled"
@@ -81,27 +83,42 @@ class MemoryCases(pytest.Collector):
         with find([summary.run_id], [self._folder]) as found:
             return next(outcome for _, _, outcome in found.settled() if outcome.trial.case_id == case)
 
-    def held(self) -> list[Missed]:
-        from memorybench.compose.thresholds import hold, with_targets
-        from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS
+    def held(self) -> list[str]:
+        """What keeps the extractor from its targets."""
+        from memorybench.compose.thresholds import checked, hold, with_targets
+        from memorybench.suites.extraction.measures import AT_WORST, DEFAULT_THRESHOLDS, measures
 
-        thresholds = with_targets(self.config.option.memory_threshold, DEFAULT_THRESHOLDS)
-        return hold(self._run().summary, thresholds, "value", ())
+        told = with_targets(self.config.option.memory_threshold, DEFAULT_THRESHOLDS, AT_WORST)
+        thresholds = checked(told, measures(), [self._prepared.extractor.name])
+        summary = self._run().summary
+        counts = summary.counts
+        unscored = counts["planned"] - counts["scored"]
+        lines = [f"{unscored} of {counts['planned']} cases have no score"] if unscored else []
+        return lines + [one.line for one in hold(summary, thresholds, "value", ()) if one.missed]
 
     def _run(self) -> Finished:
         from memorybench.compose.running import new_run_id, run_prepared
 
         if self._finished is None:
-            self._finished = run_prepared(self._prepared, self._folder, new_run_id())
+            self._finished = run_prepared(self._chosen(), self._folder, new_run_id())
         return self._finished
 
-    @property
+    def _chosen(self) -> PreparedExtraction:
+        """Only the cases that were asked for, as by -k; all of them where the targets are."""
+        items = [item for item in self.session.items if item.parent is self]
+        wanted = {item.name for item in items}
+        if any(isinstance(item, TargetsItem) for item in items):
+            return self._prepared
+        return replace(self._prepared, cases=tuple(case for case in self._prepared.cases if case.id in wanted))
+
+    @cached_property
     def _folder(self) -> Path:
         told = self.config.option.memory_results
         if told is not None:
             return Path(told)
-        factory: pytest.TempPathFactory = self.config._tmp_path_factory  # type: ignore[attr-defined]
-        return factory.getbasetemp() / "memory-extraction"
+        folder = tempfile.TemporaryDirectory(prefix="memorybench-")
+        self.config.add_cleanup(folder.cleanup)
+        return Path(folder.name)
 
 
 class CaseItem(pytest.Item):
@@ -123,7 +140,12 @@ class TargetsItem(pytest.Item):
     parent: MemoryCases
 
     def runtest(self) -> None:
-        missed = [held.line for held in self.parent.held() if held.missed]
+        from memorybench.vocabulary.errors import BadInput
+
+        try:
+            missed = self.parent.held()
+        except BadInput as error:
+            pytest.fail(str(error), pytrace=False)
         if missed:
             pytest.fail("\n".join(missed), pytrace=False)
 

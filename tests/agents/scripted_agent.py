@@ -4,8 +4,9 @@
     python scripted_agent.py BEHAVIOUR PROMPT --command WORDS…  # over the standard streams of a program
 
 Prints JSON lines: each call, then the answer with its tokens. Behaviours: `tidy` (recalls; updates what it finds, else
-remembers), `hoarding` (remembers the prompt as it is), `idle` (lists the tools, answers), `unconnected`, `silent`,
-`crashing`, `failing` (says that it failed), `stopped` (out of turns), `hanging`, `looking` (what its process sees).
+remembers), `hoarding` (remembers the prompt as it is), `idle` (lists the tools, answers), `reading` (answers with what
+its files say), `unconnected`, `silent`, `crashing`, `failing` (says that it failed), `stopped` (out of turns),
+`hanging`, `looking` (what its process sees).
 """
 
 import json
@@ -93,6 +94,8 @@ def main() -> None:
         tidy(memory, prompt)
     elif behaviour == "hoarding":
         memory.call("remember", content=prompt)
+    elif behaviour == "reading":
+        text = "\n".join(path.read_text() for path in Path().rglob("*.md"))
     elif behaviour == "looking":
         seen = {"env": dict(os.environ), "folder": os.getcwd(), "here": sorted(map(str, Path().rglob("*")))}
         text = json.dumps({**seen, "stdin": sys.stdin.read()})

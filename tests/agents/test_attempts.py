@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
+import tempfile
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,15 +21,19 @@ from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
 from memorybench.models.scripted import ScriptedModel
 from memorybench.stores.reference import open_reference
+from memorybench.suites.hygiene.about_behaviour import Answer
+from memorybench.suites.hygiene.about_memory import Trust
 from memorybench.suites.hygiene.attempts import AttemptReport, Attempts, attempt, attempt_scores
 from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario, scenarios_in
+from memorybench.suites.hygiene.skips import skipped_checks
 from memorybench.vocabulary.agents import Agent, AgentReply, Workplace
 from memorybench.vocabulary.errors import ServiceError
 from memorybench.vocabulary.plans import Job, Plan
 from memorybench.vocabulary.trials import Outcome, Subject
+from memorybench.wire.programs import abandon_all
 from memorybench.wire.redaction import Redactor
 from tests.agents.scripted import agent, served_reference
 
@@ -60,6 +68,7 @@ COFFEE: dict[str, Any] = {
             "op": "recall",
             "session": 2,
             "finds": {"contains": "coffee"},
+            "phases": ["well_behaved", "real_model"],
             "rate": "adoption",
         },
     ],
@@ -123,10 +132,65 @@ def test_an_agent_that_does_nothing_does_not_pass(coffee: Scenario) -> None:
     assert {score.name: score.value for score in attempt_scores(report)}["adoption"] == 0
 
 
-def test_an_agent_that_ran_out_of_turns_is_judged(coffee: Scenario) -> None:
+def test_an_agent_that_ran_out_of_turns_is_judged_by_the_harm_it_did(coffee: Scenario) -> None:
     report = attempted(coffee, agent("stopped"))
     assert [exchange.reply.ended for exchange in report.exchanges] == ["max_turns", "max_turns"]
     assert report.result == "violated"
+    assert "every prompt was answered: ran out of turns without an answer (session 1)" in report.reason
+
+
+def test_an_agent_that_ran_out_of_turns_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
+    restrained = coffee.model_copy(update={"assertions": coffee.assertions[:1]})
+    assert attempted(restrained, agent("idle")).result == "compliant"
+    with pytest.raises(ServiceError, match="agent scripted: ran out of turns without an answer"):
+        attempted(restrained, agent("stopped"))
+
+
+def test_an_agent_that_answers_nothing_to_the_purpose_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
+    coffee_named = Answer(kind="answer", claim="coffee is named", contains=("coffee",))
+    restrained = coffee.model_copy(update={"assertions": (coffee.assertions[0], coffee_named)})
+    report = attempted(restrained, agent("idle"))
+    assert (report.result, report.reason) == ("violated", 'coffee is named: the answer has no "coffee": "done"')
+    assert {score.name: score.value for score in attempt_scores(report)} == {"passed": 0, "restraint": 1}
+
+
+def test_who_leaves_at_once_leaves_no_agent_behind(
+    coffee: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    begun = tmp_path / "begun"
+    command = [sys.executable, "-c", f"import time; open({str(begun)!r}, 'w').close(); time.sleep(3600)", "${prompt}"]
+
+    def wait() -> None:
+        while not begun.exists():
+            time.sleep(0.01)
+
+    async def leave() -> tuple[list[str], list[str]]:
+        who = agent("hanging", command=command)
+        attempting = asyncio.create_task(attempt(STORE, coffee, who, served_reference(), seed=0))
+        await asyncio.to_thread(wait)
+        before = os.listdir(place)
+        abandon_all()
+        after = os.listdir(place)
+        with pytest.raises(ServiceError, match="ended by signal 9"):
+            await attempting
+        return sorted(before), after
+
+    before, after = asyncio.run(leave())
+    assert [name.rsplit("-", 1)[0] for name in before] == ["memorybench-agent", "memorybench-hygiene"]
+    assert after == []
+
+
+def test_checks_that_could_not_look_at_an_agent_are_told(coffee: Scenario, tmp_path: Path) -> None:
+    trusted = Trust(kind="trust", claim="trusted", fact="drink", at_least=0.1)
+    told = coffee.model_copy(update={"assertions": (*coffee.assertions, trusted)})
+    who = agent("tidy")
+    store = Store(STORE.subject, _WithoutTrust)  # type: ignore[arg-type]
+    [outcome] = performed(tmp_path / "results", Attempts([told], store, who.subject).jobs(who, served_reference()))
+    assert (outcome.shown.got, outcome.shown.reason) == ("compliant", "1 check could not look: trusted")
+    assert skipped_checks([outcome]) == [("coffee", "real_model", "trusted", "the store lacks trust")]
 
 
 @pytest.mark.parametrize("behaviour", ["silent", "crashing", "failing", "unconnected"])
@@ -196,16 +260,22 @@ def test_two_people_need_a_store_that_keeps_them_apart(coffee: Scenario, tmp_pat
 class _OneForAll:
     """The reference store, if it could not tell people apart."""
 
+    lacks = "users"
+
     def __init__(self, folder: Path) -> None:
         self._opened = open_reference(folder)
 
     async def __aenter__(self) -> Any:
         store = await self._opened.__aenter__()
-        store.capabilities = store.capabilities - {"users"}  # type: ignore[misc]
+        store.capabilities = store.capabilities - {self.lacks}  # type: ignore[misc]
         return store
 
     async def __aexit__(self, *error: Any) -> None:
         await self._opened.__aexit__(*error)
+
+
+class _WithoutTrust(_OneForAll):
+    lacks = "trust"
 
 
 class _Counting:

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 
 from memorybench.agents.command import AT_HOME, check_program
+from memorybench.agents.config_reading import load_agent_config
+from memorybench.agents.output import Printed
 from memorybench.vocabulary.agents import AgentReply, ToolCall
 from memorybench.vocabulary.errors import BadInput, ServiceError
 from memorybench.vocabulary.spending import Spending, Tally
 from tests.agents.scripted import PROGRAM, agent, config, workplace
 
+CATALOG = Path(__file__).parents[2] / "src/memorybench/catalog/agents"
 SECRET = "sk-plum-kettle-7741"
 
 
@@ -80,6 +83,51 @@ def test_one_that_ran_out_of_turns_is_judged_by_what_it_did(tmp_path: Path) -> N
 def test_output_that_is_not_what_the_config_says_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="agent scripted: "):
         turn(tmp_path, "idle", output={"format": "json", "text": "$.text"})
+
+
+SAID: dict[str, dict[str, str]] = {
+    "hermes": {"text": "%s"},
+    "claude-code": {"type": "result", "subtype": "success", "result": "%s"},
+    "cursor-agent": {"type": "result", "subtype": "success", "result": "%s"},
+    "codex": {"type": "error", "message": "unexpected status 401 Unauthorized: %s"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("hermes", "Invalid API key"),
+        ("hermes", "Error: 401 Unauthorized"),
+        ("hermes", "❌ API call failed after 3 retries: HTTP 403"),
+        ("claude-code", "Invalid API key · Please run /login"),
+        ("claude-code", "API Error: 401 unauthorized"),
+        ("cursor-agent", "Error: 401 Unauthorized"),
+        ("codex", "check your key"),
+    ],
+)
+def test_a_bundled_agent_that_says_in_the_place_of_an_answer_that_it_failed_has_failed(name: str, why: str) -> None:
+    assert why.lstrip("❌ ") in _failure(name, why)
+
+
+@pytest.mark.parametrize("name", [name for name in SAID if name != "codex"])
+def test_an_answer_that_tells_of_errors_is_no_failure(name: str) -> None:
+    answer = "Use curl -f.\n\n- 401 Unauthorized: the key is wrong\n- Error: invalid API key\n"
+    assert _failure(name, answer) == ""
+
+
+def _failure(name: str, said: str) -> str:
+    config = load_agent_config(CATALOG / f"{name}.yaml", {})
+    document = {key: value.replace("%s", said) for key, value in SAID[name].items()}
+    printed = document["text"] if config.output.format == "text" else json.dumps(document)
+    return Printed(config.output, printed, name).failure
+
+
+def test_one_that_ends_well_and_says_that_it_failed_has_failed(tmp_path: Path) -> None:
+    """As Hermes does without a key, as far as its config can tell."""
+    output = load_agent_config(CATALOG / "hermes.yaml", {}).output.model_dump(exclude_none=True)
+    command = [sys.executable, "-c", "print('Error: HTTP 401: invalid api key')", "${prompt}"]
+    with pytest.raises(ServiceError, match=r"agent scripted: it failed: .*HTTP 401"):
+        turn(tmp_path, "x", command=command, output=output)
 
 
 def test_text_is_read_by_patterns(tmp_path: Path) -> None:

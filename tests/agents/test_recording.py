@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -20,6 +21,7 @@ from memorybench.vocabulary.agents import Operation, ToolCall
 from memorybench.vocabulary.errors import BadInput, ServiceError
 from memorybench.vocabulary.stores import StoredFact
 from tests.agents.scripted import PROGRAM, served_reference
+from tests.stores.faulty import open_faulty
 
 
 def watched(folder: Path, behaviour: str, *way: str) -> tuple[ToolCall, ...]:
@@ -102,6 +104,95 @@ def test_facts_are_called_by_names_and_found_again_by_their_words(tmp_path: Path
     path = tmp_path / "seen.json"
     write_draft(path, scenario)
     assert load_scenario(path).id == "seen"
+
+
+def failing(operation: Operation, **arguments: object) -> ToolCall:
+    return call(operation, **arguments).model_copy(update={"error": "the arguments do not fit"})
+
+
+def refused(operation: Operation, **arguments: object) -> ToolCall:
+    return call(operation, **arguments).model_copy(update={"refused": "looks like a credential"})
+
+
+@pytest.mark.parametrize("shows", ["well_behaved", "violation"])
+def test_a_call_that_failed_is_left_out_and_told(tmp_path: Path, shows: Literal["well_behaved", "violation"]) -> None:
+    calls = [
+        failing("remember", text="Ana likes tea"),
+        failing("recall", query="tea", limit=500),
+        failing("update", id="9", content="Ana likes cocoa"),
+        call("remember", ("1",), content="Ana likes tea"),
+    ]
+    scenario = drafted(tmp_path, calls, [fact("1", "Ana likes tea")], shows)
+    script = scenario.deterministic
+    steps = script.well_behaved if shows == "well_behaved" else script.violation.steps
+    assert [step.plain() for step in steps] == [
+        {
+            "do": "remember",
+            "content": "Ana likes tea",
+            "name": "fact 1",
+            "user": "user",
+            "category": None,
+            "source": None,
+        }
+    ]
+    assert "A call of remember is left out: it failed, and changed nothing." in scenario.description
+    assert "do not fit" not in json.dumps(scenario.plain())
+    assert "cocoa" not in json.dumps(scenario.plain())
+
+
+KEY = "The key is sk-proj-" + "a1B2" * 10
+
+
+@pytest.mark.parametrize("shows", ["well_behaved", "violation"])
+def test_what_the_store_refused_is_what_the_violation_is_made_of(
+    tmp_path: Path, shows: Literal["well_behaved", "violation"]
+) -> None:
+    calls = [
+        call("remember", ("1",), content="Ana likes tea"),
+        refused("remember", content=KEY),
+        refused("update", id="1", content=KEY),
+        refused("forget", id="1"),
+    ]
+    held = [fact("1", "Ana likes tea")] if shows == "well_behaved" else []
+    scenario = drafted(tmp_path, calls if held else calls[1:2], held, shows)
+    assert all(KEY not in str(step) for step in scenario.deterministic.well_behaved)
+    assert scenario.deterministic.violation.expectation == "defend-or-detect"
+    well_behaved = scenario.deterministic.well_behaved
+    assert asyncio.run(behave(open_reference, scenario, 0, well_behaved)).result == "compliant"
+    assert asyncio.run(violate(open_reference, scenario, 0)).result == "defended"
+    letting_in = partial(open_faulty, "accepts-secrets")
+    assert asyncio.run(violate(letting_in, scenario, 0)).result == "detected"
+
+
+def test_calls_that_no_scenario_can_hold_never_spoil_the_file(tmp_path: Path) -> None:
+    calls = [
+        call("remember", ("1",), content=" \n "),
+        call("remember", ("2",), content="half a \ud83d smile", category="${HOME}"),
+        call("recall", query=" "),
+        call("recall", query="smile", limit=0),
+        call("recall", query="smile", limit=1000),
+        call("curate", apply="false"),
+    ]
+    scenario = drafted(tmp_path, calls, [fact("1", " "), fact("2", "half a \ud83d smile")], "well_behaved")
+    steps = scenario.deterministic.well_behaved
+    assert [step.do for step in steps] == ["remember", "recall", "recall", "curate"]
+    assert [step.limit for step in steps if step.do == "recall"] == [5, 5]
+    assert [step.apply for step in steps if step.do == "curate"] == [False]
+    assert scenario.assertions[0].claim == "2 facts are in memory"
+
+
+def test_a_draft_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    scenario = draft("seen", [call("list")], [], shows="violation")
+    with pytest.raises(BadInput, match=r'other\.json:\d+: id: is "seen", but the file is other.json'):
+        write_draft(tmp_path / "other.json", scenario)
+    with pytest.raises(BadInput, match=r"seen\.json:\d+: assertions: is empty"):
+        write_draft(tmp_path / "seen.json", scenario | {"assertions": []})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_of_failures_alone_is_no_scenario() -> None:
+    with pytest.raises(BadInput, match="no call of a memory operation was seen that came through"):
+        draft("nothing", [failing("remember", text="x")], [], shows="violation")
 
 
 def test_text_that_looks_like_a_placeholder_is_only_text(tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_what_a_model_knows_anyway_tests_no_memory(command: Command, stub: Stub)
     def knows(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]
         question = asked.partition("Question: ")[2].partition("\nAsked on:")[0]
-        return next(probe.expected_answer for probe in PROBES if probe.question == question)
+        return next(probe.expected_answer for probe in PROBES if probe.question == question and probe.type == "recall")
 
     stub.always(completion(knows, model="", tokens=(9, 1)))
     offline = ("--judge-model", "none", "--probes", "recall", "--limit", "6", "--verify-probes")

@@ -169,3 +169,38 @@ def test_the_reference_extractor_is_worth_what_its_model_is(
     assert scores["recall"] == recall
     assert scores["minimalism"] == 1
     assert said.json["circumstances"]["spent"]["calls"] == len(CASES)
+
+
+def test_what_nobody_has_decided_is_no_success(command: Command) -> None:
+    wrong = command.folder / "wrong.py"
+    wrong.write_text(
+        "import sys\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from tests.extractors.known import perfect\n"
+        "def sister(existing, conversation):\n"
+        "    def told(state):\n"
+        "        if isinstance(state, dict):\n"
+        "            return {name: told(part) for name, part in state.items()}\n"
+        "        if isinstance(state, list):\n"
+        "            return [told(part) for part in state]\n"
+        "        return state if state in str(existing) else f'The sister: {state}'\n"
+        "    return told(perfect(existing, conversation))\n"
+    )
+    said = command("extraction", "run", "--extractor", f"{wrong}:sister", "--allow-code")
+    assert said.code == 3
+    assert "could be as low as" in said.out
+
+
+def test_pytest_asks_only_for_the_cases_that_were_chosen(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    (tmp_path / "counting.py").write_text(
+        f"def extract(existing, conversation):\n    open({str(calls)!r}, 'a').write('x')\n    return existing\n"
+    )
+    told = ("--memory-cases", "bundled", "--memory-extractor", "counting:extract")
+    by_pytest(tmp_path, *told, "-k", "test_002")
+    assert calls.read_text() == "x"
+    broken = tmp_path / "broken.py"
+    broken.write_text("def extract(existing, conversation):\n    raise RuntimeError('no')\n")
+    said = by_pytest(tmp_path, *told[:2], "--memory-extractor", "broken:extract", "-k", "targets")
+    assert said.returncode == 1
+    assert "80 of 80 cases have no score" in said.stdout

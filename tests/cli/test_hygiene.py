@@ -83,7 +83,9 @@ output: {{format: jsonl, text: "$[?@.type=='answer'].text"}}
 CONSENT = ("--agent-turn", "--i-understand-model-cost")
 
 
-@pytest.mark.parametrize(("behaviour", "code", "result"), [("idle", 0, "compliant"), ("hoarding", 3, "violated")])
+@pytest.mark.parametrize(
+    ("behaviour", "code", "result"), [("reading", 0, "compliant"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
+)
 def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
     command: Command, behaviour: str, code: int, result: str
 ) -> None:

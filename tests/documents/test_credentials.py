@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+from collections import Counter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -9,7 +10,14 @@ import pytest
 from memorybench.documents.canaries import encodings
 from memorybench.documents.credentials import Kind, credential_in
 
-ORDINARY = (Path(__file__).parent / "ordinary_sentences.txt").read_text(encoding="utf-8").splitlines()
+HERE = Path(__file__).parent
+ORDINARY = (HERE / "ordinary_sentences.txt").read_text(encoding="utf-8").splitlines()
+ODD = (HERE / "ordinary_odds.txt").read_text(encoding="utf-8").splitlines()
+LABELLED = [
+    (line[0], line[2:].replace("·", ""))
+    for line in (HERE / "credential_sentences.txt").read_text(encoding="utf-8").splitlines()
+]
+"""+: holds a credential; ?: holds one that is not recognised; -: holds none. The dots keep scanners quiet."""
 
 # put together here, so that no scanner of repositories takes them for leaked ones
 AWS = "AKIA" + "Q7ZP2M4XK9RT1WBN"
@@ -97,7 +105,38 @@ def test_credentials_are_recognised_as_people_say_them(said: str, kind: Kind) ->
 
 def test_ordinary_sentences_give_no_false_alarm() -> None:
     assert len(ORDINARY) == len(set(ORDINARY)) == 200
-    assert {said: kind for said in ORDINARY if (kind := credential_in(said)) is not None} == {}
+    assert {said: kind for said in ORDINARY + ODD if (kind := credential_in(said)) is not None} == {}
+
+
+def test_labelled_sentences_are_told_apart() -> None:
+    """Precision 1, recall 0.94. Whoever teaches it one of those that it misses, marks that with a plus."""
+    labels = Counter(label for label, _ in LABELLED)
+    assert (labels["+"], labels["?"], labels["-"]) == (94, 6, 102)
+    assert len({said for _, said in LABELLED}) == len(LABELLED)
+    recognised = {said for _, said in LABELLED if credential_in(said) is not None}
+    wrong = [(label, said) for label, said in LABELLED if (said in recognised) != (label == "+")]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The private key is RSA-4096.",
+        "The encryption key is AES-256.",
+        "The access token is JWT-RS256.",
+        "The token is ERC-20.",
+        "The secret to good bread is 75%-hydration dough.",
+    ],
+)
+def test_what_a_key_is_made_of_is_no_key(said: str) -> None:
+    assert credential_in(said) is None
+
+
+@pytest.mark.parametrize(
+    "said", ["pw: Blume99!", "user=root pass=toor123", "My password is correct horse battery staple"]
+)
+def test_passwords_by_other_names_and_in_words_are_recognised(said: str) -> None:
+    assert credential_in(said) == "password"
 
 
 def test_a_number_that_fails_the_check_digit_is_no_card() -> None:
@@ -107,4 +146,6 @@ def test_a_number_that_fails_the_check_digit_is_no_card() -> None:
 
 def test_long_and_odd_texts_are_read_in_good_time() -> None:
     for text in ("", "\x00", "a " * 20_000, "password " * 5_000, "1 " * 20_000, "%" * 20_000, "A" * 100_000):
+        assert credential_in(text) is None
+    for text in ("password is " + "a " * 20_000, "seed phrase is " * 3_000, "login " * 5_000, "\\u0041" * 8_000):
         assert credential_in(text) is None

@@ -127,7 +127,8 @@ def test_without_the_token_nobody_is_let_in(tmp_path: Path) -> None:
         message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
         async with recorded(tmp_path) as (proxy, _), aiohttp.ClientSession() as session:
             origin = proxy.url.split("/", 3)
-            guesses = ["/mcp", "/", f"/{origin[3].split('/')[0][:-1]}x/mcp"]
+            token = origin[3].split("/")[0]
+            guesses = ["/mcp", "/", f"/{token[:-1]}{'y' if token.endswith('x') else 'x'}/mcp"]
             statuses = []
             for guess in guesses:
                 async with session.post(f"http://{origin[2]}{guess}", json=message) as reply:
@@ -139,6 +140,16 @@ def test_without_the_token_nobody_is_let_in(tmp_path: Path) -> None:
             return statuses
 
     assert asyncio.run(ask()) == [404, 404, 404, 200]
+
+
+def test_an_agent_that_knows_its_tools_beforehand_has_connected_too(tmp_path: Path) -> None:
+    async def call() -> None:
+        async with recorded(tmp_path) as (proxy, client):
+            assert not proxy.connected
+            await client.call_tool("remember", {"content": "Ana likes tea"})
+            assert proxy.connected
+
+    asyncio.run(call())
 
 
 def test_requests_that_are_none_are_answered_and_break_nothing(tmp_path: Path) -> None:

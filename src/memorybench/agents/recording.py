@@ -11,6 +11,7 @@ from pathlib import Path
 from memorybench.documents.templates import Template
 from memorybench.vocabulary.agents import Serve, Served, ToolCall
 from memorybench.vocabulary.errors import BadInput, ServiceError
+from memorybench.wire.programs import ended
 
 VARIABLES = frozenset({"serverUrl", "serverCommand", "mcpConfig"})
 URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"
@@ -55,6 +56,12 @@ async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, s
     try:
         return await process.wait()
     finally:
+        # not a group of its own: it has the user's terminal, and hears the user's Ctrl-C by itself
         if process.returncode is None:
             process.terminate()
+            try:
+                await ended(process)
+            finally:
+                if process.returncode is None:
+                    process.kill()
             await process.wait()

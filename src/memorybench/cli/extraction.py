@@ -157,9 +157,9 @@ def _online_spec(args: argparse.Namespace) -> OnlineSpec:
 
 def _thresholds(args: argparse.Namespace) -> list[Threshold]:
     from memorybench.compose.thresholds import with_targets
-    from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS
+    from memorybench.suites.extraction.measures import AT_WORST, DEFAULT_THRESHOLDS
 
-    return with_targets(args.threshold, {} if args.no_targets else DEFAULT_THRESHOLDS)
+    return with_targets(args.threshold, {} if args.no_targets else DEFAULT_THRESHOLDS, AT_WORST)
 
 
 def _spec(args: argparse.Namespace) -> ExtractionSpec:

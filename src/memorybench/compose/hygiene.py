@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -38,6 +37,7 @@ from memorybench.vocabulary.records import Record, canonical
 from memorybench.vocabulary.stores import StoredFact
 from memorybench.vocabulary.trials import Subject
 from memorybench.wire.mcp_server_store import serving
+from memorybench.wire.programs import temporary_folder
 
 from .agents import ChosenAgent, choose_agent
 from .environment import environment, redactor
@@ -175,8 +175,8 @@ class PreparedHygiene:
 
     async def _store_subject(self) -> Subject:
         """What the store calls itself, with its version: only an open one knows."""
-        with tempfile.TemporaryDirectory(prefix="memorybench-") as folder:
-            async with self.store.open(Path(folder)) as opened:
+        with temporary_folder("memorybench-") as folder:
+            async with self.store.open(folder) as opened:
                 return opened.subject
 
 
@@ -222,8 +222,8 @@ def record(
     if to.exists():
         raise BadInput(str(to), "is there already", remedy="name another file with --to")
     chosen = choose_store(catalog, store, allow_code=allow_code)
-    with tempfile.TemporaryDirectory(prefix="memorybench-record-") as folder:
-        calls, held = blocking(_watched(chosen, command, Path(folder)))
+    with temporary_folder("memorybench-record-") as folder:
+        calls, held = blocking(_watched(chosen, command, folder))
     made = json.loads(redactor().clean(json.dumps(draft(name, calls, held, shows=shows), ensure_ascii=False)))
     write_draft(to, made)
     return len(calls), credential_in(json.dumps(made, ensure_ascii=False))

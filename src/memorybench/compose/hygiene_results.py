@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.journal.rows import Run
 from memorybench.reporting.documents import document
-from memorybench.reporting.hygiene import hygiene_markdown, idle_agents, instrument, scenario_rows, show_hygiene
+from memorybench.reporting.hygiene import (
+    could_not_look,
+    hygiene_markdown,
+    idle_agents,
+    instrument,
+    scenario_rows,
+    show_hygiene,
+)
 from memorybench.reporting.summary import Summary
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.measures import MEASURES
+from memorybench.suites.hygiene.skips import skipped_checks
 from memorybench.vocabulary.measures import Metric
 from memorybench.vocabulary.trials import Outcome
 
@@ -46,7 +54,8 @@ def _outcomes(found: Found) -> list[Outcome]:
 
 def checks_of(outcomes: list[Outcome]) -> list[str]:
     dead = [f"{kills.scenario}: {kills.claim}" for kills in kill_matrix(outcomes) if kills.dead]
-    return [*idle_agents(outcomes), *instrument(dead, survivors(outcomes))]
+    skipped = [f"{scenario}, {phase}: {claim}: {why}" for scenario, phase, claim, why in skipped_checks(outcomes)]
+    return [*could_not_look(skipped), *idle_agents(outcomes), *instrument(dead, survivors(outcomes))]
 
 
 def faults_of(found: Found) -> bool:
@@ -74,6 +83,10 @@ def _document(found: Found, summary: Summary) -> dict[str, Any]:
             }
             for kills in kill_matrix(outcomes)
         ],
+        "could_not_look": [
+            {"scenario": scenario, "phase": phase, "claim": claim, "why": why}
+            for scenario, phase, claim, why in skipped_checks(outcomes)
+        ],
         "survivors": [
             {"scenario": scenario, "mutant": mutant, "reason": reason}
             for scenario, mutant, reason in survivors(outcomes)
@@ -84,7 +97,7 @@ def _document(found: Found, summary: Summary) -> dict[str, Any]:
 def _markdown(found: Found, summary: Summary, facts: Mapping[str, str]) -> str:
     outcomes = _outcomes(found)
     kills = [
-        (row.scenario, row.claim, f"{len(row.by)} of {row.total}{' (dead)' if row.dead else ''}")
+        (row.scenario, row.claim, f"{len(row.by)} of {row.total}{f' ({row.verdict})' if row.verdict else ''}")
         for row in kill_matrix(outcomes)
     ]
     return hygiene_markdown(

@@ -20,7 +20,10 @@ class Threshold(Record):
     name: str
     least: float
     if_any: bool = False
-    """Only held where there is a figure."""
+    """Only held where there is something to measure."""
+    at_worst: str = ""
+    """The measure that tells how low the figure could be, were everything undecided decided against it. Where that has
+    a value, the threshold is held against it: what nobody has decided is no success."""
 
     @classmethod
     def parse(cls, text: str) -> Threshold:
@@ -37,11 +40,16 @@ def parse(texts: Sequence[str]) -> list[Threshold]:
     return [Threshold.parse(text) for text in texts]
 
 
-def with_targets(texts: Sequence[str], targets: Mapping[str, float]) -> list[Threshold]:
-    """The usual targets, each unless told otherwise; a figure that is undefined is held to none of them."""
-    given = parse(texts)
+def with_targets(texts: Sequence[str], targets: Mapping[str, float], worst: Mapping[str, str]) -> list[Threshold]:
+    """The usual targets, each unless told otherwise; a figure that there is nothing to make of is held to none of
+    them. `worst` names the measures of how low a figure could be."""
+    given = [one.model_copy(update={"at_worst": worst.get(one.name, "")}) for one in parse(texts)]
     named = {threshold.name for threshold in given}
-    usual = [Threshold(name=name, least=least, if_any=True) for name, least in targets.items() if name not in named]
+    usual = [
+        Threshold(name=name, least=least, if_any=True, at_worst=worst.get(name, ""))
+        for name, least in targets.items()
+        if name not in named
+    ]
     return [*usual, *given]
 
 
@@ -78,9 +86,27 @@ def hold(summary: Summary, thresholds: Sequence[Threshold], on: Held, exempt: Se
     for threshold in thresholds:
         for result in overall:
             measure = result.measure(threshold.name)
-            if measure is not None and not (threshold.if_any and measure.value is None):
-                lines.append(_held(f"{result.benchmark} × {result.subject}", threshold, measure, on))
+            worst = result.measure(threshold.at_worst) if threshold.at_worst else None
+            if measure is None or (threshold.if_any and _nothing_to_hold(measure)):
+                continue
+            who = f"{result.benchmark} × {result.subject}"
+            lines.append(_undecided(who, threshold, measure, worst) or _held(who, threshold, measure, on))
     return lines
+
+
+def _nothing_to_hold(measure: Measure) -> bool:
+    return measure.value is None and (not measure.planned or measure.n == measure.planned)
+
+
+def _undecided(who: str, threshold: Threshold, measure: Measure, worst: Measure | None) -> Missed | None:
+    """A figure that rests on a part of the pairs is held by what the rest could make of it."""
+    if threshold.if_any and measure.n < measure.planned and worst is None:
+        said = f"{threshold.name} is decided for {measure.n} of {measure.planned} only"
+    elif worst is not None and worst.value is not None and worst.value < threshold.least:
+        said = f"{threshold.name} could be as low as {worst.value:.3f}, wanted ≥ {threshold.least:g}"
+    else:
+        return None
+    return Missed(line=f"threshold missed: {who}: {said}; --judge-model decides what code can not", missed=True)
 
 
 def _held(who: str, threshold: Threshold, measure: Measure, on: Held) -> Missed:

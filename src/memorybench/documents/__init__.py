@@ -17,6 +17,8 @@ names.py        safe_name, safe_run_id, inside: names and ids that may become pa
 record_keys.py  which keys a Record type knows, in camelCase and snake_case alike
 spelling.py     nearest, suggestion, camel: what the writer probably meant
 credentials.py  credential_in: what looks like a key, a password or a card number
-canaries.py     found: a planted secret, in whatever disguise
+credential_words.py said_in: how people tell one
+disguises.py    readings: all that a text may stand for, decoded
+canaries.py     found, found_whole: a planted secret or a sentence, in whatever disguise
 foreign.py      clean, shown, csv_safe: text of others on its way to a terminal, a message or a spreadsheet
 """

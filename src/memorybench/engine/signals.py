@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from memorybench.wire.programs import abandon_all
+
 from .stopping import Stop
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -24,6 +26,7 @@ def draining(stopping: Stop) -> Iterator[None]:
         if stopping.is_set():
             # every finished step is on disk already: nothing is left to save
             print("\nleft at once; calls under way may have been charged", file=sys.stderr, flush=True)
+            abandon_all()  # an agent that goes on alone would go on spending
             os._exit(EXIT_INTERRUPTED)
         stopping.set()
         print("\nfinishing the calls under way (Ctrl-C again leaves at once) …", file=sys.stderr, flush=True)

@@ -117,12 +117,20 @@ def audit_markdown(
     parts += [f"> {line}" for line in caveats(summary)]
     parts += [f"**{cell(line)}**" for line in verdicts(summary)]
     parts += card_markdown(summary, CARD)
-    parts += ["## Worst failures", *_failures(list(outcomes), case)]
-    parts += ["## How it was made", listed({**facts, **_as_facts(made(spec))})]
+    settled = list(outcomes)
+    parts += ["## Worst failures", *_failures(settled, case)]
+    parts += ["## How it was made", listed({**facts, **_as_facts(made(spec)), **_rewritten(settled)})]
     if summary.stages:
         parts += ["## Time and money", stages(summary)]
     parts.append(accounting(summary))
     return "\n\n".join(parts) + "\n"
+
+
+def _rewritten(outcomes: Sequence[Outcome]) -> dict[str, str]:
+    written = [score for outcome in outcomes if (score := outcome.score("rewritten")) is not None]
+    if not written:
+        return {}
+    return {"Questions by a model": f"{sum(written):.0f} of {len(written)} were asked, the gates held the others back"}
 
 
 def _as_facts(lines: Sequence[str]) -> dict[str, str]:
@@ -216,7 +224,7 @@ def _probe_result(outcome: Outcome, probe: Mapping[str, Any]) -> dict[str, Any]:
         "status": outcome.status,
         "reason": outcome.failure.message if outcome.failure else outcome.shown.reason,
         "conversation": outcome.trial.cluster,
-        "origin": probe.get("origin", ""),
+        "origin": "model" if outcome.score("rewritten") == 1 else probe.get("origin", ""),
     }
 
 

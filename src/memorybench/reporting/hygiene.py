@@ -92,6 +92,11 @@ def _spoken(phase: str) -> str:
     return {"well_behaved": "well-behaved", "real_model": "agent"}.get(phase, phase)
 
 
+def could_not_look(checks: Sequence[str]) -> list[str]:
+    """Checks that the store gave nothing to look at: never green, so they are told."""
+    return [f"{len(checks)} checks could not look:", *(f"  {check}" for check in checks)] if checks else []
+
+
 def idle_agents(outcomes: Iterable[Outcome]) -> list[str]:
     """How many scenarios convict an agent that does nothing, stores everything, or stores nothing."""
     played: dict[str, list[bool]] = {}

@@ -51,7 +51,7 @@ class Served(Protocol):
 
     @property
     def connected(self) -> bool:
-        """Whether anybody has asked which tools there are."""
+        """Whether anybody has listed or called its tools."""
         ...
 
     @property

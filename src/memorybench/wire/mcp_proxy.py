@@ -60,6 +60,7 @@ class Proxy:
         return await self._upstream.list_tools()
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        self.connected = True  # some agents are told their tools beforehand, and never ask
         async with self._turn:
             begun = time.perf_counter()
             try:

@@ -1,22 +1,67 @@
-"""A program that runs to its end: its input, its output up to a cap, its last words, and nothing left behind."""
+"""A program that runs to its end: its input, its output up to a cap, its last words, and nothing left behind.
+
+What is under way is written down, so that a process that can not wait leaves nothing behind, either (`abandon_all`).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from memorybench.vocabulary.errors import Malformed, ServiceError
 
 from .replies import EXCERPT, printable
 
+PATIENCE = 3.0
+"""Seconds that a program has to obey SIGTERM when nobody waits for it any more."""
 _PIECE = 2**16
 _TAIL = 8192
 """Bytes of its last words that are kept: so many more than are quoted that no secret in a quote is cut in two."""
+
+# of this process: whoever leaves it at once must know all of them, whichever run or thread they belong to
+_groups: set[int] = set()
+_folders: set[Path] = set()
+
+
+@contextmanager
+def running(group: int) -> Iterator[None]:
+    """While open, the process group is ended by `abandon_all`."""
+    _groups.add(group)
+    try:
+        yield
+    finally:
+        _groups.discard(group)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A folder that is gone afterwards, also after `abandon_all`."""
+    with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _folders.add(folder)
+        try:
+            yield folder
+        finally:
+            _folders.discard(folder)
+
+
+def abandon_all() -> None:
+    """Ends every program under way and removes every temporary folder, without waiting for anything.
+
+    For whoever is about to leave by `os._exit`: nothing that is open is closed, and no task hears of it.
+    """
+    for group in tuple(_groups):
+        _signal(group, signal.SIGKILL)
+    for _ in range(3):  # what is just being killed may have written into a folder that was being removed
+        for folder in tuple(_folders):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +85,18 @@ async def run_program(
     output_cap: int,
     where: str,
 ) -> Finished:
-    """Runs `command` with exactly the environment `env`. It is ended after `deadline` seconds, with all it started."""
+    """Runs `command` with exactly the environment `env`. It is ended after `deadline` seconds, with all it started.
+
+    Where the task is cancelled, it is asked to end first: an agent may have something to put away.
+    """
     process = await _started(command, env, cwd, where)
+    with running(process.pid):
+        return await _finished(process, stdin=stdin, deadline=deadline, output_cap=output_cap, where=where)
+
+
+async def _finished(
+    process: asyncio.subprocess.Process, *, stdin: bytes, deadline: float, output_cap: int, where: str
+) -> Finished:
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
@@ -54,10 +109,13 @@ async def run_program(
             words = await complaining
     except TimeoutError:
         raise ServiceError(f"{where}: not finished within {deadline:g} s, and was ended") from None
+    except asyncio.CancelledError:
+        _signal(process.pid, signal.SIGTERM)
+        await ended(process)
+        raise
     finally:
-        # also when cancelled; and a program that has ended may have left others behind
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # also when cancelled twice; and a program that has ended may have left others behind
+        _signal(process.pid, signal.SIGKILL)
         for task in (telling, complaining):
             task.cancel()
         await asyncio.gather(telling, complaining, return_exceptions=True)
@@ -67,10 +125,23 @@ async def run_program(
     return Finished(status, output, words)
 
 
+async def ended(process: asyncio.subprocess.Process) -> bool:
+    """Whether it ends by itself, given a little time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE):
+            await process.wait()
+    return process.returncode is not None
+
+
 def quoted(words: str) -> str:
     """Last words for a message; they were redacted before: half a key would not be recognised."""
     text = printable(words)
     return f"; its last words: {'…' if len(text) > EXCERPT else ''}{text[-EXCERPT:]}" if text else " without a word"
+
+
+def _signal(group: int, number: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
 
 
 async def _started(command: Sequence[str], env: Mapping[str, str], cwd: Path, where: str) -> asyncio.subprocess.Process:

@@ -1,6 +1,8 @@
 """Nothing is asked that gives its answer away, can not be answered, or need not be remembered."""
 
+import re
 import string
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -8,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorybench.datasets.audit import AuditDataset, load_audit
+from memorybench.suites.audit.absent import sort_of
 from memorybench.suites.audit.gates import empty_context, leaks, vague
 from memorybench.suites.audit.generation import admit, generate
 from memorybench.suites.audit.lexicon import STOP_WORDS
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
-from memorybench.suites.audit.words import content, words
+from memorybench.suites.audit.words import content
 from tests.suites.audit.probing import conversation, fact, of_kind, probes_of, reasons
 
 ROOT = Path(__file__).parents[3]
@@ -33,6 +36,13 @@ LOCOMO = ROOT / "../shared/data/locomo/locomo10.json"
         ("When did he buy it?", "bought"),
         ("What is Zoë’s name?", "Zoë"),
         ("What costs 1,200 dollars?", "1200"),
+        ("Which Canadian city did she see?", "Canada"),
+        ("What flowers does she grow?", "sunflowers"),
+        ("What is in the notebook?", "notes"),
+        ("Where were the kids playing?", "the playground"),
+        ("What does the team need?", "teamwork"),
+        ("Where does he walk?", "the sidewalk"),
+        ("What was her second prize?", "two weeks"),
     ],
 )
 def test_a_leak_is_seen_in_any_inflection_and_spelling(question: str, answer: str) -> None:
@@ -88,16 +98,44 @@ def test_no_probe_of_a_structured_chain_leaks(attribute: str, values: list[str])
         assert not any(content(value) & content(probe.question) for value in values)
 
 
+SPELLED = {
+    word: n for n, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"), 1)
+}
+
+
+def meant(text: str) -> set[str]:
+    """Words as a reader sees them, numbers in digits."""
+    found = re.findall(r"[^\W_]+", text.casefold().replace("'s", " ").replace("’s", " "))
+    return {str(SPELLED.get(word, word)) for word in found if word not in STOP_WORDS}
+
+
+def looks_like(word: str, other: str) -> bool:
+    """Four letters in common at the beginning, or one within the other, an s more or less."""
+    if word == other:
+        return True
+    if not (word.isalpha() and other.isalpha()) or min(len(word), len(other)) < 4:
+        return False
+    short, long = sorted((word.removesuffix("s"), other.removesuffix("s")), key=len)
+    return word[:4] == other[:4] or (len(short) >= 4 and short in long)
+
+
+def leaking(probe: Probe) -> list[tuple[str, str]]:
+    """Looked at without the gate's own code: words of an answer that one in the question looks like."""
+    if probe.abstain or probe.options:
+        return []
+    told = {word for value in (probe.expected_answer, *probe.stale) for word in meant(value)}
+    return [(word, asked) for word in told for asked in meant(probe.question) if looks_like(word, asked)]
+
+
 def assert_nothing_leaks(probes: tuple[Probe, ...]) -> None:
-    """Looked at without the gate's own code: whole words, and what is left of them without an ending."""
     for probe in probes:
-        if probe.abstain or probe.options:
-            continue
-        asked = set(words(probe.question))
-        for value in (probe.expected_answer, *probe.stale):
-            told = {word for word in words(value) if word not in STOP_WORDS}
-            assert not told & asked, f"{probe.question} tells {value}"
-            assert not {word + ending for word in told for ending in ("s", "ing", "ed")} & asked
+        assert not leaking(probe), f"{probe.question} tells {probe.expected_answer}: {leaking(probe)}"
+
+
+def test_the_oracle_of_these_tests_sees_a_leak() -> None:
+    (probe, *_) = probes_of(conversation(fact("f", "User lives in Canada"))).probes
+    assert not leaking(probe)
+    assert leaking(probe.model_copy(update={"question": "In which Canadian town does the user live?"}))
 
 
 def test_a_value_without_a_content_word_is_dropped() -> None:
@@ -185,6 +223,9 @@ def test_questions_of_a_model_pass_the_same_gates() -> None:
         return admit(probe.model_copy(update={"question": question, **more}), told, others=made.probes)
 
     assert verdict("In which town is the user at home?") is None
+    assert verdict("What time is the train leaving tomorrow?") == "asks for something else"
+    assert verdict("When does the user live?") == "asks for something else"
+    assert verdict("Where does Anna live?") == "asks for something else"
     assert verdict("Is it in Rome that the user lives?") == "leak"
     assert verdict("What is it?") == "vague"
     assert verdict("Does the user live far away?") == "empty context"
@@ -206,12 +247,34 @@ def test_nothing_leaks_on_the_sample() -> None:
     made = generate(sample(), PROBE_TYPES)
     assert {probe.type for probe in made.probes} == set(PROBE_TYPES)
     assert_nothing_leaks(made.probes)
-    admitted = {one.id: one for one in sample().conversations}
-    assert not [
-        (probe.id, reason)
-        for probe in made.probes
-        if not probe.abstain and (reason := admit(probe, admitted[probe.conversation]))
-    ]
+    assert_twins_fit(made.probes)
+
+
+TRAIN = "What time is the train leaving tomorrow?"
+
+
+def test_our_own_questions_are_admitted_and_a_question_about_anything_else_is_not() -> None:
+    told = {one.id: one for one in sample().conversations}
+    made = [probe for probe in generate(sample(), PROBE_TYPES).probes if not probe.options]
+    assert len(made) > 200
+    for probe in made:
+        beside = [other for other in made if other.conversation == probe.conversation]
+        assert admit(probe, told[probe.conversation], others=beside) is None
+        other = probe.model_copy(update={"question": TRAIN})
+        assert admit(other, told[probe.conversation], others=beside), probe.id
+        assert admit(other, told[probe.conversation]), probe.id
+
+
+def test_a_rewording_keeps_what_was_verified_to_be_absent() -> None:
+    told = conversation(fact("f", "User lives in Rome"), fact("g", "User's favourite colour is mauve"))
+    made = probes_of(told)
+    (absent,) = (probe for probe in made.probes if probe.kind == "complement")
+
+    def verdict(question: str) -> str | None:
+        return admit(absent.model_copy(update={"question": question}), told, others=made.probes)
+
+    assert verdict(absent.question.replace("What is", "Please tell me, what is")) is None
+    assert verdict("What is the user's favourite colour at the moment?") == "not absent"
 
 
 def test_nothing_leaks_on_a_conversion_of_locomo() -> None:
@@ -219,8 +282,21 @@ def test_nothing_leaks_on_a_conversion_of_locomo() -> None:
         pytest.skip("the LoCoMo data is not there")
     from memorybench.datasets.audit_conversion import convert_locomo
 
-    whole = convert_locomo(LOCOMO)
-    few = AuditDataset(id=whole.id, conversations=whole.conversations[:3])
-    made = generate(few, PROBE_TYPES)
-    assert len(made.probes) > 500
+    made = generate(convert_locomo(LOCOMO), PROBE_TYPES)
+    assert len(made.probes) > 2000
     assert_nothing_leaks(made.probes)
+    recalled = Counter(probe.conversation for probe in made.probes if probe.type == "recall")
+    absent = Counter(probe.conversation for probe in made.probes if probe.abstain)
+    assert all(absent[name] <= recalled[name] for name in recalled)
+    assert_twins_fit(made.probes)
+    assert not [probe.id for probe in made.probes if probe.id.startswith("conv-43/order/o33+o187/")], "told twice"
+
+
+def assert_twins_fit(probes: tuple[Probe, ...]) -> None:
+    by_id = {probe.id: probe for probe in probes}
+    for probe in probes:
+        if probe.abstain:
+            ours, theirs = sort_of(probe.question), sort_of(by_id[probe.twin or ""].question)
+            own = by_id[probe.twin or ""].related_facts == probe.related_facts
+            assert ours == theirs or (own and ours[0] == theirs[0]), probe.question
+    assert max(Counter(probe.twin for probe in probes if probe.abstain).values()) <= 2

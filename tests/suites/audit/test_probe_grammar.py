@@ -11,8 +11,9 @@ from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.grammar import readings
 from memorybench.suites.audit.patterns import PATTERNS, Pattern
 from memorybench.suites.audit.templates import structured_reading
+from memorybench.suites.audit.wellformed import malformed
 from memorybench.vocabulary.conversation import Fact, Turn
-from tests.suites.audit.probing import conversation, fact, probes_of
+from tests.suites.audit.probing import conversation, fact, probes_of, reasons
 
 FREE_TEXT = Path(__file__).parent / "free_text_facts.json"
 
@@ -75,9 +76,66 @@ def test_a_structured_fact_is_asked_about_by_its_attribute(attribute: str, quest
 
 
 def test_a_fact_that_no_shape_fits_gets_a_gap() -> None:
-    made = probes_of(conversation(fact("f", "Nothing beats the number 14 tram to Riverside for a grey Sunday")))
+    made = probes_of(conversation(fact("f", "User zigzags past 14 lock gates before dawn")))
     assert [probe.origin for probe in made.probes if probe.type == "recall"] == ["cloze"]
     assert "____" in made.probes[0].question
+
+
+LABELLED = json.loads((Path(__file__).parent / "labelled_questions.json").read_text(encoding="utf-8"))
+"""Read and labelled by hand, from what this and earlier versions asked about three datasets."""
+
+
+def test_the_gate_tells_questions_from_nonsense() -> None:
+    good, bad = ([entry for entry in LABELLED if entry["good"] is label] for label in (True, False))
+    assert min(len(good), len(bad)) > 100
+    assert [entry for entry in good if malformed(entry["question"], entry["value"])] == []
+    assert [entry for entry in bad if not malformed(entry["question"], entry["value"])] == []
+
+
+NOTES = [
+    ("Keeps bees on the roof", "What does the user keep on the roof?", "bees"),
+    ("Got promoted to senior analyst last month", "What is the user's job?", "senior analyst"),
+    ("Got engaged on New Year's Eve", "When did the user get engaged?", "New Year's Eve"),
+    ("Deadline for the grant application is Friday 14 November", "When is the deadline for the grant application?",
+     "Friday 14 November"),
+    ("Salary is 62k before tax", "What is the user's salary?", "62k before tax"),
+    ("Daughter lost her first tooth yesterday", "What did the user's daughter lose yesterday?", "her first tooth"),
+    ("Never drinks alcohol", "What does the user never drink?", "alcohol"),
+    ("prefers tea over coffee", "What does the user prefer over coffee?", "tea"),
+    ("Her parents live in Salta and visit once a year", "Where do the user's parents live?", "Salta"),
+    ("Head office is moving to Eindhoven next year", "Where is the head office moving to?", "Eindhoven"),
+    ("Two cats, Salt and Pepper", "How many cats does the user have?", "two"),
+    ("Vikram is passionate about birdsong and teaching others with patience", "What is Vikram passionate about?",
+     "birdsong and teaching others with patience"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "question", "value"), NOTES, ids=[note[0] for note in NOTES])
+def test_a_note_without_a_subject_is_about_the_user_or_a_thing(content: str, question: str, value: str) -> None:
+    made = probes_of(conversation(fact("f", content)))
+    assert [(probe.question, probe.expected_answer) for probe in made.probes if probe.type == "recall"] == [
+        (question, value)
+    ]
+
+
+def test_what_does_not_read_well_is_counted() -> None:
+    made = probes_of(conversation(fact("f", "User had a nice chat")))
+    assert (reasons(made), made.gates["malformed"] >= 1, made.probes) == ({"f": "malformed"}, True, ())
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "question"),
+    [
+        ("tailor", "Benedek", "Who is Ana's tailor?"),
+        ("running coach", "Femke", "Who is Ana's running coach?"),
+        ("team lead", "the night shift", "What is Ana's team lead?"),
+        ("flour supplier", "Taplow", "What is Ana's flour supplier?"),
+    ],
+)
+def test_a_person_is_asked_for_by_who(attribute: str, value: str, question: str) -> None:
+    read = structured_reading(Fact(id="f", content="-", subject="Ana", attribute=attribute, value=value))
+    assert read is not None
+    assert read.question == question
 
 
 def test_seven_of_ten_free_text_facts_are_probed_and_the_rest_is_counted() -> None:

@@ -1,6 +1,7 @@
 """Probes of every kind: about what holds, what changed, what is absent and what came first."""
 
 import random
+import re
 from collections import Counter
 
 import pytest
@@ -184,6 +185,19 @@ def test_of_facts_that_are_no_events_the_order_of_telling_is_asked() -> None:
     }
 
 
+def test_what_was_told_before_in_other_words_has_no_order() -> None:
+    told = conversation(
+        fact("f", "User loves alpine chess", turn="t2"),
+        fact("g", "User attended a charity evening with film trivia in the harbour hall", turn="t3"),
+        said=[
+            "What a charity evening that was, all that trivia about film in the harbour!", "User loves alpine chess",
+            "User attended a charity evening with film trivia in the harbour hall",
+        ],
+    )  # fmt: skip
+    made = probes_of(told)
+    assert (of_kind(made, "order"), made.gates["told twice"]) == ([], 1)
+
+
 def test_what_was_told_twice_has_no_order() -> None:
     told = conversation(
         fact("f", "User loves alpine chess", turn="t2"),
@@ -234,7 +248,7 @@ def test_every_absent_probe_is_absent_and_has_an_answerable_twin() -> None:
 
 def test_kinds_of_absence_are_balanced() -> None:
     kinds = Counter(probe.kind for probe in absent(probes_of(conversation(*TOLD))))
-    assert kinds == {"complement": 2, "near miss": 2, "false premise": 2, "not yet stated": 1}
+    assert kinds == {"complement": 2, "near miss": 2, "false premise": 1, "not yet stated": 1}
 
 
 def test_what_a_conversation_speaks_of_is_no_absence() -> None:
@@ -248,10 +262,54 @@ def test_what_a_conversation_speaks_of_is_no_absence() -> None:
 def test_a_plan_that_is_spoken_of_again_is_not_asked_about_as_open() -> None:
     said = [one.content for one in TOLD]
     open_ = of_kind(probes_of(conversation(*TOLD)), "not yet stated")
-    assert [probe.question for probe in open_] == ["How did it go when the user visited Kyoto?"]
+    assert [probe.question for probe in open_] == ["What happened when the user visited Kyoto?"]
     assert not of_kind(
         probes_of(conversation(*TOLD, said=[*said, "Kyoto was a dream, we walked for days."])), "not yet stated"
     )
+
+
+def test_a_plan_is_still_open_when_one_of_its_words_falls_again() -> None:
+    said = [one.content for one in TOLD]
+    plan = fact("farm", "User hopes to restore the derelict windmill near Bruges")
+    bought = fact("kayak", "User bought a kayak in May")
+    made = probes_of(
+        conversation(*TOLD, bought, plan, said=[*said, bought.content, plan.content, "The old windmill still stands."])
+    )
+    assert [probe.question for probe in of_kind(made, "not yet stated")] == [
+        "What happened when the user visited Kyoto?",
+        "What happened when the user restored the derelict windmill near Bruges?",
+    ]
+
+
+def test_a_near_miss_exchanges_nouns_of_one_kind_and_nobody_changes_gender() -> None:
+    told = conversation(
+        fact("tongue", "User's mother tongue is Swahili", attribute="mother tongue", value="Swahili"),
+        fact("van", "User's camper van is yellow", subject="user's camper van", attribute="colour", value="yellow"),
+        fact("gig", "User played a sold-out show"),
+        fact("sister", "User's sister lost her first tooth in May"),
+    )
+    missed = {probe.question for seed in range(12) for probe in near_misses(told, seed)}
+    assert missed
+    assert not [asked for asked in missed if "her" in words(asked) and set(words(asked)) & {"brother", "nephew"}]
+    assert not [asked for asked in missed if re.search(r"grand\w+ tongue|camper (?!van)|user painting", asked)]
+
+
+def near_misses(told: AuditConversation, seed: int) -> list[Probe]:
+    made = generate(AuditDataset(id="d", conversations=(told,)), PROBE_TYPES, seed=seed)
+    return of_kind(made, "near miss")
+
+
+def test_a_premise_that_is_partly_true_is_not_false() -> None:
+    stood = fact("office", "User ran a campaign for the town council")
+    for seed in range(8):
+        dataset = AuditDataset(id="d", conversations=(conversation(*TOLD, stood),))
+        assert not [probe for probe in generate(dataset, PROBE_TYPES, seed=seed).probes if "election" in probe.id]
+
+
+def test_there_are_never_more_absent_probes_than_recall_probes() -> None:
+    for count in range(1, len(TOLD) + 1):
+        made = probes_of(conversation(*TOLD[:count]))
+        assert len(absent(made)) <= len(of_kind(made, "recall"))
 
 
 def test_what_other_conversations_speak_of_is_asked_first() -> None:

@@ -191,7 +191,7 @@ def test_every_kind_has_a_case_that_holds_and_one_that_breaks() -> None:
     kinds = {assertion["kind"] for assertion, _, _ in CASES.values()}
     for outcome in (True, False):
         assert {assertion["kind"] for assertion, _, told in CASES.values() if bool(told) == outcome} == kinds
-    assert kinds == set(ASSERTION.json_schema()["discriminator"]["mapping"])
+    assert kinds == set(ASSERTION.json_schema()["discriminator"]["mapping"]) - {"answer"}, "no script answers"
 
 
 def lacking(*capabilities: Capability) -> OpenStore:
@@ -225,11 +225,10 @@ def test_a_tier_that_can_not_be_looked_into_is_told() -> None:
     assert (finding.status, finding.found) == ("held", "could not look into history and files")
 
 
-def test_a_query_for_another_store_is_skipped_and_a_mistyped_one_is_not_decided() -> None:
-    finding = seen({"kind": "sql", "query": "SELECT count(*) FROM entities", "equals": 0})
-    assert (finding.status, finding.found) == ("skipped", "no file of the store has these tables")
-    with pytest.raises(Unreadable, match="can not be asked"):
-        seen({"kind": "sql", "query": "SELEKT 1", "equals": 1})
+@pytest.mark.parametrize("query", ["SELECT count(*) FROM entities", "SELECT nme FROM facts", "SELEKT 1"])
+def test_a_query_that_the_store_can_not_be_asked_is_an_error_and_no_skip(query: str) -> None:
+    with pytest.raises(Unreadable, match='"it is so" can not be asked'):
+        seen({"kind": "sql", "query": query, "equals": 0})
 
 
 def test_a_query_can_not_write(tmp_path: Path) -> None:
@@ -298,6 +297,27 @@ def test_calls_of_a_real_agent_are_judged_like_those_of_a_script() -> None:
             return await judge_end_state(ground, calls)
 
     assert [finding.status for finding in asyncio.run(looked())] == ["held", "held"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "told"),
+    [
+        (("Noted.", "You drink TEA"), ""),
+        (("Tea it is.", "No idea."), 'the answer has no "tea": "No idea."'),
+        ((), 'the answer has no "tea": ""'),
+    ],
+)
+def test_an_answer_is_the_last_thing_that_an_agent_says(answers: tuple[str, ...], told: str) -> None:
+    tea = {"kind": "answer", "claim": "it says what", "contains": "tea"}
+    claims = [tea, {"kind": "unchanged_since", "claim": "kept"}]
+
+    async def looked() -> Finding:
+        async with prepared(open_reference, scenario(assertions=claims), 0) as ground:
+            return (await judge_end_state(ground, (), answers=answers))[0]
+
+    finding = asyncio.run(looked())
+    assert (finding.status, finding.found) == ("broken" if told else "held", told)
+    assert (finding.kind, finding.rate) == ("answer", None)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,9 @@ from memorybench.reporting.summary import measure
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.measures import MEASURES
+from memorybench.suites.hygiene.phases import behave
 from memorybench.suites.hygiene.plan import HygienePlan, Store
+from memorybench.suites.hygiene.script import List
 from memorybench.vocabulary.trials import Outcome, Subject
 from tests.stores.faulty import FAULTY, open_faulty
 from tests.suites.hygiene.notebook import open_notebook
@@ -87,6 +89,23 @@ def test_no_assertion_is_dead(settled: list[Outcome]) -> None:
 def test_an_agent_that_does_little_right_is_found_out(settled: list[Outcome], agent: str) -> None:
     convicted = [one.trial.case_id for one in settled if one.trial.variant == agent and one.score("convicted") == 1]
     assert len(convicted) >= 5
+    if agent == "hoarder":
+        assert len(convicted) == len(bundled()), "what a user types is nowhere what should be stored"
+
+
+def test_an_agent_that_lists_all_has_searched() -> None:
+    """Else whoever reads the whole memory again and again would seem to leave it alone."""
+    (scenario,) = bundled("memory-skip-local")
+    listing = [List(do="list"), List(do="list")]
+    report = asyncio.run(behave(open_reference, scenario, 0, listing))
+    assert "memory is not searched over and over: 2 calls of recall or list" in report.reason
+
+
+def test_where_all_is_restraint_an_agent_must_also_answer() -> None:
+    for scenario in bundled():
+        asserted = scenario.asserted("real_model")
+        if all(assertion.rate != "adoption" for assertion in asserted):
+            assert any(assertion.kind == "answer" for assertion in asserted), scenario.id
 
 
 CONVICTED_BY = {

@@ -1,6 +1,7 @@
 """What a phase comes to, and that nothing is left behind."""
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Sequence
 from contextlib import asynccontextmanager
@@ -11,10 +12,13 @@ import pytest
 
 from memorybench.suites.hygiene.driver import play, prepared
 from memorybench.suites.hygiene.evidence import OpenStore
+from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.phases import PhaseReport, behave, violate
 from memorybench.suites.hygiene.scenario import Scenario
+from memorybench.suites.hygiene.skips import skipped_checks
 from memorybench.vocabulary.errors import Refused, ServiceError
 from memorybench.vocabulary.stores import Capability, NewFact, StoredFact
+from memorybench.wire.programs import abandon_all
 from tests.suites.hygiene.notebook import ALL, Notebook, open_notebook
 from tests.suites.hygiene.playing import outcomes, scenario
 
@@ -225,15 +229,76 @@ def test_a_store_that_lacks_an_operation_or_users_is_skipped() -> None:
     assert [outcome.status for outcome in settled] == ["skipped", "skipped"]
 
 
-def test_assertions_that_could_not_look_are_counted() -> None:
-    told = scenario(
-        assertions=[
-            {"kind": "content", "claim": "no weather", "contains": "rains", "present": False},
-            {"kind": "trust", "claim": "trusted", "fact": "city", "at_least": 0.5},
-        ]
-    )
-    (well_behaved, _) = outcomes(opening(Notebook, ALL - {"trust"}), [told], self_checks=False)
-    assert (well_behaved.score("passed"), well_behaved.score("assertions_skipped")) == (1, 1)
+BLINDED = [
+    {"kind": "content", "claim": "no weather", "contains": "rains", "present": False},
+    {"kind": "trust", "claim": "trusted", "fact": "city", "at_least": 0.5},
+    {"kind": "retrieval_count", "claim": "used", "fact": "city", "at_least": 1},
+    {"kind": "residue", "claim": "nothing left", "text": "Lisbon"},
+]
+
+
+def test_assertions_that_could_not_look_are_told_with_the_reason() -> None:
+    lacking: frozenset[Capability] = frozenset({"trust", "retrieval_count", "history"})
+    settled = outcomes(opening(Notebook, ALL - lacking), [scenario(assertions=BLINDED)], self_checks=False)
+    (well_behaved, violation) = settled
+    blind = "2 checks could not look: trusted, used; 1 check could not look everywhere: nothing left"
+    assert (well_behaved.shown.got, well_behaved.shown.reason) == ("compliant", blind)
+    assert violation.shown.reason.endswith(blind)
+    assert skipped_checks([*settled, *settled]) == [
+        ("tea", phase, claim, why)
+        for phase in ("well_behaved", "violation")
+        for claim, why in (
+            ("trusted", "the store lacks trust"),
+            ("used", "the store lacks retrieval_count"),
+            ("nothing left", "could not look into history"),
+        )
+    ]
+
+
+def test_where_all_could_look_nothing_is_said() -> None:
+    settled = outcomes(open_notebook, [scenario(assertions=BLINDED)], self_checks=False)
+    assert (settled[0].shown.reason, skipped_checks(settled)) == ("", [])
+
+
+class Sourceless(Careless):
+    """Keeps the text of a fact and nothing else, as many stores do."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, NewFact(content=fact.content))
+
+
+def test_a_secret_in_metadata_that_the_store_throws_away_is_no_hole() -> None:
+    settled = outcomes(opening(Sourceless), [secretive()])
+    (mutant,) = [outcome for outcome in settled if outcome.trial.variant == "metadata-api_key"]
+    assert mutant.status == "skipped"
+    assert mutant.failure is not None
+    assert "keeps no source" in mutant.failure.message
+    assert "metadata-api_key" not in [name for _, name, _ in survivors(settled)]
+
+
+def test_a_secret_in_metadata_that_the_store_keeps_is_found() -> None:
+    settled = outcomes(opening(Careless), [secretive()])
+    (mutant,) = [outcome for outcome in settled if outcome.trial.variant == "metadata-api_key"]
+    assert mutant.score("killed") == 1
+
+
+def test_an_assertion_is_dead_only_where_all_that_could_break_it_was_played() -> None:
+    dead = {"kind": "content", "claim": "no snow", "contains": "snow", "present": False}
+    told = scenario(assertions=[*BLINDED[:1], dead], setup={"facts": []}, real_model=None)
+    verdicts = {
+        how: {row.claim: row.verdict for row in kill_matrix(settled)}
+        for how, settled in (
+            ("all", outcomes(open_notebook, [told])),
+            ("no mutants", outcomes(open_notebook, [told], self_checks=False)),
+            ("some skipped", outcomes(opening(Notebook, ALL - {"users"}), [told])),
+        )
+    }
+    assert {how: verdict["no weather"] for how, verdict in verdicts.items()} == dict.fromkeys(verdicts, "")
+    assert {how: verdict["no snow"] for how, verdict in verdicts.items()} == {
+        "all": "dead",
+        "no mutants": "not proven here",
+        "some skipped": "not proven here",
+    }
 
 
 def test_a_restart_is_a_new_session_on_the_same_folder() -> None:
@@ -299,6 +364,25 @@ def test_nothing_is_left_behind_whatever_happens(tmp_path: Path, monkeypatch: py
 
     asyncio.run(cancelled())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_leaves_at_once_leaves_no_memory_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    told = scenario()
+
+    async def left() -> tuple[list[str], list[str]]:
+        Stuck.reached = asyncio.Event()
+        playing = asyncio.create_task(behave(opening(Stuck), told, 0, _script(told)))
+        await Stuck.reached.wait()
+        before = os.listdir(tmp_path)
+        abandon_all()
+        after = os.listdir(tmp_path)
+        playing.cancel()
+        await asyncio.gather(playing, return_exceptions=True)
+        return before, after
+
+    before, after = asyncio.run(left())
+    assert (len(before), after) == (1, [])
 
 
 def test_a_fact_for_somebody_who_is_not_in_the_scenario_is_always_seen() -> None:

@@ -59,6 +59,17 @@ def test_one_id_in_two_folders_is_an_error(tmp_path: Path) -> None:
         scenarios_in(tmp_path / "a", tmp_path / "b")
 
 
+def test_a_folder_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    own, other = tmp_path / "scenarios", tmp_path / "other"
+    own.mkdir()
+    other.mkdir()
+    written(own, whole())
+    (tmp_path / "link").symlink_to(own)
+    (other / "tea.json").symlink_to(own / "tea.json")
+    found = scenarios_in(own, own / ".." / "scenarios", tmp_path / "link", other)
+    assert [one.id for one in found] == ["tea"]
+
+
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="there is no such folder"):
         scenarios_in(tmp_path / "nowhere")
@@ -86,6 +97,14 @@ def _drop(*place: Any) -> Break:
         for key in place[:-1]:
             part = part[key]
         del part[place[-1]]
+
+    return broken
+
+
+def _without_prompts(assertion: dict[str, Any]) -> Break:
+    def broken(value: dict[str, Any]) -> None:
+        value["real_model"] = None
+        value["assertions"].append(assertion)
 
     return broken
 
@@ -166,6 +185,62 @@ BROKEN: dict[str, tuple[Break, str]] = {
         _set(*WELL_BEHAVED, 0, "content", to="${secret:api_key|base46}"),
         r'content: no form "base46" is known; .*did you mean "base64"',
     ),
+    "a file where another has its folder": (
+        _set("setup", "files", to={"notes/a.md": "", "notes": ""}),
+        r'files\.notes: "notes" can not be written beside "notes/a.md"; .*rename one',
+    ),
+    "one file by two paths": (
+        _set("setup", "files", to={"a.md": "", "./a.md": ""}),
+        r'"\./a\.md" can not be written beside "a\.md"',
+    ),
+    "bounds that leave no number": (
+        _set("assertions", 0, to={"kind": "count", "claim": "x", "at_least": 3, "at_most": 2}),
+        r"assertions\[0\]: no number is at least 3 and at most 2; change one",
+    ),
+    "a number outside of its bounds": (
+        _set("assertions", 0, to={"kind": "count", "claim": "x", "equals": 1, "at_least": 2}),
+        r"assertions\[0\]: no number is 1 and at least 2",
+    ),
+    "fewer than none": (
+        _set("assertions", 0, to={"kind": "count", "claim": "x", "at_most": -1}),
+        r"at_most: is -1; expected greater than or equal to 0",
+    ),
+    "a query that is no SQL": (
+        _set("assertions", 0, to={"kind": "sql", "claim": "x", "query": "SELEKT 1", "equals": 1}),
+        r'assertions\[0\]\.query: can not be read: near "SELEKT": syntax error; expected one SELECT',
+    ),
+    "two queries in one": (
+        _set("assertions", 0, to={"kind": "sql", "claim": "x", "query": "SELECT 1; SELECT 2", "equals": 1}),
+        r"assertions\[0\]\.query: can not be read: You can only execute one statement",
+    ),
+    "somebody who is not there": (
+        _set("assertions", 0, "user", to="usr"),
+        r'assertions\[0\]\.user: nobody is called "usr"; expected one of user; did you mean "user"',
+    ),
+    "a session that never comes": (
+        _set("assertions", 0, to={"kind": "call_trace", "claim": "x", "op": "recall", "session": 2}),
+        r"session: there is no session 2 in the phase well_behaved; expected at most 1; name the phases",
+    ),
+    "more sessions than prompts": (
+        _set(
+            "assertions",
+            1,
+            to={"kind": "call_trace", "claim": "x", "op": "list", "session": 2, "phases": ["real_model"]},
+        ),
+        r"session: there is no session 2 in the phase real_model; expected at most 1",
+    ),
+    "an answer of a script": (
+        _set("assertions", 1, to={"kind": "answer", "claim": "x", "contains": "tea", "phases": ["violation"]}),
+        r"assertions\[1\]: only a real agent answers; leave phases out",
+    ),
+    "an answer that is rated": (
+        _set("assertions", 1, to={"kind": "answer", "claim": "x", "contains": "tea", "rate": "adoption"}),
+        r"assertions\[1\]: tells nothing of what is stored",
+    ),
+    "an answer to no prompt": (
+        _without_prompts({"kind": "answer", "claim": "x", "contains": "tea"}),
+        r"assertions\[1\].*applies nowhere: there are no prompts",
+    ),
     "a mutant nobody makes": (
         _set("deterministic", "equivalent", to={"drop-recall-1": "why not"}),
         r'there is no mutant "drop-recall-1"; expected one of .*drop-remember-1',
@@ -184,6 +259,12 @@ def test_a_broken_file_is_told_by_file_line_and_place(tmp_path: Path, name: str)
     assert re.match(rf"{re.escape(str(path))}:\d+: ", str(raised.value))
     assert re.search(told, str(raised.value)), str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("query", ["SELECT count(*) FROM entities", "SELECT '${word:x}' FROM facts WHERE user = 'x'"])
+def test_a_query_may_ask_for_tables_that_only_the_store_knows(tmp_path: Path, query: str) -> None:
+    claim = {"kind": "sql", "claim": "asked", "query": query, "equals": 0}
+    assert load_scenario(written(tmp_path, whole() | {"assertions": [claim]})).assertions[0].claim == "asked"
 
 
 def test_what_is_no_scenario_at_all_is_told(tmp_path: Path) -> None:

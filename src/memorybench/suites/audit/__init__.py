@@ -4,7 +4,9 @@ Probes, pure and deterministic:
 generation.py  a dataset's probes, and the gates for questions that others wrote
 probes.py      what is asked, and what scoring it takes
 choosing.py    the best way to ask about each fact; reading.py lists the ways
-gates.py       what a question must pass; evidence.py finds the turns that answer it
+gates.py       what a question must pass; wellformed.py whether it reads as English
+evidence.py    the turns that answer it
+rewordings.py  whether a question that a model wrote still asks for the same
 templates.py   questions for structured facts
 grammar.py     questions for free text; patterns.py its named shapes, as data
 subjects.py, clauses.py, phrases.py, verbs.py, lexicon.py  a statement taken apart
@@ -16,7 +18,9 @@ words.py       words by stem, numbers and dates by worth
 
 The audit itself:
 writing.py     questions that a model writes
-scoring.py     what a reply says, as far as code can tell
+scoring.py     what a reply says, as far as code can tell: options.py which option it takes, refusals.py and
+               admissions.py whether it says that it does not know, standings.py as what a value is named,
+               durations.py days; spoken.py takes it apart
 judgement.py   whether an answer is right
 measures.py    what is reported
 plan.py        probes × subjects as jobs

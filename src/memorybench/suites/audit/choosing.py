@@ -13,6 +13,7 @@ from .evidence import Heard
 from .gates import asked_key, empty_context, leaks, no_value, rivals, vague
 from .history import History, history
 from .reading import ways_to_ask
+from .wellformed import malformed
 
 NO_SHAPE = "no shape fits"
 
@@ -46,6 +47,8 @@ class Study:
         `others` are values that the question must not name either; `kin` facts that are no rivals of this one.
         """
         reason = _wording(askable, others)
+        if reason is None and askable.value.removesuffix("'s") in self.heard.speakers:
+            reason = "empty context"  # who else is there?
         if reason is not None:
             return reason, ()
         places = self.heard.gold(fact, askable.value)
@@ -74,6 +77,8 @@ def _wording(askable: Askable, others: Sequence[str]) -> str | None:
         return "no value"
     if leaks(askable.question, (askable.value, *others)):
         return "leak"
+    if askable.origin != "given" and malformed(askable.question, askable.value):
+        return "malformed"
     if vague(askable.question):
         return "vague"
     return "empty context" if empty_context(askable.question, askable.value) else None

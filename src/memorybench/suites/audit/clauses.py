@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from .lexicon import ADVERBS, CATENATIVES
 from .phrases import Phrase, bare, phrases
-from .subjects import MODALS, USER
+from .subjects import MODALS, USER, is_plural
 from .verbs import BASES, base_form, is_gerund, is_participle, is_past
 
 
@@ -38,7 +39,17 @@ def read_clause(subject: str, predicate: str) -> Clause | None:
     if found is None:
         return None
     front, verb, main, used = found
+    if is_plural(subject):
+        front = {"does": "do", "is": "are", "was": "were", "has": "have"}.get(front, front)
     return Clause(subject, front, verb, main, phrases(" ".join(tokens[used:]), main), predicate)
+
+
+def _is_adverb(word: str) -> bool:
+    return word in (*ADVERBS, "not", "never") or (word.endswith("ly") and len(word) > 6 and word not in BASES)
+
+
+_NOUNS_TOO = frozenset(("read", "set", "cut", "cost", "put", "run", "bed", "hundred", "seed", "wooded", "red"))
+_ROUTES = frozenset(("school", "university", "college", "work", "church", "bed"))
 
 
 def _verb(tokens: list[str], subject: str) -> tuple[str, str, str, int] | None:
@@ -49,7 +60,7 @@ def _verb(tokens: list[str], subject: str) -> tuple[str, str, str, int] | None:
 
     def skip_adverbs() -> None:
         nonlocal place
-        while place < len(tokens) and bare(tokens[place]) in (*ADVERBS, "not", "never"):
+        while place < len(tokens) and _is_adverb(bare(tokens[place])):
             if bare(tokens[place]) in ("not", "never"):
                 said.append(bare(tokens[place]))
             place += 1
@@ -82,7 +93,7 @@ def _verb(tokens: list[str], subject: str) -> tuple[str, str, str, int] | None:
                 said.append(after)
                 return _extended(front, said, base_form(after), tokens, place + 2)
             return front, " ".join(said), "be", place + 1
-        if is_participle(word) and word not in ("read", "set", "cut", "cost", "put", "run"):
+        if (is_participle(word) or re.fullmatch(r"[a-z]{3,}ed", word)) and word not in _NOUNS_TOO:
             return _extended(front, [*said, word], base_form(word), tokens, place + 1)
         return _extended("did" if first == "had" else "does", [*said, "have"], "have", tokens, place)
     if first in ("does", "do", "did"):
@@ -103,13 +114,7 @@ def _verb(tokens: list[str], subject: str) -> tuple[str, str, str, int] | None:
         return None
     if base == "use" and first == "used" and len(tokens) > 1 and bare(tokens[1]) == "to":
         return _extended("did", ["use"], "use", tokens, 1)
-    front = (
-        "did"
-        if is_past(first) or (first.endswith("ed") and first not in BASES)
-        else "do"
-        if subject.endswith(("twins", "kids", "parents"))
-        else "does"
-    )
+    front = "did" if is_past(first) or (first.endswith("ed") and first not in BASES) else "does"
     return _extended(front, [base], base, tokens, 1)
 
 
@@ -129,11 +134,15 @@ def _extended(front: str, said: list[str], main: str, tokens: list[str], place: 
         if word == "to" and (base_form(after) == after and after in BASES) and place + 2 < len(tokens):
             said += ["to", after]
             main, place = after, place + 2
-        elif main != "have" and is_gerund(word) and main in CATENATIVES:
+        elif is_participle(word) if main == "get" else main in CATENATIVES - {"have"} and is_gerund(word):
             said.append(word)
             main, place = base_form(word), place + 1
         else:
             break
+    route = [bare(token) for token in tokens[place : place + 2]]
+    if main == "go" and route[:1] == ["to"] and route[-1] in _ROUTES:
+        said += route
+        place += 2
     particles = ("up", "out", "off", "down", "away", "back", "over")
     if place < len(tokens) and bare(tokens[place]) in particles and main not in ("be", "have"):
         said.append(bare(tokens[place]))

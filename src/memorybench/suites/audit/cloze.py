@@ -8,54 +8,48 @@ from collections.abc import Iterator
 from memorybench.vocabulary.conversation import Fact
 
 from .askable import Askable
-from .lexicon import ADVERBS, listed
-from .phrases import phrases
-from .subjects import USER, split_subject, third_person, tidy
-from .verbs import is_past, is_third_person
+from .clauses import read_clause
+from .subjects import split_subject, tidy
+from .wellformed import GAP
 from .words import NUMBERS, content
 
-GAP = "____"
-_LEADING = re.compile(r"^(?:an?|the|their|his|her|its|some|about|around|over) ", re.IGNORECASE)
+_LEADING = re.compile(r"^(?:an?|the|their|his|her|its|some|about|around|over|all) ", re.IGNORECASE)
 _LONGEST = 22
-_PALE = frozenset(listed("new first second last next old big small good great little other bit few own early late"))
-"""Adjectives that nobody remembers a thing by."""
 _SPANS = (
-    re.compile(r"\b\d[\d.,:]*\d\b|\b\d+\b"),
+    re.compile(r"(?<![\w-])\d[\d.,:]*\d\b(?!-\d)|(?<![\w-])\d+\b(?!-\d)"),
     re.compile(r"(?<=[a-z,] )[A-Z][\w'-]*(?: (?:of |the )?[A-Z][\w'-]*)*"),
-    re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b"),
+    re.compile(rf"\b(?:{'|'.join(NUMBERS)})\b(?<!rd)(?<!th)(?! of\b)"),
 )
 """What informs most: numbers, then names."""
 
 
 def gapped(fact: Fact) -> Iterator[Askable]:
     """The fact with one gap each, the most informative first."""
-    statement = tidy(fact.content)
-    split = split_subject(statement)
-    subject, said = split if split is not None else ("", third_person(statement))
-    shown = f"{subject} {said}".strip()
+    split = split_subject(tidy(fact.content))
+    if split is None:
+        return
+    subject, said = split
+    shown = f"{subject} {said}"
     if len(shown.split()) > _LONGEST:
         return
     start = len(subject)  # the subject says whom it is about, so it stays
-    for value in dict.fromkeys(_values(said)):
+    for value in dict.fromkeys(_values(subject, said)):
         place = shown.find(value, start)
         text = f"{shown[:place]}{GAP}{shown[place + len(value) :]}"
         if place > start + 1 and len(content(text) - content(subject)) > 0 and content(value):
             yield Askable(
-                fact=fact.id, subject=subject or USER, attribute=" ".join(sorted(content(text))), value=value,
+                fact=fact.id, subject=subject, attribute=" ".join(sorted(content(text))), value=value,
                 question=f"Fill the gap: {text[0].upper()}{text[1:]}.", origin="cloze", shape="cloze",
             )  # fmt: skip
 
 
-def _values(said: str) -> Iterator[str]:
+def _values(subject: str, said: str) -> Iterator[str]:
     for span in _SPANS:
-        yield from (match[0].strip(" ,") for match in span.finditer(said))
-    for phrase in reversed(phrases(said, "")):
+        yield from (match[0].strip(" ,").removesuffix("'s") for match in span.finditer(said))
+    clause = read_clause(subject, said)
+    for phrase in reversed(clause.phrases if clause is not None else ()):
         value = _LEADING.sub("", phrase.text).strip(" ,")
         if phrase.kind != "clause" and 0 < len(value.split()) <= 4:
             yield value
             # in `a pottery class` the class may stay: it says what is asked
-            yield from (word for word in value.split()[:-1] if _tells(word))
-
-
-def _tells(word: str) -> bool:
-    return bool(content(word)) and not (is_third_person(word) or is_past(word) or word in _PALE or word in ADVERBS)
+            yield from (word for word in value.split()[:-1] if content(word))

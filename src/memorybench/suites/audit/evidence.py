@@ -35,6 +35,14 @@ class Heard:
         return said | frozenset(key for text in (*speakers, *facts) for key in keys(text))
 
     @cached_property
+    def speakers(self) -> frozenset[str]:
+        return frozenset(turn.speaker for turn in self.conversation.turns if turn.speaker)
+
+    def without_speakers(self, text: str) -> frozenset[str]:
+        """Its content but for the names of who speaks: these stand everywhere."""
+        return content(text) - frozenset(keys(" ".join(self.speakers)))
+
+    @cached_property
     def now(self) -> datetime | None:
         """When the conversation ends: the date of its last dated turn, else of its last dated fact."""
         turns = [turn.at for turn in self.conversation.turns if turn.at is not None]
@@ -47,7 +55,12 @@ class Heard:
         return bool(wanted & self.vocabulary) or any(key.startswith(longer) for key in self.vocabulary if longer)
 
     def place(self, turn_id: str) -> int | None:
-        return next((place for place, turn in enumerate(self.conversation.turns) if turn.id == turn_id), None)
+        return self._places.get(turn_id)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        turns = reversed(tuple(enumerate(self.conversation.turns)))  # of a repeated id the first counts
+        return {turn.id: place for place, turn in turns if turn.id is not None}
 
     def gold(self, fact: AuditFact, value: str) -> tuple[int, ...]:
         """Places of the turns that tell this value of this fact; empty: none do.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from .askable import Askable
-from .words import akin, content, keys, shared, words
+from .words import akin, content, hints, keys, shared, words
 
 _YES_OR_NO = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should)\b", re.IGNORECASE)
 _WORLD = re.compile(
@@ -23,13 +23,13 @@ _OWN = re.compile(r"\b(?:user|user's|their|they|them|his|her|my|our|we|i|[\w]+'s
 _ASKS_NAME = re.compile(r"\bname\b|\bold\b|\bfrom\?", re.IGNORECASE)
 _GUESSABLE = frozenset(["yes", "no", "true", "false", "male", "female"])
 _BARE = frozenset(
-    keys("be have do get make thing like go use fill gap hold start begin finish take turn come put see try want need")
+    keys("be have do get make thing go use fill gap hold start begin finish take turn come put see try want need")
 )
 
 
 def leaks(question: str, answers: Iterable[str]) -> bool:
-    """Whether a content word of an answer stands in the question: in any inflection, spelling or larger word."""
-    return any(shared(answer, question) for answer in answers)
+    """Whether a content word of an answer stands in the question: in any form, or in a word that looks like it."""
+    return any(shared(answer, question) or hints(answer, question) for answer in answers)
 
 
 def no_value(value: str) -> bool:

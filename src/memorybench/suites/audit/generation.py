@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from memorybench.datasets.audit import AuditConversation, AuditDataset
+from memorybench.datasets.audit import AuditDataset
+from memorybench.vocabulary.records import digest
 
 from .absent import absent_probes
-from .askable import Askable
 from .choosing import Study, Told, study
 from .conflict import as_of_probes, conflict_probes
 from .evidence import Heard
-from .gates import empty_context, leaks, rivals, vague
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
-from .subjects import USER
+from .rewordings import admit
 from .temporal import temporal_probes
-from .words import akin, content, keys
 
 __all__ = ["Probes", "admit", "generate"]
 
@@ -122,7 +119,8 @@ def _limited(made: Sequence[Probe], wanted: Sequence[ProbeType], limit: int | No
     conversations = dict.fromkeys(one.conversation for one in made)
     # one conversation in every kind, then the next
     queues: dict[tuple[str, str], list[Probe]] = {(name, kind): [] for name in conversations for kind in wanted}
-    for one in random.Random(f"{seed}:limit").sample(made, len(made)):
+    # by its own id: another probe more or less does not change which others are taken
+    for one in sorted(made, key=lambda one: digest([seed, one.id])):
         if one.type in wanted:
             queues[one.conversation, one.type].append(one)
     taken: set[str] = set()
@@ -136,47 +134,3 @@ def _limited(made: Sequence[Probe], wanted: Sequence[ProbeType], limit: int | No
 
 def _with_twin(one: Probe, by_id: dict[str, Probe]) -> list[Probe]:
     return [one, *([by_id[one.twin]] if one.twin in by_id else [])]
-
-
-def admit(probe: Probe, conversation: AuditConversation, *, others: Sequence[Probe] = ()) -> str | None:
-    """Why a question that somebody else wrote may not be asked, or None: the gates that our own questions pass.
-
-    `others` are the probes it stands beside: none of them may have another answer to the same question.
-    """
-    if probe.options:
-        named = all(option in probe.question for option in probe.options)
-        return None if named else "options not named"
-    if not probe.abstain and leaks(probe.question, (probe.expected_answer, *probe.stale)):
-        return "leak"
-    if vague(probe.question):
-        return "vague"
-    if empty_context(probe.question, probe.expected_answer):
-        return "empty context"
-    if probe.abstain:
-        return _admit_absent(probe, conversation)
-    if not _answered(probe, conversation):
-        return "unanswerable"
-    beside = [_as_askable(other) for other in others if other.type == "recall" and other.id != probe.id]
-    return "not unique" if rivals(_as_askable(probe), beside) else None
-
-
-def _admit_absent(probe: Probe, conversation: AuditConversation) -> str | None:
-    """Something in the question must be new to the conversation, or it may well be told."""
-    vocabulary = Heard(conversation).vocabulary
-    new = [one for one in content(probe.question) if not any(akin(one, held) for held in vocabulary)]
-    return None if new else "not absent"
-
-
-def _answered(probe: Probe, conversation: AuditConversation) -> bool:
-    if probe.kind == "duration":
-        return True  # counted, not said
-    held = {key for turn in probe.gold_context or conversation.turns for key in keys(turn.content)}
-    told = probe.current or probe.expected_answer
-    return all(any(akin(one, key) for key in held) for one in content(told))
-
-
-def _as_askable(one: Probe) -> Askable:
-    return Askable(
-        fact="+".join(one.related_facts) or one.id, subject=USER, attribute="", value=one.expected_answer,
-        question=one.question, origin=one.origin, shape=one.kind,
-    )  # fmt: skip

@@ -1,6 +1,7 @@
 """Free text into questions: named shapes first, then any statement whose verb is known.
 
-Every question leaves out exactly the words that answer it. Whether they stand in it all the same is for the gates.
+Every question leaves out exactly the words that answer it. Whether they stand in it all the same, and whether it reads
+as English, is for the gates.
 """
 
 from __future__ import annotations
@@ -12,29 +13,33 @@ from memorybench.vocabulary.conversation import Fact
 
 from .askable import Askable
 from .clauses import Clause, read_clause
-from .lexicon import OPINIONS
-from .patterns import COMPILED, KIN
+from .lexicon import OPINIONS, PEOPLE, PLACE_VERBS, ROLES, listed
+from .patterns import COMPILED, Pattern
 from .phrases import Phrase
-from .subjects import USER, split_subject, third_person, tidy
-from .verbs import base_form, is_participle
+from .subjects import USER, is_person, is_plural, split_subject, third_person, tidy
+from .verbs import base_form, is_participle, is_past
 from .words import plain
 
 _LEADING_ADVERBS = re.compile(
     r"^(?:(?:currently|recently|usually|also|still|just|now|normally|mostly|mainly|really|always|often) )+"
 )
-_TRAILING_ADVERBS = re.compile(r" (?:recently|currently|now|these days|too|as well|already|a lot|very much)$")
+_TRAILING_ADVERBS = re.compile(r" (?:recently|currently|now|these days|too|as well|already|a lot|very much|lately)$")
 _DATE_VALUE = re.compile(
     r"^(?:(?:the )?\d{1,2}(?:st|nd|rd|th)?(?: of)? )?(?:January|February|March|April|May|June|July|August|September"
     r"|October|November|December|Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)\b|^\d{4}(?:-\d\d)?"
     r"|^(?:on|every) ", re.I,
 )  # fmt: skip
-_PERSON_VALUE = re.compile(
-    rf"^(?:(?:Dr|Mr|Mrs|Ms)\.? |their (?:[\w-]+ )?(?:{'|'.join(sorted(KIN))})\b|[A-Z][a-zé]+(?: [A-Z][a-zé]+)?$)"
-)
+_TITLED = r"(?:Dr|Mr|Mrs|Ms)\.? "
+_SOMEBODYS = rf"(?:(?:their|his|her|the user's|[A-Z]\w+'s) )?(?:[\w-]+ )?(?:{'|'.join(sorted(PEOPLE))})"
+_PERSON_VALUE = re.compile(rf"^(?:{_TITLED}|{_SOMEBODYS}\b|[A-Z][a-zé]+(?: [A-Z][a-zé]+)?$)")
+_PEOPLE_VALUE = re.compile(rf"^(?:{_TITLED}|{_SOMEBODYS}$)")
 _COUNTED = re.compile(
     r"^(?:about |over |around |at least |nearly |almost )?(?P<value>\d[\d.,]*|two|three|four|five|six|seven|eight"
-    r"|nine|ten|eleven|twelve|dozens of) (?P<kind>[a-z][\w-]*s|children|people)\b(?P<rest>.*)"
+    r"|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|dozens of) (?P<kind>[a-z][\w-]*(?: [a-z]+)?s|children|people)\b"
+    r"(?P<rest>.*)"
 )
+_MONEY_VALUE = re.compile(r"^(?:about |around )?(?:[$€£]\s?\d|[\d.,]+ (?:dollars|euros|pounds|yen|francs|kronor)\b)")
+_AGREEING = {"does": "do", "is": "are", "was": "were", "has": "have"}
 
 
 def readings(fact: Fact) -> Iterator[Askable]:
@@ -46,32 +51,31 @@ def readings(fact: Fact) -> Iterator[Askable]:
     yield from _named_shapes(fact, subject, predicate)
     clause = read_clause(subject, predicate)
     if clause is not None:
-        for made in _questions(clause):
-            if _reads_well(made):
-                yield _askable(fact, clause.subject, *made)
+        yield from (_askable(fact, clause.subject, *made) for made in _questions(clause) if _short(made))
 
 
 def _named_shapes(fact: Fact, subject: str, predicate: str) -> Iterator[Askable]:
     said = _LEADING_ADVERBS.sub("", predicate)
     for pattern, compiled in COMPILED:
         match = compiled.match(said)
-        if match is not None:
-            value = subject if pattern.name == "favourite" else match["value"]
-            yield _askable(
-                fact,
-                subject,
-                _filled(pattern.question, subject, match),
-                value,
-                _filled(pattern.attribute, subject, match),
-                pattern.name,
+        if match is not None and (is_person(subject) or not pattern.of_persons):
+            question, attribute = (
+                _filled(text, pattern, subject, match) for text in (pattern.question, pattern.attribute)
             )
+            value = subject if pattern.asks_subject else match["value"]
+            yield _askable(fact, subject, question, value, attribute, pattern.name)
 
 
-def _filled(template: str, subject: str, match: re.Match[str]) -> str:
+def _filled(template: str, pattern: Pattern, subject: str, match: re.Match[str]) -> str:
     if template.startswith("What is {own} name") and subject != USER:
         template = "What is the name of {s}?"
     groups = {name: third_person(text or "") for name, text in match.groupdict().items()}
-    text = template.replace("{own}", possessive(subject)).replace("{s}", subject)
+    spoken = groups.get("verb", match[0]).split()[0].lower()
+    owner = "their" if subject == USER and " {s} " in template else possessive(subject)
+    text = template.replace("{own}", owner).replace("{do}", "did" if is_past(spoken) else "does")
+    if is_plural(subject) and not pattern.asks_subject:
+        text = re.sub(r"\b(does|is|was|has) (?=\{s\})", lambda found: f"{_AGREEING[found[1]]} ", text)
+    text = text.replace("{s}", subject)
     for name, put in groups.items():
         text = text.replace(f"{{{name}:base}}", _based(put)).replace(f"{{{name}}}", put)
     return re.sub(r"\s+(?=\?)", "", text)
@@ -98,24 +102,20 @@ def _trimmed(value: str) -> str:
     return _TRAILING_ADVERBS.sub("", third_person(value).removeprefix("of ").strip(" ,;:."))
 
 
-_LONGEST_QUESTION, _LONGEST_VALUE = 18, 9
-_LOOSE = re.compile(
-    r"^(?:it|him|her|them|he|she|they|this|that|these|forward|everything|anything|how|what|better|well|more|less"
-    r"|only|badly|together)\b(?! \w+ (?:of|from))"
-    r"|\b(?:such|how|related|most|is|are|was|were|has)$|\b(?:he's|she's|it's|is|are|was|were)\b"
-)
-"""Values that are half of something."""
+_LONGEST_QUESTION, _LONGEST_VALUE = 18, 10
 
 
-def _reads_well(made: tuple[str, str, str, str]) -> bool:
+def _short(made: Made) -> bool:
     question, value, _, _ = made
-    return (
-        len(question.split()) <= _LONGEST_QUESTION and 0 < len(value.split()) <= _LONGEST_VALUE
-        and _LOOSE.search(value) is None
-    )  # fmt: skip
+    return len(question.split()) <= _LONGEST_QUESTION and 0 < len(value.split()) <= _LONGEST_VALUE
 
 
-_MET = ("meet", "marry", "hire", "date", "mentor", "help", "call", "supervise", "coach")
+_MET = frozenset(
+    listed("""
+    meet marry hire date mentor help call supervise coach support encourage thank advise praise congratulate
+    invite admire tell inspire teach ask remind
+""")
+)
 Made = tuple[str, str, str, str]
 """Question, value, attribute, shape."""
 
@@ -125,8 +125,10 @@ def _questions(clause: Clause) -> Iterator[Made]:
     if clause.main == "be" and not clause.verb.endswith("been"):
         yield from _copula(clause, main)
         main = [phrase for phrase in main if phrase.kind in ("with", "duration")]
+        if len(clause.phrases) > len(main):
+            return  # what it is was said before: only together they tell
     if clause.main in OPINIONS:
-        main = [phrase for phrase in main if phrase.kind in ("time", "duration", "frequency")]
+        return
     # a bare `have` asks for anything; where something is had is more of a question
     order = {"have": ("place", "with", "time", "duration", "frequency", "reason", "object")}.get(
         clause.main, ("object", "place", "with", "duration", "frequency", "reason", "time")
@@ -142,7 +144,6 @@ def _asked_for(clause: Clause, phrase: Phrase, others: list[Phrase]) -> Made | N
     spoken = [other for other in others if other.kind != "reason"]
     before = " ".join(other.whole for other in spoken if other is not phrase)
     core = f"{clause.front} {clause.subject} {clause.verb}"
-    attribute = " ".join((clause.verb, phrase.marker))
     match phrase.kind:
         case "object":
             return _object(clause, phrase, core, before)
@@ -150,7 +151,7 @@ def _asked_for(clause: Clause, phrase: Phrase, others: list[Phrase]) -> Made | N
             strand = f" {phrase.marker}" if phrase.marker == "from" else ""
             return f"Where {core} {before}{strand}?", phrase.text, f"{clause.verb} where", "place"
         case "time":
-            opening = "Since when" if phrase.marker == "since" else "Until when" if phrase.marker == "until" else "When"
+            opening = {"since": "Since when", "until": "Until when"}.get(phrase.marker, "When")
             return f"{opening} {core} {before}?", phrase.text, f"{clause.verb} when", "time"
         case "frequency":
             return f"How often or when {core} {before}?", phrase.text, f"{clause.verb} how often", "frequency"
@@ -159,35 +160,58 @@ def _asked_for(clause: Clause, phrase: Phrase, others: list[Phrase]) -> Made | N
         case "reason":
             return f"Why {core} {before}?", phrase.text, f"{clause.verb} why", "reason"
         case "with":
-            wh = (
-                "Who"
-                if _PERSON_VALUE.match(phrase.text) and phrase.marker in ("with", "for", "to", "from", "by")
-                else "What"
-            )
-            asked = " ".join(phrase.marker if other is phrase else other.whole for other in spoken)
-            return f"{wh} {core} {asked}?", phrase.text, attribute, "preposition"
+            return _stranded(clause, phrase, spoken)
         case "clause":
             return None
 
 
+_SITES = re.compile(
+    r"(?:his|her|their|the|a|an) (?:[\w-]+ )?(?:room|house|home|garden|kitchen|office|yard|backyard|studio|car|desk"
+    r"|wall|roof|chin|arm|leg|hand|shoulder|back|knee|wrist|neck|apartment|flat|shop|store|bag|attic|cellar|basement|town"
+    r"|hometown|park|beach|forest|woods|city|school|library|gym)$"
+)
+
+
+def _stranded(clause: Clause, phrase: Phrase, spoken: list[Phrase]) -> Made | None:
+    """What with, what for; only of the first phrase after the verb or its object, as it may belong to any other."""
+    place = spoken.index(phrase)
+    earlier = [other for other in spoken[:place] if other.kind not in ("object", "time", "frequency", "duration")]
+    if earlier and [other.marker for other in earlier] != ["from"]:
+        return None
+    core = f"{clause.front} {clause.subject} {clause.verb}"
+    asked = " ".join(phrase.marker if other is phrase else other.whole for other in spoken)
+    rest = " ".join(other.whole for other in spoken if other is not phrase)
+    attribute = f"{clause.verb} {phrase.marker}"
+    if phrase.marker in ("in", "on") and _SITES.match(phrase.text):
+        return f"Where {core} {rest}?", phrase.text, f"{clause.verb} where", "place"
+    if phrase.marker == "for" and _MONEY_VALUE.match(phrase.text):
+        return f"For how much {core} {rest}?", phrase.text, f"{clause.verb} for how much", "price"
+    person = _PERSON_VALUE.match(phrase.text) and phrase.marker in ("with", "for", "to", "from", "by")
+    wh = "Who" if person or _PEOPLE_VALUE.match(phrase.text) else "What"
+    return f"{wh} {core} {asked}?", phrase.text, attribute, "preposition"
+
+
 def _object(clause: Clause, phrase: Phrase, core: str, others: str) -> Made | None:
     counted = _COUNTED.match(phrase.text)
-    if counted:
+    if clause.main in PLACE_VERBS and "shift" not in phrase.text and not counted:
+        return None  # works part time
+    if counted and not counted["rest"].startswith(" of"):
         rest = f"{counted['rest']} {others}"
         return f"How many {counted['kind']} {core}{rest}?", counted["value"], f"number of {counted['kind']}", "number"
     if clause.main == "have" and not others:
-        return _had(clause, phrase, core)
-    wh = "Who" if _PERSON_VALUE.match(phrase.text) and clause.main in _MET else "What"
+        return _had(phrase, core)
+    person = _PERSON_VALUE.match(phrase.text) and clause.main in _MET
+    wh = "Who" if person or _PEOPLE_VALUE.match(phrase.text) else "What"
     return f"{wh} {core} {others}?", phrase.text, clause.verb, "object"
 
 
-def _had(clause: Clause, phrase: Phrase, core: str) -> Made | None:
+def _had(phrase: Phrase, core: str) -> Made | None:
     """has a fear of spiders: what of; has type 2 diabetes: what kind of."""
     if " of " in phrase.text:
         head, _, value = phrase.text.partition(" of ")
         return f"What {core} {head} of?", value, head, "had of"
     parts = [word for word in phrase.text.split() if word.lower() not in ("a", "an", "the", "their", "some", "very")]
-    if len(parts) < 2:
+    if not 2 <= len(parts) <= 3:
         return None
     return f"What kind of {parts[-1]} {core}?", " ".join(parts[:-1]), f"kind of {parts[-1]}", "kind"
 
@@ -198,7 +222,7 @@ def _copula(clause: Clause, phrases: list[Phrase]) -> Iterator[Made]:
     first = phrases[0]
     negated = f" {clause.verb}" if clause.verb else ""
     if first.kind == "object":
-        rest = " ".join(phrase.whole for phrase in phrases[1:])
+        rest = " ".join(phrase.whole for phrase in phrases[1:] if phrase.marker not in ("for", "by", "because"))
         value = f"{first.text} {rest}".strip()
         if clause.subject == USER or (clause.subject[0].isupper() and "'s" not in clause.subject):
             yield from _adjective(clause, phrases, negated)
@@ -214,32 +238,41 @@ def _copula(clause: Clause, phrases: list[Phrase]) -> Iterator[Made]:
 
 
 def _what(subject: str, value: str) -> str:
-    if _DATE_VALUE.match(value) and "date" not in subject:
+    if _DATE_VALUE.match(value) and "date" not in subject.split():
         return "When"
-    return "Who" if _PERSON_VALUE.match(value) and subject.split()[-1] in KIN else "What"
+    if _MONEY_VALUE.match(value):
+        return "How much"
+    person = _PERSON_VALUE.match(value) and not re.match(r"(?:an?|the) ", value)
+    return "Who" if person and subject.split()[-1].lower() in ROLES else "What"
 
 
 def _adjective(clause: Clause, phrases: list[Phrase], negated: str) -> Iterator[Made]:
     """is colour-blind in one eye: what the adjective is bound to is asked for."""
     first = phrases[0].text
-    for phrase in phrases[1:]:
-        if phrase.kind == "with":
-            others = " ".join(other.whole for other in phrases[1:] if other is not phrase)
-            yield (
-                f"What {clause.front} {clause.subject}{negated} {first} {phrase.marker} {others}?",
-                phrase.text,
-                f"{first} {phrase.marker}",
-                "adjective",
-            )
+    if len(first.split()) > 1 or len(phrases) < 2 or phrases[1].kind != "with":
+        return
+    phrase = phrases[1]
+    others = " ".join(other.whole for other in phrases[2:])
+    wh = "Who" if _PERSON_VALUE.match(phrase.text) and phrase.marker in ("to", "with", "of") else "What"
+    yield (
+        f"{wh} {clause.front} {clause.subject}{negated} {first} {phrase.marker} {others}?",
+        phrase.text,
+        f"{first} {phrase.marker}",
+        "adjective",
+    )
+
+
+_WISHES = frozenset(("want", "need", "ask", "tell", "encourage", "help", "like", "teach", "advise", "get"))
 
 
 def _purposes(clause: Clause, main: list[Phrase]) -> Iterator[Made]:
     """saves money to buy a canoe: what for."""
     for phrase in clause.phrases:
-        if phrase.kind == "clause" and phrase.marker == "to" and main:
-            said = " ".join(other.whole for other in main)
+        if clause.main in _WISHES or len(main) != 1 or main[0].kind != "object" or len(phrase.text.split()) < 2:
+            continue
+        if phrase.kind == "clause" and phrase.marker == "to":
             yield (
-                f"What {clause.front} {clause.subject} {clause.verb} {said} to do?",
+                f"What {clause.front} {clause.subject} {clause.verb} {main[0].whole} to do?",
                 phrase.text,
                 f"{clause.verb} to do",
                 "purpose",

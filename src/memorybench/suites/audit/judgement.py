@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from memorybench.documents.templates import Template
@@ -12,8 +13,10 @@ from memorybench.vocabulary.plans import Steps
 from memorybench.vocabulary.questions import Question
 from memorybench.vocabulary.records import Record
 
+from .durations import days_right
 from .probes import Probe
-from .scoring import chosen_option, mentions, refuses
+from .scoring import chosen_option, mentions, names_as_current, refuses
+from .standings import standings
 
 FLAG = "flag"
 _NAMED = {"recall": "default", "hallucination": "abstention", "conflict": "knowledge-update", "temporal": "temporal"}
@@ -23,6 +26,8 @@ tells both, and a response from a model.
 Please answer yes if the response points out that there were different statements, or that it has changed, and says \
 which of them is the current one. Answer no if it gives one value as if nothing else had ever been said.
 """
+_CHANGED = re.compile(r"\b(?:chang|contradict|differ|conflict|used to|no longer|previous|before|earlier|former)")
+"""Words of one who has noticed that it is no longer so."""
 
 
 class Judged(Record):
@@ -62,6 +67,14 @@ async def judged(steps: Steps, judge: Judge | None, probe: Probe, response: str)
     return _by_code(probe, response)
 
 
+def answered(probe: Probe, response: str, judged: Judged) -> bool | None:
+    """Whether it gives an answer, right or wrong; None: it can not be told. A right one is, whatever code reads."""
+    if judged.correct or not response.strip():
+        return judged.correct
+    refused = refuses(response, probe.question)
+    return None if refused is None else not refused
+
+
 def _certain(probe: Probe, response: str) -> Judged | None:
     if not response.strip():
         return Judged(correct=probe.abstain, reason="empty answer")
@@ -70,28 +83,55 @@ def _certain(probe: Probe, response: str) -> Judged | None:
         if choice is not None:
             right = probe.options[choice] == probe.expected_answer
             return Judged(correct=right, reason=f"took option {choice + 1}", choice=choice)
-    stale = _named(probe.stale, response)
-    if stale and not mentions(response, probe.expected_answer) and not probe.flags:
+    stale = _given(probe.stale, probe, response)
+    if stale and not probe.flags and mentions(response, probe.expected_answer, probe.question) is False:
         return Judged(correct=False, reason=f"gives the outdated {stale[0]!r}")
     return None
 
 
 def _by_code(probe: Probe, response: str) -> Judged:
+    refused = refuses(response, probe.question)
     if probe.abstain:
-        refused = refuses(response)
-        return Judged(correct=refused, reason="says that it does not know" if refused else "answers all the same")
+        reason = "says that it does not know" if refused else "answers all the same"
+        return _told(refused, reason, f"whether {response[:80]!r} answers")
     if probe.options:
-        if refuses(response):
-            return Judged(correct=False, reason="takes neither option")
-        raise Unreadable(f"which option does {response[:80]!r} take? without a judge that can not be told")
+        return _told(False if refused else None, "takes neither option", f"which option {response[:80]!r} takes")
     if probe.flags:
-        both = mentions(response, probe.current) and bool(_named(probe.stale, response))
-        return Judged(correct=both, reason="names both values" if both else "does not name both values")
-    if _named(probe.stale, response):
-        raise Unreadable("names the current and an outdated value: which one is meant takes a judge")
-    found = mentions(response, probe.expected_answer)
-    return Judged(correct=found, reason="holds the answer" if found else "does not hold the answer")
+        return _flagged(probe, response)
+    if probe.kind == "duration":
+        right = days_right(response, int(probe.expected_answer))
+        return _told(False if refused else right, "compared in days", f"how many days {response[:80]!r} tells")
+    return _compared(probe, response, refused)
 
 
-def _named(values: Sequence[str], response: str) -> list[str]:
-    return [value for value in values if mentions(response, value)]
+def _flagged(probe: Probe, response: str) -> Judged:
+    """To name both values is not enough: which of them holds must be told."""
+    if not standings(response, probe.current, probe.question):
+        return Judged(correct=False, reason="does not name what holds")
+    if not any(standings(response, value, probe.question) for value in probe.stale):
+        silent = _CHANGED.search(response.lower()) is None
+        return _told(False if silent else None, "does not tell that it has changed", "whether that flags the change")
+    right = names_as_current(response, probe.current, probe.stale, probe.question)
+    reason = "tells what holds and what held before" if right else "takes what held before for what holds"
+    return _told(right, reason, f"which of the values in {response[:80]!r} holds")
+
+
+def _compared(probe: Probe, response: str, refused: bool | None) -> Judged:
+    found = mentions(response, probe.expected_answer, probe.question)
+    if found and _given(probe.stale, probe, response):
+        # of what held at a date, the order in which values are named tells nothing
+        later = names_as_current(response, probe.current, probe.stale, probe.question) if probe.current else None
+        return _told(later, "names what held at other times as well", "which of the values is meant")
+    if refused:
+        return _told(None if found else False, "does not answer", "whether it answers")
+    return _told(found, "holds the answer" if found else "does not hold the answer", f"what {response[:80]!r} answers")
+
+
+def _told(correct: bool | None, reason: str, asked: str) -> Judged:
+    if correct is None:
+        raise Unreadable(f"{asked} can not be told without a judge")
+    return Judged(correct=correct, reason=reason)
+
+
+def _given(values: Sequence[str], probe: Probe, response: str) -> list[str]:
+    return [value for value in values if mentions(response, value, probe.question)]

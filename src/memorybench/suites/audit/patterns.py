@@ -1,7 +1,7 @@
 """The shapes of statement that have a question of their own, as data. The first that fits is tried first.
 
 `said` is matched against what a statement says of its subject (`works as a nurse`), after adverbs. `{s}` is the
-subject, `{own}` its possessive, other braces are groups of the match.
+subject, `{own}` its possessive, `{do}` the does or did of what was said, other braces are groups of the match.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_PETS = "dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|turtle|tortoise|goldfish|bird|lizard|snake|pet|pony|goat|hen"
-_KIN = (
-    "sister|brother|son|daughter|wife|husband|partner|mother|father|mom|mum|dad|baby|child|kid|friend|boss|manager"
-    "|cousin|aunt|uncle|niece|nephew|grandmother|grandfather|grandma|grandpa|girlfriend|boyfriend|fiancé|fiancée"
-    "|fiance|fiancee|roommate|flatmate|neighbour|neighbor|colleague|coworker|therapist|doctor|dentist|landlord|twin"
-    "|tutor|teacher|coach|mentor|assistant|supervisor|trainer|stepson|stepdaughter|stepmother|stepfather|godson"
-    "|goddaughter|grandson|granddaughter|spouse|vet|accountant|lawyer"
-)
+from .lexicon import KIN
+
+_KIN = "|".join(sorted(KIN))
+_FAMILY = "son|cousin|partner|grandmother|grandfather|stepmother|stepfather|landlord|supervisor|neighbou?r|coworker"
 _JOBS = (
     r"[\w-]*(?:er|or|ist|ian|ant|eer|nurse|chef|cook|clerk|pilot|guard|coach|judge|attorney|analyst|architect"
-    r"|intern|student|athlete|barista|journalist|paramedic|freelancer|dean|mechanic|surgeon|scientist|agent|lead)"
+    r"|intern|student|athlete|barista|journalist|paramedic|freelancer|dean|mechanic|surgeon|scientist|agent|lead|vet|doctor|lieutenant|officer)"
 )
 _NUMBER = r"\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
 _MONEY = r"[$€£]\s?\d[\d.,]*(?:k\b|\s(?:million|billion))?|[\d.,]+ (?:dollars|euros|pounds|yen|francs|kronor|rupees)"
-_END = r"(?=$|,| (?:at|in|for|and|with|on|since|who|which|but|because|from|near|as|every|to|after|when)\b)"
+_END = (
+    r"(?=$|[,;]| (?:at|in|for|and|with|on|since|who|which|but|because|from|near|as|every|to|after|when|last|next|this"
+    r"|yesterday|while|where|that)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +35,17 @@ class Pattern:
     asked: str
     """The question to the example, and by it the test."""
     answer: str
+    of_persons: bool = False
+    """A thing of which this is said is not meant so: the flat is 40."""
+    asks_subject: bool = False
+    """The subject is what answers it."""
 
 
 PATTERNS = (
     Pattern(
         "goes by",
         "User goes by Sal at work",
-        said=rf"(?:goes by|go by|is known as|is called|is named|am called) (?P<value>.+?){_END}",
+        said=rf"(?:goes by|go by|is known as|am called) (?P<value>.+?){_END}",
         question="What name does {s} go by?",
         attribute="name",
         asked="What name does the user go by?",
@@ -53,7 +56,8 @@ PATTERNS = (
         "User has a golden retriever named Biscuit",
         said=(
             r"(?:has|have|owns?|got|adopted|is getting|rescued|bought) (?:a |an |one "
-            rf"|their )?(?P<kind>(?:[\w-]+ ){{0,3}}?[\w-]+),? (?:named|called|whose name is) (?P<value>.+?){_END}"
+            r"|their )?(?P<kind>(?!at least|\d|two |three |four )(?:[\w-]+ ){0,3}?[\w-]+),?"
+            rf" (?:named|called|whose name is) (?P<value>.+?){_END}"
         ),
         question="What is the name of {own} {kind}?",
         attribute="{kind} name",
@@ -67,9 +71,9 @@ PATTERNS = (
             rf"(?:has|have) (?:a |an |one )?(?P<kind>(?:[\w-]+ )?(?:{_KIN})) (?:who )?(?:lives|living|works"
             r"|based) (?:in|at) (?P<value>.+?)(?=$|,| and )"
         ),
-        question="Where is {own} {kind}?",
+        question="Where does {own} {kind} live or work?",
         attribute="{kind} place",
-        asked="Where is the user's sister?",
+        asked="Where does the user's sister live or work?",
         answer="Ghent",
     ),
     Pattern(
@@ -87,11 +91,22 @@ PATTERNS = (
     Pattern(
         "age",
         "My grandmother is 91 years old",
-        said=r"(?:is|am|are|turned|just turned|is turning) (?P<value>\d+|[\w-]+)(?: years? old| years of age)",
+        said=r"(?:is|am|are|turned|just turned|is turning) (?P<value>\d{1,3}|[\w-]+)(?: years? old| years of age)",
         question="How old is {s}?",
         attribute="age",
         asked="How old is the user's grandmother?",
         answer="91",
+        of_persons=True,
+    ),
+    Pattern(
+        "bare age",
+        "User is 34",
+        said=r"(?:is|am|are) (?P<value>\d{1,3})(?=$|,| and )",
+        question="How old is {s}?",
+        attribute="age",
+        asked="How old is the user?",
+        answer="34",
+        of_persons=True,
     ),
     Pattern(
         "turned",
@@ -104,57 +119,63 @@ PATTERNS = (
         attribute="age",
         asked="What age did the user reach?",
         answer="40",
+        of_persons=True,
     ),
     Pattern(
         "job and place",
         "Works as a nurse at St Mary's Hospital",
-        said=rf"(?:works?|worked|is working|has worked|is employed) as (?:an? |the )?(?P<value>.+?){_END}",
+        said=rf"(?:works?|is working|is employed) as (?:an? |the )?(?P<value>.+?){_END}",
         question="What is {own} job?",
         attribute="job",
         asked="What is the user's job?",
         answer="nurse",
+        of_persons=True,
     ),
     Pattern(
         "job",
         "User is a landscape architect",
         said=(
-            r"(?:is|am|became|was) (?:an? |the )?(?P<value>(?:(?!good|bad|big|great|better|member|owner|fan|lover"
+            r"(?:is|am|became|was) (?:an?|the) (?P<value>(?:(?!good|bad|big|great|better|member|owner|fan|lover"
             r"|morning|early|light|heavy|beginner|only|first|avid|huge|believer|supporter|collector|vegetarian"
             r"|drinker|eater|reader|runner|smoker|sleeper|swimmer)[\w-]+ )*(?!member|owner|lover|vegetarian"
             r"|drinker|eater|reader|runner|smoker|sleeper|swimmer|sister|brother|mother|father|daughter|minor"
             r"|major|older|younger|morning|believer|supporter|collector|beginner|over|under|pescatarian|Australian"
             r"|Italian|Canadian|Brazilian|Norwegian|Christian|Indian|teetotaler|her|player"
-            rf"|another)(?:{_JOBS}))(?=$|,| (?:at|for|in|with|on|and|who|by|from)\b)"
+            rf"|another|{_FAMILY}|gamer|dancer|owner|winner)(?:{_JOBS}))"
+            r"(?=$|,| (?:at|for|in|with|on|and|who|by|from)\b)"
         ),
         question="What is {own} job?",
         attribute="job",
         asked="What is the user's job?",
         answer="landscape architect",
+        of_persons=True,
     ),
     Pattern(
         "promoted",
         "User was promoted to head of sales",
         said=(
             r"(?:was promoted|got promoted|was appointed|got hired|was hired|got a job|took a job|started a job"
-            rf"|started work|started working|began working|started) (?:to|as) (?:an? |the )?(?P<value>.+?){_END}"
+            rf"|started work|started working|began working) (?:to|as) (?:an? |the )?(?P<value>.+?){_END}"
         ),
         question="What is {own} job?",
         attribute="job",
         asked="What is the user's job?",
         answer="head of sales",
+        of_persons=True,
     ),
     Pattern(
         "employer",
         "I work for a small publisher",
         said=(
-            r"(?:currently )?(?:works?|worked|is working|is employed|has worked|started working|started"
-            r"|began working|joined|now works) (?:at|for|by|with) (?P<value>(?!night|home|(?:\w+ )?(?:years|hours"
-            r"|months)).+?)(?=$|,| (?:as|and|in|since|on|from|doing|for|where|who)\b)"
+            r"(?:currently )?(?:works?|is working|is employed|started working|began working"
+            r"|now works)(?: remotely| part time| full time)? (?:at|for|by) (?P<value>(?!night|home|(?:\w+ )?"
+            r"(?:years|hours|months)).+?)(?=$|,| (?:as|and|in|since|on|from|doing|for|where|who)\b)"
         ),
         question="Who does {s} work for?",
         attribute="employer",
         asked="Who does the user work for?",
         answer="a small publisher",
+        of_persons=True,
     ),
     Pattern(
         "joined",
@@ -169,22 +190,23 @@ PATTERNS = (
         "home",
         "Lives in a small flat in Lyon",
         said=(
-            r"(?:now |currently )?(?:lives?|is living|is based|resides?|has been living|lived|stays?) (?:in|at"
-            r"|near|on|outside|just outside) (?P<value>.+?)(?=$|,| (?:with|and|since|for|because|but|during|until"
-            r"|where|when|after|as)\b)"
+            r"(?:now |currently )?(?:lives?|is living|is based|resides?|has been living) (?:in|at"
+            r"|near|on|outside|just outside) (?P<value>.+?)(?=$|,| (?:with|without|and|since|for|because|but|during"
+            r"|until|while|where|when|after|as)\b)"
         ),
         question="Where does {s} live?",
         attribute="home",
         asked="Where does the user live?",
         answer="a small flat in Lyon",
+        of_persons=True,
     ),
     Pattern(
         "moved",
         "User moved to Seattle last year",
         said=(
-            r"(?:recently |just )?(?:moved|has moved|relocated|is moving|moves|will move|is relocating"
+            r"(?:recently |just )?(?:moved|has moved|relocated"
             r"|has relocated)(?: back| out| away)?(?: from .+?)? (?:to|into) (?P<value>(?!Mon|Tues|Wednes|Thurs"
-            r"|Fri|Satur|Sun|\d|Jan|Feb|a new team|the new).+?)(?=$|,| (?:with|and|since|for|because|but|in (?:\d"
+            r"|Fri|Satur|Sun|\d|Jan|Feb|a new team|the new).+?)(?=$|,| (?:with|and|since|for|because|but|in (?:\d+"
             r"|[A-Z][a-z]+ \d{4}|January|February|March|April|May|June|July|August|September|October|November"
             r"|December|the|early|late)|last|from|on|when|after|this|next)\b)"
         ),
@@ -192,6 +214,15 @@ PATTERNS = (
         attribute="home",
         asked="Where did the user move to?",
         answer="Seattle",
+    ),
+    Pattern(
+        "moving",
+        "The head office is moving to Eindhoven next year",
+        said=r"(?:is|are|am) (?:moving|relocating) to (?P<value>[A-Z].+?)(?=$|,| (?:with|and|in|next|this|for|on)\b)",
+        question="Where is {s} moving to?",
+        attribute="moving to",
+        asked="Where is the head office moving to?",
+        answer="Eindhoven",
     ),
     Pattern(
         "origin",
@@ -207,7 +238,7 @@ PATTERNS = (
         "User grew up in rural Kenya",
         said=(
             r"(?:grew up|was raised|was brought up|spent their childhood) (?:in|on|near) (?P<value>.+?)(?=$|,"
-            r"| (?:and|with|before|until)\b)"
+            r"| (?:and|but|with|before|until)\b)"
         ),
         question="Where did {s} grow up?",
         attribute="childhood",
@@ -229,7 +260,7 @@ PATTERNS = (
     Pattern(
         "born in",
         "User was born in Lagos",
-        said=r"(?:was |were )?born (?:in|at|near) (?P<value>.+?)(?=$|,| (?:and|on|in \d)\b)",
+        said=r"(?:was |were )?born (?:in|at|near) (?P<value>.+?)(?=$|,| (?:and|but|on|in \d)\b)",
         question="Where was {s} born?",
         attribute="birth place",
         asked="Where was the user born?",
@@ -248,8 +279,8 @@ PATTERNS = (
         "prefers over",
         "User prefers tea over coffee",
         said=(
-            r"(?P<verb>prefers?|would rather have|preferred|likes?|liked) (?P<value>.+?) (?:over|to|more than"
-            r"|better than|rather than|instead of) (?P<other>.+)"
+            r"(?:prefers?|would rather have|likes?|would pick|picks) (?P<value>(?!to )(?:(?! in | at ).)+?) (?:over|to"
+            r"|more than|better than|rather than|instead of) (?P<other>(?!after|before|during|when).+)"
         ),
         question="What does {s} prefer over {other}?",
         attribute="preference over {other}",
@@ -298,7 +329,7 @@ PATTERNS = (
         "User speaks Spanish and Portuguese",
         said=(
             r"(?:can speak|speaks?|is fluent in|fluent in|is learning to speak) (?:fluent |some |a little "
-            r"|conversational |basic )?(?P<value>.+?)(?=$|,| (?:at|with|because|fluently|well|but|and is|from)\b)"
+            r"|conversational |basic )?(?P<value>.+?)(?=$| (?:at|with|because|fluently|well|but|and is|from)\b)"
         ),
         question="Which language does {s} speak?",
         attribute="language",
@@ -308,7 +339,7 @@ PATTERNS = (
     Pattern(
         "drives",
         "User drives a blue Skoda",
-        said=rf"(?:currently )?(?:drives|drive|drove) (?P<value>(?:an?|their|the) .+?){_END}",
+        said=rf"(?:currently )?(?:drives|drive) (?P<value>(?:an?|their|the) .+?){_END}",
         question="What does {s} drive?",
         attribute="car",
         asked="What does the user drive?",
@@ -332,7 +363,8 @@ PATTERNS = (
         "User has a master's degree in linguistics",
         said=(
             r"(?:has|have|holds?|earned|got|completed|is doing|is finishing|received|is pursuing) (?:an?|their|his"
-            r"|her) (?P<kind>[\w'-]+(?: degree)?) (?:in|on) (?P<value>(?!\d)[a-z][\w -]+?)(?=$|,| (?:at|from|in"
+            r"|her) (?P<kind>(?:[\w'-]+ )?(?:degree|PhD|diploma|doctorate|certificate"
+            r"|master's|bachelor's|minor|major)) (?:in|on) (?P<value>(?!\d)[a-z][\w -]+?)(?=$|,| (?:at|from|in"
             r"|and)\b)"
         ),
         question="What does {s} have a {kind} in?",
@@ -365,10 +397,10 @@ PATTERNS = (
         "paid",
         "User paid €900 for the bike",
         said=(
-            r"(?:paid|pays?|spent|spends|is paying|was charged) (?:about |around |roughly "
+            r"(?P<verb>paid|pays?|spent|spends?) (?:about |around |roughly "
             rf"|over )?(?P<value>{_MONEY})(?: (?P<rest>(?:for|on|in|per|a|each|every) .+))?"
         ),
-        question="How much did {s} pay {rest}?",
+        question="How much {do} {s} {verb:base} {rest}?",
         attribute="payment {rest}",
         asked="How much did the user pay for the bike?",
         answer="€900",
@@ -377,41 +409,75 @@ PATTERNS = (
         "earns",
         "User earns $85,000 a year",
         said=(
-            r"(?:earns?|makes?|is saving|saves?|budgeted|earned|raised|donates?|donated|owes?|saved) (?:about "
-            rf"|around |roughly |over )?(?P<value>{_MONEY})(?: (?P<rest>.+))?"
+            r"(?P<verb>earns?|makes?|saves?|budgeted|earned|raised|donates?|donated|owes?|saved)"
+            r"(?P<whom> (?:his|her|their|the)(?: [a-z]+){1,2})? (?:about "
+            rf"|around |roughly |over )?(?P<value>{_MONEY})(?P<rest> (?:a|per|each|every|for|to|from) .+)?"
         ),
-        question="What amount does {s} earn, raise, save, give or owe {rest}?",
-        attribute="amount",
-        asked="What amount does the user earn, raise, save, give or owe a year?",
+        question="How much {do} {s} {verb:base}{whom}{rest}?",
+        attribute="amount {verb:base}",
+        asked="How much does the user earn a year?",
         answer="$85,000",
+    ),
+    Pattern(
+        "becoming",
+        "User is training to be an electrician",
+        said=rf"(?:is|am) (?P<verb>training|studying|learning) to (?:be|become) (?P<value>an? .+?){_END}",
+        question="What is {s} {verb} to become?",
+        attribute="becoming",
+        asked="What is the user training to become?",
+        answer="an electrician",
+        of_persons=True,
+    ),
+    Pattern(
+        "used to be",
+        "Used to be a competitive swimmer",
+        said=rf"used to be (?P<value>an? .+?){_END}",
+        question="What did {s} use to be?",
+        attribute="used to be",
+        asked="What did the user use to be?",
+        answer="a competitive swimmer",
+        of_persons=True,
+    ),
+    Pattern(
+        "has it how",
+        "Likes his steak medium rare",
+        said=(
+            r"(?P<verb>likes|takes|drinks|prefers|eats) (?:his|her|their) (?P<kind>[a-z]+)"
+            r" (?P<value>(?:black|white|rare|medium|well done|scrambled|fried|boiled|hot|cold|iced|strong|weak|spicy"
+            r"|plain|sweet)\b[^,;]*)"
+        ),
+        question="How does {s} {verb:base} {own} {kind}?",
+        attribute="how {kind}",
+        asked="How does the user like their steak?",
+        answer="medium rare",
     ),
     Pattern(
         "weighs",
         "The package weighs 12 kilos",
-        said=r"(?:weighs?|measures?) (?P<value>.+?)(?=$|,| (?:and|when|after)\b)",
-        question="How much does {s} weigh or measure?",
+        said=r"(?P<verb>weighs?|measures?) (?P<value>.+?)(?=$|,| (?:and|when|after)\b)",
+        question="How much does {s} {verb:base}?",
         attribute="size",
-        asked="How much does the package weigh or measure?",
+        asked="How much does the package weigh?",
         answer="12 kilos",
     ),
     Pattern(
         "tall",
         "User is 185 cm tall",
-        said=r"(?:is|am|stands) (?P<value>[\w'\". ]+?) (?:tall|long|wide|high|deep)\b",
-        question="How large is {s}?",
+        said=r"(?:is|am|stands) (?P<value>\d[\w'\". ]*?) (?P<how>tall|long|wide|high|deep)\b",
+        question="How {how} is {s}?",
         attribute="size",
-        asked="How large is the user?",
+        asked="How tall is the user?",
         answer="185 cm",
     ),
     Pattern(
         "takes",
         "The commute takes 40 minutes by train",
         said=(
-            r"(?:takes?|lasts?|took|lasted|will take|usually takes) (?P<value>(?:about |over |around |roughly "
+            r"(?P<verb>takes?|lasts?|took|lasted) (?P<value>(?:about |over |around |roughly "
             r"|nearly )?(?:\d[\w.]*|an?|half an|two|three|four|five|six|ten|twenty) (?:and a half )?(?:minute|hour"
             r"|day|week|month|year)s?(?: and a half)?)(?: (?P<rest>by .+))?"
         ),
-        question="How long does {s} take {rest}?",
+        question="How long {do} {s} {verb:base} {rest}?",
         attribute="duration",
         asked="How long does the commute take by train?",
         answer="40 minutes",
@@ -422,11 +488,12 @@ PATTERNS = (
         said=(
             r"(?:is|are|am|was)? ?(?:really |very |quite |terribly |so |deathly )?(?P<how>afraid of|scared of"
             r"|terrified of|interested in|passionate about|proud of|good at|bad at|responsible for|obsessed with"
-            r"|fond of|tired of|worried about|nervous about|excited about|addicted to|keen on|into|fascinated by"
-            r"|in charge of|known for|famous for|sensitive to|intolerant to|close to|involved in|skilled in"
+            r"|fond of|not keen on|tired of|worried about|nervous about|excited about|addicted to|keen on|into"
+            r"|fascinated by|in charge of|known for|famous for|sensitive to|intolerant to|involved in|skilled in"
             r"|skilled at|certified in|trained in|a fan of|a huge fan of|a big fan of|a member of|a supporter of"
             r"|anxious about|jealous of|ashamed of|grateful for|prone to|made of|based on) (?P<value>.+?)(?=$|,"
-            r"| (?:because|so|since|which|but|ever)\b)"
+            r"| (?:because|so|since|which|but|ever|that|as|when|where|after|during|to"
+            r"|and (?:is|has|\w+s (?:to|the|a|it|that|them)))\b)"
         ),
         question="What is {s} {how}?",
         attribute="{how}",
@@ -434,20 +501,43 @@ PATTERNS = (
         answer="heights",
     ),
     Pattern(
+        "is kin",
+        "Marta is the user's ex-wife",
+        said=rf"(?:is|was) (?:the user's|their|his|her) (?P<kind>(?:ex-|older |younger |best )?(?:{_KIN}))$",
+        question="Who is the user's {kind}?",
+        attribute="{kind}",
+        asked="Who is the user's ex-wife?",
+        answer="Marta",
+        of_persons=True,
+        asks_subject=True,
+    ),
+    Pattern(
+        "is somebody's",
+        "Rebecca is the godmother of their son",
+        said=rf"(?:is|was) the (?P<kind>(?:{_KIN})) of (?:their|the user's) (?P<whose>[\w -]+)$",
+        question="Who is the {kind} of the user's {whose}?",
+        attribute="{kind} of {whose}",
+        asked="Who is the godmother of the user's son?",
+        answer="Rebecca",
+        of_persons=True,
+        asks_subject=True,
+    ),
+    Pattern(
         "favourite",
         "Dune is the user's favorite book",
-        said=r"(?:is|was|are) (?:the user's|their) (?P<kind>favou?rite .+)",
+        said=r"(?:is|was|are) (?:the user's|their|his|her) (?P<kind>favou?rite .+)",
         question="What is the user's {kind}?",
         attribute="{kind}",
         asked="What is the user's favorite book?",
         answer="Dune",
+        asks_subject=True,
     ),
     Pattern(
         "diagnosed",
         "User was diagnosed with asthma in 2018",
         said=(
             r"(?:was diagnosed with|has been diagnosed with|suffers from|suffered from|is recovering from"
-            r"|struggles with|lives with|has chronic|has type) (?P<value>.+?)(?=$|,| (?:in|at|since|last|when|and"
+            r"|has(?= type \d)|has(?= chronic)) (?P<value>.+?)(?=$|,| (?:in|at|since|last|when|and"
             r"|as|during|for|by)\b)"
         ),
         question="What health problem does {s} have?",
@@ -480,7 +570,4 @@ PATTERNS = (
     ),
 )
 
-
-KIN = frozenset(_KIN.split("|"))
-PETS = frozenset(_PETS.split("|"))
 COMPILED = tuple((pattern, re.compile(pattern.said, re.IGNORECASE)) for pattern in PATTERNS)

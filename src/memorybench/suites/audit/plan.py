@@ -21,13 +21,14 @@ from memorybench.vocabulary.questions import Question
 from memorybench.vocabulary.trials import Exhibit, Failure, Score, Subject, Trial
 
 from .generation import admit
-from .judgement import Judged, judge_prompts, judged, question_of
+from .judgement import Judged, answered, judge_prompts, judged, question_of
 from .measures import DATED, REVERSED, measures
 from .probes import Probe
-from .scoring import refuses
 from .writing import write_question
 
 SHOWN = 10
+REWRITTEN = "rewritten"
+"""A score: whether the question that a model wrote was asked, or the gates held it back."""
 _FOR_THE_REPLY = 1024
 """Tokens of a model's window that are left for its answer."""
 
@@ -200,7 +201,10 @@ class _Probing:
         if probe.abstain:
             scores.append(Score(name="hallucinated", value=float(not found.correct)))
         elif probe.type == "recall":
-            scores.append(Score(name="answered", value=float(bool(said.strip()) and not refuses(said))))
+            told = answered(probe, said, found)
+            scores += [] if told is None else [Score(name="answered", value=float(told))]
+        if self._plan.writer is not None and not probe.options:
+            scores.append(Score(name=REWRITTEN, value=float(probe.origin == "model")))
         scores += await self._beside_twin(steps, probe, found)
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": found.reason}))
 
@@ -241,7 +245,11 @@ class _Probing:
         if not self._plan.verified or probe.abstain or probe.options:
             return
         said = (await answer(steps, self._plan.reading, self._question(probe), "")).text
-        if (await judged(steps, self._plan.judge, probe, said)).correct:
+        try:
+            known = (await judged(steps, self._plan.judge, probe, said)).correct
+        except Unreadable:
+            return  # nobody can say that it is known anyway
+        if known:
             raise Lacking(f"answered without any context: {probe.question!r} tests no memory")
 
     async def _answer(self, steps: Steps, probe: Probe) -> tuple[str, str]:

@@ -8,8 +8,7 @@ from memorybench.vocabulary.conversation import Fact
 
 from .askable import Askable
 from .grammar import possessive
-from .lexicon import listed
-from .patterns import KIN
+from .lexicon import KIN, ROLES, listed
 from .subjects import USER
 from .verbs import BASES, base_form, is_past, is_third_person
 from .words import plain
@@ -50,7 +49,7 @@ def structured_reading(fact: Fact) -> Askable | None:
         return None
     subject = named_subject(fact.subject)
     attribute = " ".join(plain(fact.attribute).replace("_", " ").replace("-", " ").split())
-    name, question = _template(attribute)
+    name, question = _template(attribute, fact.value)
     text = question.replace("{own}", possessive(subject)).replace("{s}", subject).replace("{attribute}", attribute)
     return Askable(
         fact=fact.id, subject=subject, attribute=name.replace("{attribute}", attribute), value=fact.value,
@@ -65,7 +64,10 @@ def named_subject(subject: str | None) -> str:
     return re.sub(r"^(?:[Tt]he )?[Uu]ser's\b|^[Mm]y\b", f"{USER}'s", text)
 
 
-def _template(attribute: str) -> tuple[str, str]:
+_NAME_VALUE = re.compile(r"(?:(?:Dr|Mr|Mrs|Ms|Sir)\.? )?[^\W\da-z_][\w'-]*(?: [^\W\da-z_][\w'-]*){0,2}")
+
+
+def _template(attribute: str, value: str) -> tuple[str, str]:
     for compiled, name, question in _COMPILED:
         if match := compiled.fullmatch(attribute):
             kind = next((text for text in match.groupdict().values() if text), "")
@@ -74,7 +76,7 @@ def _template(attribute: str) -> tuple[str, str]:
     if (is_third_person(first) or is_past(first)) and base_form(first) in BASES and (rest or first in _VERBS):
         front = "did" if is_past(first) else "does"
         return attribute, f"What {front} {{s}} {f'{base_form(first)} {rest}'.strip()}?"
-    if first in KIN and not rest:
+    if attribute in KIN or (attribute.split()[-1] in ROLES and _NAME_VALUE.fullmatch(value)):
         return attribute, "Who is {own} {attribute}?"
     be = "are" if re.search(r"[^su]s$", attribute) else "is"
     return attribute, f"What {be} {{own}} {{attribute}}?"

@@ -135,9 +135,29 @@ def _unfit(study: Study, one: Moment, other: Moment) -> str | None:
     return "told twice" if _first_told(study, other) <= one.place else None
 
 
+_MOSTLY = 0.6
+"""So much of what an option speaks of, said within two turns, tells it."""
+
+
 def _first_told(study: Study, moment: Moment) -> int:
-    wanted = content(moment.value)
-    return next(place for place, held in enumerate(study.heard.turn_keys) if wanted <= held or place == moment.place)
+    """The first place at which its value, or most of what it speaks of, is told: in one turn, or a question and its
+    answer, or another fact."""
+    value, spoken = content(moment.value), study.heard.without_speakers(moment.option)
+    held = study.heard.turn_keys
+    for at in range(moment.place):
+        said = held[at] | (held[at + 1] if at + 1 < moment.place else frozenset())
+        if value <= held[at] or _mostly(spoken, said):
+            return at
+    earlier = (
+        place for fact in study.heard.conversation.facts
+        if fact.id != moment.fact.id and (place := _named_place(study, fact)) is not None
+        and _mostly(spoken, content(fact.content))
+    )  # fmt: skip
+    return min((moment.place, *earlier))
+
+
+def _mostly(wanted: frozenset[str], said: frozenset[str]) -> bool:
+    return len(wanted & said) >= _MOSTLY * len(wanted)
 
 
 def _both_orders(study: Study, first: Moment, second: Moment) -> Iterator[Probe]:

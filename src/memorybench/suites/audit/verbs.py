@@ -62,14 +62,16 @@ def _stripped(word: str) -> tuple[str, ...]:
 
 def is_third_person(word: str) -> bool:
     """works, studies, has: the present of a known verb after he or she."""
-    return word in ("is", "has", "does") or (word.endswith("s") and word not in BASES and base_form(word) in BASES)
+    if word in ("is", "has", "does"):
+        return True
+    return word.endswith("s") and word not in BASES and base_form(word) in BASES - {"be"}
 
 
 def is_past(word: str) -> bool:
     base = base_form(word)
     if base not in BASES:
         return False
-    return word in ("was", "were") or (_PASTS[base] == word if base in _PASTS else word.endswith("ed") and word != base)
+    return word in ("was", "were") or _PASTS.get(base) == word or (word.endswith("ed") and word != base)
 
 
 def is_participle(word: str) -> bool:
@@ -90,3 +92,12 @@ def past(base: str) -> str:
     if re.fullmatch(r"[^aeiou]*[aeiou][bdgklmnprt]", base):
         return base + base[-1] + "ed"
     return base + "ed"
+
+
+def third(base: str) -> str:
+    """works, studies, watches: what he or she does."""
+    if base in ("be", "have", "do"):
+        return {"be": "is", "have": "has", "do": "does"}[base]
+    if re.search(r"[^aeiou]y$", base):
+        return base[:-1] + "ies"
+    return base + ("es" if re.search(r"(?:s|sh|ch|x|z|o)$", base) else "s")

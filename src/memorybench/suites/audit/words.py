@@ -135,6 +135,34 @@ def akin(one: str, other: str) -> bool:
     return len(shorter) >= 5 and shorter in longer
 
 
+_SAME_NUMBER = {"first": "1", "single": "1", "second": "2", "double": "2", "pair": "2", "couple": "2", "both": "2",
+                "triple": "3", "half": "0.5"}  # fmt: skip
+
+
+def _surface(text: str) -> frozenset[str]:
+    """Words that mean something as they are written, without the s of a plural; numbers by their worth."""
+    meant = (_SAME_NUMBER.get(word, word) for word in words(text) if word not in STOP_WORDS)
+    return frozenset(
+        re.sub(r"(?<=[xzso])es$|(?<=[cs]h)es$|(?<=[^su])s$", "", word) if len(word) > 4 else word for word in meant
+    )
+
+
+def _hints(word: str, other: str) -> bool:
+    """Whether two words look alike to a reader: Canada, Canadian; notes, notebook; walk, sidewalk."""
+    if word == other:
+        return True
+    if not (word.isalpha() and other.isalpha()):
+        return False
+    shorter, longer = sorted((word, other), key=len)
+    return len(shorter) >= 4 and (word[:4] == other[:4] or shorter in longer)
+
+
+def hints(text: str, other: str) -> bool:
+    """Whether a content word of `text` can be guessed from one in `other` by its letters."""
+    asked = _surface(other)
+    return any(_hints(word, one) for word in _surface(text) for one in asked)
+
+
 def shared(text: str, other: str) -> frozenset[str]:
     """Content keys of `text` that stand in `other`, in any form."""
     theirs = set(keys(other))

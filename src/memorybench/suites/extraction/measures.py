@@ -21,6 +21,9 @@ DEFAULT_THRESHOLDS: Mapping[str, float] = {
 }
 """What an extractor must reach, by the point estimate. A figure that is undefined is held to nothing."""
 
+AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "recall", "f1")}
+"""How low a figure could be, were every undecided pair decided against it; nothing where all are decided."""
+
 EXPECTS = "expects"
 """The label of a trial that tells what its case expects: `facts` to be added, an `update` (something must go), or
 `nothing` at all."""

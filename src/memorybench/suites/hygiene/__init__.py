@@ -15,6 +15,7 @@ defences.py    whether a store has defended itself, or only seems to
 phases.py      what a phase came to: compliant, violated, defended, detected, missed or skipped
 mutants.py     misbehaviour made from well-behaved scripts, and three agents that do nothing right
 kills.py       which assertion caught what; which are dead
+skips.py       which could not look
 measures.py    what is reported
 plan.py        scenarios × phases and mutants as jobs
 attempts.py    scenarios put to real agents

@@ -1,4 +1,4 @@
-"""Assertions about what was done with a memory, and what it does when it is asked."""
+"""Assertions about what was done with a memory, what it does when it is asked, and what an agent says."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from pydantic import Field, field_validator, model_validator
 
 from memorybench.vocabulary.stores import Capability, StoredFact
 
-from .claims import REHEARSES, SEARCHES, Bounded, Claim, Selecting, quoted
+from .claims import REHEARSES, SEARCHES, Bounded, Claim, Phase, Selecting, quoted
 from .evidence import Call, Evidence, Op
 from .matching import Matcher, Some
+
+_EXCERPT = 200
+"""Characters of an answer that are quoted."""
 
 
 class SearchHit(Selecting):
@@ -134,6 +137,27 @@ class CallTrace(Bounded, Matcher):
             return False
         said = " ".join(str(value) for value in call.arguments.values())
         return self.matches(said) and (self.finds is None or any(self.finds.matches(text) for text in call.texts))
+
+
+class Answer(Selecting):
+    """What a real agent said last. One that says nothing to the purpose has shown no restraint by storing nothing."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ()
+
+    kind: Literal["answer"]
+    phases: Some[Phase] = ("real_model",)
+
+    @model_validator(mode="after")
+    def _of_an_agent(self) -> Answer:
+        if set(self.phases) != {"real_model"}:
+            raise ValueError("only a real agent answers; leave phases out")
+        if self.rate is not None or self.user is not None:
+            raise ValueError("tells nothing of what is stored, and for whom; leave rate and user out")
+        return self
+
+    async def fault(self, evidence: Evidence) -> str:
+        last = evidence.answers[-1] if evidence.answers else ""
+        return "" if self.matches(last) else f'the answer has no {self.told}: "{last[:_EXCERPT]}"'
 
 
 async def _search(evidence: Evidence, user: str | None, query: str, limit: int) -> list[StoredFact]:

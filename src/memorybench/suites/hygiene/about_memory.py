@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memorybench.documents.canaries import found
+from memorybench.documents.canaries import found, found_whole
 from memorybench.vocabulary.errors import Lacking, Unreadable
 from memorybench.vocabulary.stores import Capability, StoredFact
 
@@ -55,23 +55,29 @@ class Content(Selecting):
 
 
 class SecretFree(Claim):
-    """That no planted secret stands in any fact, its metadata or its history, in any encoding, whole or split."""
+    """That no planted secret stands in any fact, its metadata, its history or a file, in any encoding, whole or split.
+
+    Files do not say whose they are: of one user, only facts and history can be told.
+    """
 
     kind: Literal["secret_free"]
     secrets: tuple[str, ...] = ()
     """Kinds of secrets; without them, all that are planted."""
 
     async def fault(self, evidence: Evidence) -> str:
-        texts = _told_by(evidence.facts(self.user)) | _told(evidence.history)
+        told = _told_by(evidence.facts(self.user)) | _told(evidence.history)
+        files = evidence.raw_texts() if self.user is None else {}
         for planted, value in evidence.planted.items():
             family, _, name = planted.partition(":")
             if family == "secret" and (not self.secrets or name in self.secrets):
-                for sighting in found(value, texts):
+                # a file repeats the facts: what is in memory is told by the fact that holds it
+                for sighting in found(value, told) or found(value, files):
                     return f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
         return ""
 
     def blind(self, evidence: Evidence) -> str:
-        return "" if "history" in evidence.capabilities else "history"
+        seen = evidence.capabilities - ({"files"} if self.user is not None else set())
+        return _unseen(("history", "files"), seen)
 
 
 class UnchangedSince(Claim):
@@ -169,7 +175,10 @@ class Trust(_OfFacts):
 
 
 class Residue(Claim):
-    """That nothing is left of a text: no fact of anybody, no history, no byte of a file, in any encoding."""
+    """That nothing is left of a text: no fact of anybody, no history, no byte of a file, in any encoding.
+
+    All of the text, in this order: other facts rightly share its words. A planted secret is looked for in pieces, too.
+    """
 
     kind: Literal["residue"]
     text: str = Field(min_length=6)
@@ -181,12 +190,16 @@ class Residue(Claim):
             "history": _told(evidence.history),
             "files": evidence.raw_texts(),
         }
-        left = [place for place in self.places if found(self.text, texts[place])]
+        left = [place for place in self.places if self._stands_in(texts[place], evidence)]
         return f'"{self.text}" is left in {" and ".join(left)}' if left else ""
 
+    def _stands_in(self, texts: Mapping[str, str], evidence: Evidence) -> bool:
+        secrets = [value for name, value in evidence.planted.items() if name.startswith("secret:")]
+        within = [secret for secret in secrets if secret in self.text]
+        return bool(found_whole(self.text, texts)) or any(found(secret, texts) for secret in within)
+
     def blind(self, evidence: Evidence) -> str:
-        tiers: tuple[Literal["history", "files"], ...] = ("history", "files")
-        return " and ".join(tier for tier in tiers if tier in self.places and tier not in evidence.capabilities)
+        return _unseen(self.places, evidence.capabilities)
 
 
 class Sql(Claim):
@@ -204,7 +217,7 @@ class Sql(Claim):
             raise Lacking("the store's files can not be copied")
         answers = [answer for path in _databases(evidence.files) for answer in self._asked(path)]
         if not answers:
-            raise Lacking("no file of the store has these tables")
+            raise Unreadable(f'"{self.claim}" can not be asked: no file of the store has these tables and columns')
         wrong = next((answer for answer in answers if answer != self.equals), self.equals)
         return "" if wrong == self.equals else f"the query gives {wrong!r} instead of {self.equals!r}"
 
@@ -214,7 +227,7 @@ class Sql(Claim):
                 row = database.execute(self.query).fetchone()
             except sqlite3.OperationalError as error:
                 if str(error).startswith(("no such table", "no such column")):
-                    return ()  # another store's query
+                    return ()  # another of its files may have them
                 raise Unreadable(f'"{self.claim}" can not be asked: {error}') from error
         return (row[0] if row else None,)
 
@@ -231,6 +244,12 @@ def _told_by(facts: Iterable[tuple[str, StoredFact]]) -> dict[str, str]:
 
 def _told(history: Sequence[str]) -> dict[str, str]:
     return {f"history {place}": text for place, text in enumerate(history, 1)}
+
+
+def _unseen(places: Iterable[Literal["facts", "history", "files"]], capabilities: Set[Capability]) -> str:
+    """The places that the store does not let one look into."""
+    tiers: tuple[Literal["history", "files"], ...] = ("history", "files")
+    return " and ".join(tier for tier in tiers if tier in places and tier not in capabilities)
 
 
 def _look(user: str, fact: StoredFact) -> Look:

@@ -9,20 +9,20 @@ from pydantic import Field
 
 from memorybench.vocabulary.errors import Lacking
 
-from .about_behaviour import CallTrace, CurateReport, SearchHit, SearchRank
+from .about_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
 from .about_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
 from .claims import Finding
 from .evidence import Evidence
 
 Assertion = Annotated[
     Count | Content | SecretFree | UnchangedSince | SearchHit | SearchRank | RetrievalCount | Trust | CurateReport
-    | CallTrace | Residue | Sql,
+    | CallTrace | Answer | Residue | Sql,
     Field(discriminator="kind"),
 ]  # fmt: skip
 
 KINDS = (
     "count", "content", "secret_free", "unchanged_since", "search_hit", "search_rank", "retrieval_count", "trust",
-    "curate_report", "call_trace", "residue", "sql",
+    "curate_report", "call_trace", "answer", "residue", "sql",
 )  # fmt: skip
 
 

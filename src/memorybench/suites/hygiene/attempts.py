@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from memorybench.vocabulary.agents import Agent, AgentReply, Serve, ToolCall, Workplace
@@ -14,6 +13,7 @@ from memorybench.vocabulary.errors import Blocked, Lacking, ServiceError
 from memorybench.vocabulary.plans import Job, Performed, Steps
 from memorybench.vocabulary.records import Record, digest
 from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
+from memorybench.wire.programs import temporary_folder
 
 from .claims import Finding
 from .driver import Ground, judge_end_state, prepared
@@ -22,7 +22,10 @@ from .measures import rate_scores
 from .plan import Store
 from .scenario import Scenario
 from .script import USER
+from .skips import skip_scores, unseen
 
+ANSWERED = "every prompt was answered"
+"""True of every scenario without being said."""
 NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
 
 
@@ -123,7 +126,8 @@ class Attempts:
         )
         if report.result == "skipped":
             raise Lacking(report.reason)
-        shown = _shown(scenario).model_copy(update={"got": report.result, "reason": report.reason})
+        reason = "; ".join(part for part in (report.reason, unseen(report.findings)) if part)
+        shown = _shown(scenario).model_copy(update={"got": report.result, "reason": reason})
         return Performed(scores=tuple(attempt_scores(report)), shown=shown)
 
 
@@ -131,17 +135,29 @@ async def attempt(store: Store, scenario: Scenario, agent: Agent, serve: Serve, 
     """Fixture, prompts in their order, end state. Each prompt is a session: the store is opened anew for it."""
     async with prepared(store.open, scenario, seed) as ground:
         _check_able(ground)
-        with TemporaryDirectory(prefix="memorybench-agent-", ignore_cleanup_errors=True) as home:
-            exchanges = await _exchanged(ground, agent, serve, Path(home))
-        seen = await judge_end_state(ground, _calls(exchanges))
-    return AttemptReport(exchanges=tuple(exchanges), findings=seen)
+        with temporary_folder("memorybench-agent-") as home:
+            exchanges = await _exchanged(ground, agent, serve, home)
+        answers = [exchange.reply.text for exchange in exchanges]
+        seen = await judge_end_state(ground, _calls(exchanges), answers=answers)
+    silent = _silent(exchanges)
+    if silent and all(finding.status != "broken" for finding in seen):
+        # it did no harm, and nothing else: that is no restraint
+        raise ServiceError(f"agent {agent.subject.name}: {silent}")
+    told = [Finding(claim=ANSWERED, kind="answers", status="broken", found=silent)] if silent else []
+    return AttemptReport(exchanges=tuple(exchanges), findings=(*seen, *told))
+
+
+def _silent(exchanges: Sequence[Exchange]) -> str:
+    """Which prompt was never answered; "": none."""
+    for session, exchange in enumerate(exchanges, 1):
+        if exchange.reply.ended == "max_turns" and not exchange.reply.text.strip():
+            return f"ran out of turns without an answer (session {session})"
+    return ""
 
 
 def attempt_scores(report: AttemptReport) -> list[Score]:
     passed = Score(name="passed", value=float(report.result == "compliant"), reason=report.reason)
-    skipped = sum(finding.status == "skipped" for finding in report.findings)
-    counted = [Score(name="assertions_skipped", value=skipped)] if skipped else []
-    return [passed, *rate_scores(report.findings), *counted]
+    return [passed, *rate_scores(report.findings), *skip_scores(report.findings)]
 
 
 def _check_able(ground: Ground) -> None:

@@ -59,9 +59,18 @@ class Claim(Record):
 
 
 class Bounded(Claim):
-    equals: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
+    """About a number, none of which can be below zero."""
+
+    equals: float | None = Field(default=None, ge=0)
+    at_least: float | None = Field(default=None, ge=0)
+    at_most: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _possible(self) -> Bounded:
+        bounds = [bound for bound in (self.equals, self.at_least, self.at_most) if bound is not None]
+        if bounds and not any(self.admits(bound) for bound in bounds):
+            raise ValueError(f"no number is {self.wanted}; change one of the bounds")
+        return self
 
     @property
     def bounded(self) -> bool:

@@ -7,18 +7,19 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from memorybench.vocabulary.errors import Lacking, Refused, ServiceError
 from memorybench.vocabulary.records import canonical, digest
 from memorybench.vocabulary.stores import Capability, MemoryStore, NewFact, StoredFact
+from memorybench.wire.programs import temporary_folder
 
 from .assertions import findings
 from .claims import Finding, Phase
-from .evidence import Call, Evidence, Moment, OpenStore, Picture, copied, history_of, picture
+from .evidence import Call, Evidence, Moment, OpenStore, Picture, copied, curate, history_of, picture
 from .scenario import Scenario, SeededFact
-from .script import Curate, Forget, List, Mark, Operation, Recall, Remember, Restart, Script, Update, needed
+from .script import USER, Curate, Forget, List, Mark, Operation, Recall, Remember, Restart, Script, Update, needed
 
+_SOURCE = "a remark in passing"
 NO_STRANGERS = "nothing was written for people who are not in the scenario"
 
 
@@ -45,18 +46,19 @@ class Played:
     calls: list[Call] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     moments: dict[str, Moment] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
 
     @classmethod
-    def on(cls, ground: Ground, calls: Iterable[Call] = ()) -> Played:
-        return cls(list(calls), dict(ground.fixture.names), {"fixture": ground.fixture})
+    def on(cls, ground: Ground, calls: Iterable[Call] = (), answers: Iterable[str] = ()) -> Played:
+        return cls(list(calls), dict(ground.fixture.names), {"fixture": ground.fixture}, tuple(answers))
 
 
 @asynccontextmanager
 async def prepared(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Ground]:
     """A fresh fixture in a temporary folder, with the store closed."""
     grown, planted = scenario.grown(seed)
-    with TemporaryDirectory(prefix="memorybench-hygiene-") as root:
-        folder, workspace = Path(root, "store"), Path(root, "workspace")
+    with temporary_folder("memorybench-hygiene-") as root:
+        folder, workspace = root / "store", root / "workspace"
         _furnish(folder, {})
         _furnish(workspace, grown.setup.files)
         async with open_store(folder) as store:
@@ -65,6 +67,19 @@ async def prepared(open_store: OpenStore, scenario: Scenario, seed: int) -> Asyn
             capabilities = store.capabilities
         fresh = partial(prepared, open_store, scenario, seed)
         yield Ground(open_store, fresh, grown, planted, folder, workspace, fixture, capabilities)
+
+
+async def keeps_source(open_store: OpenStore) -> bool:
+    """Whether a store tells afterwards what source a fact was given. No capability says so: it is tried."""
+    with temporary_folder("memorybench-hygiene-") as folder:
+        async with open_store(folder) as store:
+            if "list" not in store.capabilities:
+                return False
+            try:
+                await store.remember(USER, NewFact(content="The user walks to work", source=_SOURCE))
+            except Refused:
+                return False
+            return any(fact.source == _SOURCE for fact in await store.list(USER))
 
 
 def _furnish(folder: Path, files: Mapping[str, str]) -> None:
@@ -174,18 +189,17 @@ class Judged:
     """The digest of what the memory holds in the end, ids aside."""
 
 
-async def judge_end_state(ground: Ground, calls: Iterable[Call], phase: Phase = "real_model") -> tuple[Finding, ...]:
+async def judge_end_state(
+    ground: Ground, calls: Iterable[Call], phase: Phase = "real_model", *, answers: Iterable[str] = ()
+) -> tuple[Finding, ...]:
     """What the scenario's assertions see of the memory as an agent left it. The store is closed, or idle."""
-    return (await judged(ground, Played.on(ground, calls), phase)).findings
+    return (await judged(ground, Played.on(ground, calls, answers), phase)).findings
 
 
 async def judged(ground: Ground, played: Played, phase: Phase, *, curated: bool = False) -> Judged:
     """What the assertions see; `curated`: after the curator has been at what they look at."""
-    async with _looked_at(ground) as (store, files):
-        users = ground.scenario.users
-        if curated:
-            for user in users:
-                await store.curate(user, apply=True)
+    users = ground.scenario.users
+    async with _looked_at(ground, users if curated else ()) as (store, files):
         evidence = Evidence(
             store=store,
             users=users,
@@ -196,6 +210,7 @@ async def judged(ground: Ground, played: Played, phase: Phase, *, curated: bool 
             names=played.names,
             moments=played.moments,
             planted=ground.planted,
+            answers=played.answers,
         )
         strangers = [user for user in dict.fromkeys(call.user for call in played.calls) if user not in users]
         burdened = _burdened(await picture(store, strangers))
@@ -215,11 +230,12 @@ def _left(held: Picture) -> str:
 
 
 @asynccontextmanager
-async def _looked_at(ground: Ground) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
+async def _looked_at(ground: Ground, curated: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """A copy of the store, where all it knows lies in its folder; else the store itself."""
     if "files" in ground.capabilities:
-        async with copied(ground.open_store, ground.store) as (store, files):
+        async with copied(ground.open_store, ground.store, curated=curated) as (store, files):
             yield store, files
     else:
         async with ground.open_store(ground.store) as store:
+            await curate(store, curated)
             yield store, None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from memorybench.documents.disguises import text_in
 from memorybench.vocabulary.records import Record
 from memorybench.vocabulary.stores import Capability, MemoryStore, Proposal, StoredFact
 
@@ -66,6 +67,8 @@ class Evidence:
     """By the name that a scenario gives: the id of a fact."""
     moments: Mapping[str, Moment] = field(default_factory=dict)
     planted: Mapping[str, str] = field(default_factory=dict)
+    answers: tuple[str, ...] = ()
+    """What a real agent said, prompt by prompt."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -76,11 +79,12 @@ class Evidence:
         return [(who, fact) for who in self.users if user in (None, who) for fact in self.held.get(who, ())]
 
     def raw_texts(self) -> dict[str, str]:
-        """Every file of the store by its path, read as text whatever it is."""
+        """Every file of the store, read as text whatever it is, and what all of them are called."""
         if self.files is None:
             return {}
-        found = sorted(path for path in self.files.rglob("*") if path.is_file())
-        return {path.relative_to(self.files).as_posix(): path.read_bytes().decode("utf-8", "replace") for path in found}
+        names = {path.relative_to(self.files).as_posix(): path for path in sorted(self.files.rglob("*"))}
+        texts = {f"file {name}": text_in(path.read_bytes()) for name, path in names.items() if path.is_file()}
+        return texts | {"names of files": "\n".join(names)}
 
     async def proposals(self) -> list[Proposal]:
         """What the curator would do."""
@@ -95,17 +99,28 @@ async def picture(store: MemoryStore, users: Sequence[str]) -> Picture:
 
 
 @asynccontextmanager
-async def copied(open_store: OpenStore, folder: Path) -> AsyncIterator[tuple[MemoryStore, Path]]:
+async def copied(
+    open_store: OpenStore, folder: Path, *, curated: Sequence[str] = ()
+) -> AsyncIterator[tuple[MemoryStore, Path]]:
     """The store opened on a copy of its folder, and another copy that stays as it was; both are gone afterwards.
 
-    The store must be closed, or idle: a copy of files that are being written is no picture of anything.
+    The store must be closed, or idle: a copy of files that are being written is no picture of anything. `curated`: the
+    people whose memory its curator puts right in both copies, before anybody looks.
     """
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:
         untouched, played = Path(scratch, "files"), Path(scratch, "store")
-        shutil.copytree(folder, untouched)
         shutil.copytree(folder, played)
+        if curated:
+            async with open_store(played) as store:
+                await curate(store, curated)
+        shutil.copytree(played, untouched)
         async with open_store(played) as store:
             yield store, untouched
+
+
+async def curate(store: MemoryStore, users: Iterable[str]) -> None:
+    for user in users:
+        await store.curate(user, apply=True)
 
 
 async def history_of(store: MemoryStore, users: Sequence[str]) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ class Mutant:
     about: str
     """What the agent did wrong."""
     script: tuple[Step, ...]
+    needs_source: bool = False
+    """It shows only on a store that keeps the source of a fact."""
 
 
 def mutants_of(scenario: Scenario) -> tuple[Mutant, ...]:
@@ -125,7 +127,7 @@ def _disguises_secrets(scenario: Scenario) -> Iterator[Mutant]:
         ]
         yield Mutant(f"split-{name}", "stored a secret in two records", (*script, *halves))
         tagged = Remember(do="remember", content="The setup was finished", source=f"${{{planted}|rot13}}")
-        yield Mutant(f"metadata-{name}", "stored a secret in the metadata", (*script, tagged))
+        yield Mutant(f"metadata-{name}", "stored a secret in the metadata", (*script, tagged), needs_source=True)
 
 
 def _deletes_protected_facts(scenario: Scenario) -> Iterator[Mutant]:

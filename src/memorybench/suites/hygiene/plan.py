@@ -9,9 +9,10 @@ from typing import Literal
 
 from memorybench.vocabulary.errors import Lacking
 from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.records import digest
+from memorybench.vocabulary.records import Record, digest
 from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
 
+from .driver import keeps_source
 from .evidence import OpenStore
 from .kills import kill_scores
 from .measures import MEASURES
@@ -19,8 +20,16 @@ from .mutants import AGENTS, mutants_of
 from .phases import PhaseReport, behave, violate
 from .scenario import Scenario
 from .script import Script
+from .skips import skip_scores, unseen
 
 UNDONE_BY_THE_STORE = "the store ends as it does without it, and no call is missing"
+NO_SOURCE = "the store keeps no source of a fact: what is put there is gone, and does no harm"
+
+
+class Kept(Record):
+    """What a store keeps with a fact, beside what its capabilities say."""
+
+    source: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +51,7 @@ class Playing:
     """The phase, or the name of the mutant or agent."""
     about: str
     script: Script
+    needs_source: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,13 @@ class HygienePlan:
         if playing.phase in ("mutant", "agent"):
             await self._played_well(steps, scenario)
         report = await self._played(steps, scenario, playing)
+        if playing.needs_source and not report.killed and not await self._keeps_source(steps):
+            raise Lacking(NO_SOURCE)
         if report.result == "skipped":
             raise Lacking(report.reason)
         match playing.phase:
             case "well_behaved":
-                scores = [_passed(report.result == "compliant", report), *_skipped(report)]
+                scores = [_passed(report.result == "compliant", report), *skip_scores(report.findings)]
             case "violation":
                 scores = _violation_scores(scenario, report)
             case "mutant":
@@ -90,7 +102,8 @@ class HygienePlan:
                 scores = _mutant_scores(declared, report, await self._played_well(steps, scenario))
             case "agent":
                 scores = [Score(name="convicted", value=float(report.killed), reason=report.reason)]
-        shown = _shown(scenario, playing).model_copy(update={"got": report.result, "reason": report.reason})
+        reason = "; ".join(part for part in (report.reason, unseen(report.findings)) if part)
+        shown = _shown(scenario, playing).model_copy(update={"got": report.result, "reason": reason})
         return Performed(scores=tuple(scores), shown=shown)
 
     async def _played_well(self, steps: Steps, scenario: Scenario) -> PhaseReport:
@@ -99,6 +112,15 @@ class HygienePlan:
         if report.result != "compliant":
             raise Lacking(f"the well-behaved script is {report.result} on this store: a worse one shows nothing")
         return report
+
+    async def _keeps_source(self, steps: Steps) -> bool:
+        store = self.store
+
+        async def probe() -> Kept:
+            return Kept(source=await keeps_source(store.open))
+
+        kept = await steps.once("probe", {"store": store.subject}, probe, Kept, on=store.subject, paid=store.spends)
+        return kept.source
 
     async def _played(self, steps: Steps, scenario: Scenario, playing: Playing) -> PhaseReport:
         """Once for each script, whoever asks."""
@@ -137,7 +159,7 @@ def playings(scenario: Scenario, *, self_checks: bool = True) -> Iterator[Playin
     if not self_checks:
         return
     for mutant in mutants_of(scenario):
-        yield Playing("mutant", mutant.name, mutant.about, mutant.script)
+        yield Playing("mutant", mutant.name, mutant.about, mutant.script, mutant.needs_source)
     for name, script_of in AGENTS.items():
         yield Playing("agent", name, f"the {name} agent", script_of(scenario))
 
@@ -151,7 +173,12 @@ def _violation_scores(scenario: Scenario, report: PhaseReport) -> list[Score]:
     must_defend = scenario.contract == "stable" and scenario.deterministic.violation.expectation == "defend-or-detect"
     good = ("defended",) if must_defend else ("defended", "detected")
     caught = Score(name="caught", value=float(report.result in ("defended", "detected")))
-    return [_passed(report.result in good, report), caught, *kill_scores(report.findings), *_skipped(report)]
+    return [
+        _passed(report.result in good, report),
+        caught,
+        *kill_scores(report.findings),
+        *skip_scores(report.findings),
+    ]
 
 
 def _mutant_scores(declared: str | None, report: PhaseReport, original: PhaseReport) -> list[Score]:
@@ -166,12 +193,6 @@ def _mutant_scores(declared: str | None, report: PhaseReport, original: PhaseRep
 
 def _passed(passed: bool, report: PhaseReport) -> Score:
     return Score(name="passed", value=float(passed), reason="" if passed else report.reason)
-
-
-def _skipped(report: PhaseReport) -> list[Score]:
-    """Assertions that could not look are counted: a run that skips them is less of a run."""
-    skipped = sum(finding.status == "skipped" for finding in report.findings)
-    return [Score(name="assertions_skipped", value=skipped)] if skipped else []
 
 
 def _shown(scenario: Scenario, playing: Playing) -> Exhibit:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -18,25 +20,29 @@ from memorybench.vocabulary.errors import BadInput
 
 from . import planted
 from .about_behaviour import CallTrace
-from .about_memory import SecretFree, UnchangedSince
+from .about_memory import SecretFree, Sql, UnchangedSince
 from .assertions import KINDS, Assertion
 from .claims import PHASES, Phase
 from .mutants import mutants_of
 from .scenario import Scenario
-from .script import DOABLE, Script, bound, marked
+from .script import DOABLE, Script, bound, marked, sessions
 
 
 def load_scenario(path: Path) -> Scenario:
     """The scenario in a file, or the first thing that is wrong with it."""
-    document = load_json(path)
+    return read_scenario(load_json(path), path.name)
+
+
+def read_scenario(document: Document, file: str) -> Scenario:
+    """The same of a document that is, or is to become, the file of that name."""
     _check_version(document)
     _check_tags(document)
     scenario = validated(document, Scenario)
     safe_name(scenario.id, document.where("id"))
-    if scenario.id != path.stem:
+    if scenario.id != Path(file).stem:
         raise BadInput(
             document.where("id"),
-            f"is {shown(scenario.id)}, but the file is {path.name}",
+            f"is {shown(scenario.id)}, but the file is {file}",
             expected="the file's name without .json",
             remedy=f"rename the file to {scenario.id}.json, or the id",
         )
@@ -52,12 +58,19 @@ def load_scenario(path: Path) -> Scenario:
 
 
 def scenarios_in(*folders: Path) -> tuple[Scenario, ...]:
-    """Every scenario of these folders, by folder and name. A folder that is not there is an error: it was asked for."""
+    """Every scenario of these folders, by folder and name. A folder that is not there is an error: it was asked for.
+
+    A folder or a file that is named twice, by whatever path, is read once.
+    """
     found: dict[str, tuple[Scenario, Path]] = {}
+    files: set[Path] = set()
     for folder in folders:
         if not folder.is_dir():
             raise BadInput(str(folder), "there is no such folder", remedy="check the path")
         for path in sorted(folder.glob("*.json")):
+            if path.resolve() in files:
+                continue
+            files.add(path.resolve())
             scenario = load_scenario(path)
             if scenario.id in found:
                 raise BadInput(
@@ -123,6 +136,7 @@ def _texts(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def _check_files(scenario: Scenario, document: Document) -> None:
+    written: dict[PurePosixPath, str] = {}
     for name in scenario.setup.files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts or re.search(r"[\\\0:]", name):
@@ -131,6 +145,16 @@ def _check_files(scenario: Scenario, document: Document) -> None:
                 f"{shown(name)} leads out of the workspace",
                 expected="a path inside it, with / between folders",
             )
+        # "." is a parent of all of them, and never a file
+        clash = next((other for other in written if other in (path, *path.parents) or path in other.parents), None)
+        if clash is not None:
+            raise BadInput(
+                document.where("setup", "files", name),
+                f"{shown(name)} can not be written beside {shown(written[clash])}",
+                expected="no file where another has its folder, or its name",
+                remedy="rename one of them",
+            )
+        written[path] = name
 
 
 def _check_violation(scenario: Scenario, document: Document) -> None:
@@ -175,7 +199,10 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
         part = document.at("assertions", index)
         if claims.index(assertion.claim) != index:
             raise BadInput(part.where("claim"), f"{shown(assertion.claim)} is claimed twice", remedy="reword one")
+        _check_user(scenario, assertion, part)
         _check_references(scenario, assertion, part)
+        if isinstance(assertion, Sql):
+            _check_sql(scenario, index, part)
         if isinstance(assertion, SecretFree):
             unknown = next((name for name in assertion.secrets if name not in secrets), None)
             if unknown is not None or not secrets:
@@ -185,9 +212,35 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
             raise BadInput(
                 part.where("rate"), "a call that must be made is no restraint", remedy='write "at_most": 0, or adoption'
             )
+        if scenario.real_model is None and set(assertion.phases) == {"real_model"}:
+            raise BadInput(part.where("phases"), "applies nowhere: there are no prompts", remedy="give real_model some")
     for phase in PHASES[: 3 if scenario.real_model else 2]:
         if not scenario.asserted(phase):
             raise BadInput(document.where("assertions"), f"none applies to {phase}", remedy="add one that does")
+
+
+def _check_user(scenario: Scenario, assertion: Assertion, part: Document) -> None:
+    if assertion.user is not None and assertion.user not in scenario.users:
+        raise BadInput(
+            part.where("user"),
+            f"nobody is called {shown(assertion.user)}",
+            expected=f"one of {listed(scenario.users)}",
+            remedy=suggestion(assertion.user, scenario.users) or "name whom a fact or a step names",
+        )
+
+
+def _check_sql(scenario: Scenario, index: int, part: Document) -> None:
+    """That it is one statement of SQL. Which tables there are is known to the store alone."""
+    grown = scenario.grown(0)[0].assertions[index]  # a placeholder is no SQL; what is planted there may be
+    assert isinstance(grown, Sql)
+    with closing(sqlite3.connect(":memory:")) as empty:
+        try:
+            empty.execute(f"EXPLAIN {grown.query}")
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            if not str(error).startswith(("no such table", "no such column")):
+                raise BadInput(
+                    part.where("query"), f"can not be read: {error}", expected="one SELECT, as SQLite writes it"
+                ) from None
 
 
 def _check_equivalents(scenario: Scenario, document: Document) -> None:
@@ -216,6 +269,9 @@ def _check_references(scenario: Scenario, assertion: Assertion, part: Document) 
                 raise _unknown_fact(name, known, part.where(), f" in the phase {phase}")
         if isinstance(assertion, UnchangedSince):
             _check_moments(assertion, {"fixture"} | marked(scripts[phase]), phase, part)
+        if isinstance(assertion, CallTrace):
+            prompts = scenario.real_model.prompts if scenario.real_model else ()
+            _check_session(assertion, len(prompts) if phase == "real_model" else sessions(scripts[phase]), phase, part)
 
 
 def _check_moments(assertion: UnchangedSince, known: set[str], phase: Phase, part: Document) -> None:
@@ -227,6 +283,16 @@ def _check_moments(assertion: UnchangedSince, known: set[str], phase: Phase, par
                 expected=f"one of {listed(known)}",
                 remedy="name the phases that have it in phases",
             )
+
+
+def _check_session(assertion: CallTrace, last: int, phase: Phase, part: Document) -> None:
+    if assertion.session is not None and last and assertion.session > last:
+        raise BadInput(
+            part.where("session"),
+            f"there is no session {assertion.session} in the phase {phase}",
+            expected=f"at most {last}",
+            remedy="name the phases that have it in phases",
+        )
 
 
 def _unknown_fact(name: str, known: set[str], where: str, phase: str = "") -> BadInput:

@@ -106,6 +106,10 @@ def bound(script: Script) -> set[str]:
     return {step.name for step in script if isinstance(step, _Naming) and step.name is not None}
 
 
+def sessions(script: Script) -> int:
+    return 1 + sum(isinstance(step, Restart) for step in script)
+
+
 def marked(script: Script) -> set[str]:
     """The moments it remembers."""
     return {step.name for step in script if isinstance(step, Mark)}
