@@ -130,11 +130,9 @@ def test_today_is_held_against_a_baseline(command: Command, stub: Stub, tmp_path
 def test_what_judge_and_code_disagree_on_becomes_labels_that_calibrate_reads(
     command: Command, stub: Stub, tmp_path: Path
 ) -> None:
-    row = {
-        "id": "a",
-        "conversation": said("pets: Her dog is called Bramble"),
-        "output": {"pets": ["Has a dog, Bramble"]},
-    }
+    agreeing = completion(lambda call: "yes" if judge(call) == "no" else judge(call), model="", tokens=(100, 10))
+    stub.always(agreeing)
+    row = {"id": "a", "conversation": said("diet: Eats no meat"), "output": {"diet": ["A vegetarian household"]}}
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
     online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
     command(*online, "--run-id", "r")

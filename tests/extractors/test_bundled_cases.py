@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -114,6 +115,22 @@ def test_facts_are_short_and_atomic(case: dict[str, Any]) -> None:
         assert len(fact.split()) <= 12, fact
         assert not fact.endswith("."), fact
         assert ";" not in fact, fact
+
+
+@each_case
+def test_an_amount_keeps_the_period_that_the_user_named(case: dict[str, Any]) -> None:
+    said = " ".join(message["content"] for message in messages(case) if message["role"] == "user")
+    for amount, period in re.findall(r"(\d[\d,.]* (?:EUR|USD|GBP|CHF)) (an? \w+)", said):
+        for fact in case["expected_facts"]:
+            assert amount not in fact or f"{amount} {period}" in fact
+
+
+@each_case
+def test_what_is_told_of_somebody_in_memory_is_not_forbidden(case: dict[str, Any]) -> None:
+    """Such people belong to the user's life, as the sister does whose wedding is to be stored; gossip is of others."""
+    held = " ".join(fact[1:] for _, fact in known.leaves(case["existing_memory"]))
+    names = re.findall(r"\b[A-Z][a-z]+\b", held)
+    assert not [text for text in case.get("must_not_store", []) if text.startswith(tuple(names))]
 
 
 def test_nothing_is_stored_where_the_scenario_is_chit_chat() -> None:

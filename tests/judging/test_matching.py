@@ -1,10 +1,14 @@
 """Facts compared by code alone: what is the same, what is not, and what is left to a judge."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.matching import compare, contained, together
+from memorybench.judging.matching import Comparison, compare, contained, holds, together
 from tests.judging.fact_pairs import OTHER, SAME
+from tests.judging.labelled_pairs import ENTAILED, PAIRS, Kind
 
 
 def relation(one: str, other: str) -> str:
@@ -148,3 +152,56 @@ def test_a_good_part_of_the_hard_pairs_is_decided_without_a_judge() -> None:
     told = [compare(MemoryFact(text=one), MemoryFact(text=other)).relation for one, other in (*SAME, *OTHER)]
     assert told[: len(SAME)].count("same") >= 12
     assert sum(relation in ("different", "contradicts") for relation in told[len(SAME) :]) >= 20
+
+
+@pytest.mark.parametrize(("kind", "one", "other"), PAIRS)
+def test_a_small_word_a_sign_or_a_unit_is_not_overlooked(kind: Kind, one: str, other: str) -> None:
+    told = relation(one, other)
+    found = compare(MemoryFact(text=one), MemoryFact(text=other))
+    if kind == "same":
+        assert told == "same"
+    elif kind == "against":
+        assert told in ("different", "contradicts")
+    else:
+        assert told != "same"
+        assert not found.sure, "a judge may know better"
+        assert not found.says, "that it has all the words does not mean that it says it"
+        assert not found.said
+
+
+def test_enough_pairs_are_labelled() -> None:
+    assert len(PAIRS) >= 120
+    assert len({frozenset(pair[1:]) for pair in PAIRS}) == len(PAIRS)
+
+
+@pytest.mark.parametrize(("one", "other"), ENTAILED)
+def test_what_only_tells_where_when_or_which_takes_nothing_back(one: str, other: str) -> None:
+    found = compare(MemoryFact(text=one), MemoryFact(text=other))
+    assert found.relation == "undecided"
+    assert found.says is True
+    assert found.said is None
+
+
+def test_no_true_paraphrase_is_beyond_a_judge() -> None:
+    written = json.loads((Path(__file__).parents[1] / "extractors/paraphrases.json").read_text(encoding="utf-8"))
+    lost = [pair for pair in written.items() if (found := told(*pair)).sure and found.relation != "same"]
+    assert lost == []
+
+
+def told(one: str, other: str) -> Comparison:
+    return compare(MemoryFact(text=one), MemoryFact(text=other))
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "held"),
+    [
+        ("Has got the grant", "has got the grant", True),
+        ("Has not got the grant", "has got the grant", False),
+        ("Has not got the grant", "got the grant", False),
+        ("Might have got the grant", "got the grant", False),
+        ("A bigger kitchen is too expensive", "bigger kitchen", False),
+        ("The grant was got", "got the grant", True),
+    ],
+)
+def test_what_is_denied_is_not_held(fact: str, text: str, held: bool) -> None:
+    assert holds(MemoryFact(text=fact), text) is held

@@ -159,6 +159,16 @@ def test_a_page_that_is_none_is_malformed(page: Any) -> None:
             fetched(server)
 
 
+@pytest.mark.parametrize("newer", [True, False])
+def test_an_empty_page_with_others_after_it_is_not_the_end(newer: bool) -> None:
+    with running(served()) as server:
+        server.newer = newer
+        empty = {"items": [], "next_cursor": "more"} if newer else {"runs": [], "cursors": {"next": "more"}}
+        last = {"items": [{"id": "a"}]} if newer else {"runs": [{"id": "a"}]}
+        server.stub.next(reply(empty), reply(last), path=NEWER if newer else OLDER)
+        assert [trace.id for trace in fetched(server)] == ["a"]
+
+
 def test_pages_that_go_round_in_a_circle_end() -> None:
     with running(served()) as server:
         server.stub.always(reply({"items": [{"id": "a"}], "next_cursor": "again"}), path=NEWER)

@@ -14,19 +14,47 @@ from .facts_signs import Signs, rewritten, rule, rules
 class Quantity(NamedTuple):
     value: Decimal
     unit: str = ""
-    """A currency, "%", "clock" (minutes of the day), "day", "month" or "year" of a date; "": a plain number."""
+    """A currency, "%", a measure ("minute", "gram", "meter", "ml", "lb", "mile"), "clock" (minutes of the day),
+    "day", "month" or "year" of a date, "slashed" (a date of which nobody knows what comes first); "": a plain
+    number."""
     mode: str = ""
     """As that of words: denied or in doubt."""
+    written: str = ""
+    """What its value does not tell: the digits of a plain decimal number, which may be a version; "12h" of a time that
+    may be before or after noon."""
 
-    def agrees(self, other: Quantity) -> bool:
-        """A plain number agrees with the same number of anything: of a budget, 5000 says what "$5,000" says, and of
-        an opening hour, 17 what "5 pm" says."""
+    def agrees(self, other: Quantity) -> bool | None:
+        """Whether the two may stand for each other; None: code can not tell.
+
+        A plain number agrees with the same amount of money: of a budget, 5000 says what "$5,000" says; and of an
+        opening hour, 17 says what "5 pm" says.
+        """
         if self.unit != other.unit:
-            if self.unit and other.unit:
-                return False
-            if "clock" in (self.unit, other.unit):
-                return self.value * _per_plain(other) == other.value * _per_plain(self)
+            return self._agrees_across(other)
+        if self.unit == "slashed" and self.value != other.value:
+            return None if sorted(divmod(self.value, 100)) == sorted(divmod(other.value, 100)) else False
+        if self.unit == "clock" and "12h" in (self.written, other.written) and self.value != other.value:
+            return None if (self.value - other.value) % _HALF_DAY == 0 else False
+        if not self.unit and self.value == other.value and self.written and other.written:
+            return True if self.written == other.written else None
         return self.value == other.value
+
+    def _agrees_across(self, other: Quantity) -> bool | None:
+        units = {self.unit, other.unit}
+        if "slashed" in units and units & _OF_A_DATE:
+            return None
+        if "" not in units:
+            return None if units in _CONVERTIBLE else False
+        if "clock" in units:
+            return True if self.value * _per_plain(other) == other.value * _per_plain(self) else None
+        return None if units & _COUNTING else self.value == other.value
+
+
+_HALF_DAY = 720
+_OF_A_DATE = frozenset(("day", "month"))
+_CONVERTIBLE = ({"gram", "lb"}, {"meter", "mile"}, {"meter", "minute"})
+"""Of pounds and miles, the same is told in round numbers; and `m` may be minutes."""
+_COUNTING = frozenset(("%", "minute", "gram", "meter", "ml", "lb", "mile"))
 
 
 def _per_plain(quantity: Quantity) -> int:
@@ -39,6 +67,15 @@ _CURRENCIES = {
     "euros": "eur", "£": "gbp", "gbp": "gbp", "pound": "gbp", "pounds": "gbp", "¥": "jpy", "jpy": "jpy", "yen": "jpy",
     "chf": "chf", "francs": "chf", "₹": "inr", "inr": "inr", "rupees": "inr",
 }  # fmt: skip
+_MEASURES = {
+    "minute": ("minute", 1), "min": ("minute", 1), "hour": ("minute", 60), "hr": ("minute", 60), "h": ("minute", 60),
+    "day": ("minute", 1440), "week": ("minute", 10_080), "g": ("gram", 1), "gram": ("gram", 1), "kg": ("gram", 1000),
+    "kilo": ("gram", 1000), "kilogram": ("gram", 1000), "m": ("meter", 1), "meter": ("meter", 1),
+    "metre": ("meter", 1), "km": ("meter", 1000), "kilometer": ("meter", 1000), "kilometre": ("meter", 1000),
+    "ml": ("ml", 1), "l": ("ml", 1000), "litre": ("ml", 1000), "liter": ("ml", 1000), "lb": ("lb", 1),
+    "mile": ("mile", 1),
+}  # fmt: skip
+"""By name, without the `s` of many: the unit it is counted in, and how many of these it is."""
 _MAGNITUDES = {"k": 3, "thousand": 3, "m": 6, "mn": 6, "million": 6, "bn": 9, "billion": 9}
 _MONTH_NAMES = "january february march april may june july august september october november december"
 MONTHS = tuple(_MONTH_NAMES.split())
@@ -56,14 +93,17 @@ _DATES = (
     re.compile(r"(?:(?<=\b[Ii]n )|(?<=\b[Bb]y )|(?<=\bof ))(?P<month>May)\b"),
 )
 _DOTTED_DATE = re.compile(r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})\b")
-_SLASHED_DATE = re.compile(r"\b\d{1,2}/\d{1,2}/(?P<year>\d{4})\b")
+_SLASHED_DATE = re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})/(?P<year>\d{4})\b")
 _HALF_DAY_CLOCK = re.compile(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})\b")
 _AMOUNT = re.compile(
-    r"(?:(?P<sign>[$€£¥₹]|\b(?:usd|eur|gbp|chf|jpy|inr)\s?)\s?|(?<![\w.]))"
+    r"(?P<minus>(?<![^\s(:,])-(?=[$€£¥₹]?\d))?"
+    r"(?:(?P<sign>[$€£¥₹]|\b(?:usd|eur|gbp|chf|jpy|inr)\s?)\s?(?P<less>-)?|(?<![\w.]))"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
     r"(?:\s?(?P<share>%|percent\b|per\s+cent\b|pct\b)"
     r"|(?:st|nd|rd|th)\b"
+    r"|[\s-]?(?P<measure>minutes?|mins?|hours?|hrs?|h|days?|weeks?|g|grams?|kg|kgs|kilos?|kilograms?|met(?:er|re)s?|km"
+    r"|kilomet(?:er|re)s?|ml|l|lit(?:er|re)s?|lbs?|miles?|m(?!\s?(?:usd|dollar|eur|gbp|pound|jpy|yen|chf|franc|inr)))\b"
     r"|(?:\s?(?P<magnitude>k|thousand|mn?|million|bn|billion)\b)?"
     r"(?:\s?(?P<named>usd|dollars?|eur|euros?|gbp|pounds?|jpy|yen|chf|francs|inr|rupees)\b)?)",
     re.IGNORECASE,
@@ -87,11 +127,16 @@ _FIXED = rules(
     rule("twice", r"\btwice\b", "2 times"),
     rule("dozen", r"\b(?:a|one)\s+dozen\b", "12"),
     rule("dozen", r"\bdozen\b", "12"),
+    rule("half", r"\bhalf\s+past\s+(\w+)\b", r"\1:30"),
+    rule("half", r"(?<!\band )\b(?:an?|one)\s+half\b", "50%"),
     rule("half", r"\bhalf\s+of\b", "50% of"),
+    rule("minus", r"\bminus\s+(?=\d)", "-"),
+    rule("/", r"\b1/2\b(?!/)", "0.5"),
     rule("hundred thousand million", r"\ba\s+(?=hundred|thousand|million)\b", "1 "),
     rule("hundred", r"\b(?<=\d )hundred\b", "00"),
 )
 _APART = re.compile(r"(?<=\d) 00\b")
+_AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+a\s+half\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 _MONTH_SIGNS = frozenset((*MONTHS, *_MONTH_OF, "sept"))
 
@@ -104,11 +149,14 @@ def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
 
     `signs` are those of the text, or of a longer one that it is part of.
     """
-    text, _ = rewritten(text, signs, _FIXED)
+    text, told = rewritten(text, signs, _FIXED)
+    signs |= told
     if not _SPELLED_IN.isdisjoint(signs):
         text = _SPELLED.sub(_in_digits, text)
     if " 00" in text:
         text = _APART.sub("00", text)
+    if "half" in signs:
+        text = _AND_A_HALF.sub(".5", text)
     found: list[Quantity] = []
     if _MONTH_SIGNS.isdisjoint(signs) and _DIGIT.search(text) is None:
         return text, found
@@ -148,9 +196,13 @@ def _in_digits(match: re.Match[str]) -> str:
     return str(total + group)
 
 
-def _year(match: re.Match[str]) -> list[Quantity]:
+def _slashed_date(match: re.Match[str]) -> list[Quantity]:
     """Of 3/4/2026 only the year is certain: who wrote the month first?"""
-    return [Quantity(Decimal(match["year"]), "year")]
+    one, two, year = Decimal(match["one"]), Decimal(match["two"]), Quantity(Decimal(match["year"]), "year")
+    if one <= 12 and two <= 12 and one != two:
+        return [Quantity(one * 100 + two, "slashed"), year]
+    month, day = (one, two) if one <= 12 else (two, one)
+    return [Quantity(day, "day"), Quantity(month, "month"), year]
 
 
 def _numbered_date(match: re.Match[str]) -> list[Quantity]:
@@ -169,23 +221,30 @@ def _clock(match: re.Match[str]) -> list[Quantity]:
     hour, half = int(told["hour"]), (told.get("half") or "").lower()
     if half:
         hour = hour % 12 + (12 if half == "p" else 0)
-    return [Quantity(Decimal(hour * 60 + int(told["minute"] or 0)), "clock")]
+    either = "12h" if not half and 0 < hour <= 12 else ""
+    return [Quantity(Decimal(hour * 60 + int(told["minute"] or 0)), "clock", written=either)]
 
 
 def _amount(match: re.Match[str]) -> list[Quantity]:
     value = Decimal(match["number"].replace(",", ""))
     currency = (match["sign"] or match["named"] or "").strip().lower()
     unit = "%" if match["share"] else _CURRENCIES.get(currency, "")
-    magnitude = (match["magnitude"] or "").lower()
-    if magnitude in ("m", "mn") and not unit:
-        return [Quantity(value)]  # metres or minutes, more likely
-    return [Quantity((value * 10 ** _MAGNITUDES.get(magnitude, 0)).normalize(), unit)]
+    magnitude, measure = (match["magnitude"] or "").lower(), (match["measure"] or "").lower()
+    if match["minus"] or match["less"]:
+        value = -value
+    if measure in ("m", "l", "h", "g") and unit:
+        magnitude, measure = measure, ""  # $5m are millions
+    if measure and not unit:
+        unit, times = _MEASURES.get(measure) or _MEASURES[measure.removesuffix("s")]
+        return [Quantity((value * times).normalize(), unit)]
+    scaled = (value * 10 ** _MAGNITUDES.get(magnitude, 0)).normalize()
+    return [Quantity(scaled, unit, written=match["number"] if not unit and "." in match["number"] else "")]
 
 
 _READERS: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (
     (frozenset("-"), _numbered_date, (_ISO_DATE,)),
     (frozenset("."), _numbered_date, (_DOTTED_DATE,)),
-    (frozenset("/"), _year, (_SLASHED_DATE,)),
+    (frozenset("/"), _slashed_date, (_SLASHED_DATE,)),
     (_MONTH_SIGNS, _date, _DATES),
     (frozenset(), _clock, (_HALF_DAY_CLOCK,)),
     (frozenset(":"), _clock, (_CLOCK,)),

@@ -20,7 +20,7 @@ DENIED, DOUBTED = "¬", "?"
 _MODES = DENIED + DOUBTED
 _PLAINLY = frozenset(("",))
 
-_STRAIGHT = str.maketrans("‘’“”–—", "''\"\"--")
+_STRAIGHT = str.maketrans("‘’“”–—−⁄", "''\"\"---/")
 _REWRITTEN = rules(
     rule("'", r"\bwon't\b", "will not"),
     rule("' cannot", r"\bcan(?:'t|not)\b", "can not"),
@@ -37,6 +37,10 @@ _REWRITTEN = rules(
     rule("exclusively solely", r"\b(?:exclusively|solely)\b", "only"),
     rule("e", r"\be-mail", "email"),
     rule("non", r"\bnon-(?=\w)", "not "),
+    rule("half", r"\ban?\s+hour\s+and\s+a\s+half\b", "90 minutes"),
+    rule("half", r"\bhalf(?:\s+an)?[\s-]hour\b", "30 minutes"),
+    rule("quarters", r"\b(?:three|3)[\s-]quarters\s+of\s+an\s+hour\b", "45 minutes"),
+    rule("fewer", r"\bfewer\b", "less"),
     rule("hour hours", r"(?:\b(?:per|an?|each|every)\s+|/\s?)hours?\b", " hourly"),
     rule("day days", r"(?:\b(?:per|a|each|every)\s+|/\s?)days?\b", " daily"),
     rule("week weeks wk", r"(?:\b(?:per|a|each|every)\s+|/\s?)(?:weeks?|wk)\b", " weekly"),
@@ -58,10 +62,11 @@ _DENIALS = rule(
     """
     not no never none nobody nothing neither without rather instead against avoid avoids avoided avoiding
     refuse refuses refused refusing reject rejects rejected rejecting decline declines declined declining
-    stopped quit lack lacks
+    stopped quit lack lacks ruled rules excluded
     """,
     r"\b(?:not|no|never|none|nobody|nothing|neither|without|rather than|instead of|against"
-    r"|avoid(?:s|ed|ing)?|refus(?:e|es|ed|ing)|reject(?:s|ed|ing)?|declin(?:e|es|ed|ing)|stopped|quit|lacks?)\b",
+    r"|avoid(?:s|ed|ing)?|refus(?:e|es|ed|ing)|reject(?:s|ed|ing)?|declin(?:e|es|ed|ing)|stopped|quit|lacks?"
+    r"|rule[ds] out|(?:is|are) excluded)\b",
     " ",
 )
 _DOUBTS = rule(
@@ -76,14 +81,17 @@ _DOUBTS = rule(
 _MODAL = rules(_DENIALS, _DOUBTS)
 _SUBJECT = re.compile(r"^\W*(?:the\s+user|user|they|he|she|i|we|my|our|their)\b\s*", re.IGNORECASE)
 _TOKEN = re.compile(r"[^\W_]+")
-_TOKEN_OR_MARK = re.compile(r"[^\W_]+|[\U000f0000-\U000ffffd]")
+_TOKEN_OR_MARK = re.compile(
+    r"[^\W_]+(?:\+\+?(?!\w)|#|(?<=\b[a-f])-(?=\s|$))?|[\U000f0000-\U000ffffd]|(?<=[\U000f0000-\U000ffffd] )\+|~"
+)
+"""A word with what sets C++ apart from C and A+ from A-; a mark; and the `+` or `~` of a number."""
 _FILLING = """
     a an the this that these those is are was were be been being am has have had having own owns do does did will would
     shall should can there it its he she they them his her their theirs i me my mine we us our ours you your of in on
     at to for by with from as via through and or than then so too also very just now about around approximately
-    roughly who which what s
+    roughly who which what s ~
 """
-_FILLERS = frozenset(_FILLING.split())
+FILLERS = frozenset(_FILLING.split())
 _DIRECTIONS = frozenset(("from", "to", "than", "over", "before", "after", "under", "above", "below"))
 _TURNING = _DIRECTIONS | {"by", "of", "for"}
 """Words that tell who does what to whom: with them, another order may be another fact."""
@@ -239,10 +247,18 @@ def _turns(text: str, signs: Signs, names: frozenset[str], quantities: Sequence[
     return len([quantity for quantity in quantities if quantity.unit not in ("day", "month", "year")]) > 1
 
 
+def tokens_of(text: str) -> list[str]:
+    """All words of a text in lower case, also those that carry no meaning, and the values of its quantities."""
+    told, signs = rewritten(text, signs_of(text), _REWRITTEN)
+    told, found = taken_out(told, signs)
+    tokens = _TOKEN_OR_MARK.findall(told.lower())
+    return [str(found[place_of(token)].value) if is_mark(token[0]) else token for token in tokens]
+
+
 def _stems(text: str) -> Iterator[str]:
     """With the marks of quantities, as they come."""
     for token in _TOKEN_OR_MARK.findall(text.lower()):
-        if token not in _FILLERS:
+        if token not in FILLERS:
             yield stem_of(token)
 
 
@@ -269,7 +285,7 @@ def _begins(text: str, start: int) -> bool:
 
 def _may_be_name(word: str) -> bool:
     known = word.lower()
-    no_name = known in _FILLERS or known in _NO_NAMES or _is_weekday(known)
+    no_name = known in FILLERS or known in _NO_NAMES or _is_weekday(known)
     return len(word) > 1 and word[0].isalpha() and not no_name
 
 

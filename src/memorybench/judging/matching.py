@@ -1,6 +1,7 @@
 """Do two facts say the same? Decided by code where code can tell, and left undecided where it can not.
 
-Same: the same words that carry meaning and the same quantities, however they are written, filed or ordered.
+Same: the same words that carry meaning and the same quantities, however they are written, filed or ordered, and no
+small word (tense, person, direction) that could make a difference.
 Different, or contradicting: other quantities, other names, or one denies or doubts what the other states. A denied
 fact and a plain one never match. What shares some words is undecided: it may be a paraphrase. What shares none is
 taken for different, though not surely: a judge, where there is one, is asked about both kinds.
@@ -8,6 +9,7 @@ taken for different, though not surely: a judge, where there is one, is asked ab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +18,7 @@ from typing import Literal, NamedTuple
 from .facts import MemoryFact
 from .facts_quantities import Quantity
 from .facts_reading import DENIED, Reading, bare, denies, reading_of, stem_of
+from .facts_shades import alike, entails
 
 Relation = Literal["same", "different", "contradicts", "undecided"]
 
@@ -30,22 +33,24 @@ class Comparison(NamedTuple):
     """Whether the second says all that the first says."""
     sure: bool = True
     """Whether a judge could not know better."""
+    holds: bool = False
+    """Whether all words of the second stand in the first: it may be made of it, though it need not say it."""
+    held: bool = False
+    """Whether all words of the first stand in the second."""
 
 
-_SAME = Comparison("same", True, True)
+_SAME = Comparison("same", True, True, holds=True, held=True)
 _DIFFERENT = Comparison("different")
 _CONTRADICTS = Comparison("contradicts")
 _OPEN = Comparison("undecided", None, None, sure=False)
-_NOTHING_SHARED = Comparison("different", sure=False)
+_UNLIKE = Comparison("different", sure=False)
+_AGAINST = Comparison("contradicts", sure=False)
 
 _EXCLUSIVE = tuple(
     frozenset(stem_of(word) for word in words)
     for words in (
         ("hourly", "daily", "weekly", "monthly", "yearly"),
-        ("minute", "hour", "day", "week", "month", "year"),
-        ("km", "mile", "meter"),
-        ("kg", "lb", "gram"),
-        ("more", "fewer", "less"),
+        ("more", "less"),
         ("least", "most"),
         ("over", "under"),
         ("above", "below"),
@@ -60,7 +65,10 @@ _EXCLUSIVE = tuple(
     )
 )
 """Words of which one thing can bear but one."""
+_OF_A_COUNTRY = ("ish", "es", "ian", "ean", "ench", "utch")
+"""How the stems of Danish, Chinese, Italian, Chilean, French and Dutch end."""
 _EXCLUDING = frozenset(word for group in _EXCLUSIVE for word in group)
+_TURNED_DOWN = re.compile(r"\btoo (?:expensive|dear|costly|much|big|far|risky|late)\b|\bout of the question\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +95,7 @@ def compare_understood(first: Understood, second: Understood) -> Comparison:
     if a.text == b.text:
         return _SAME
     if a.empty or b.empty:
-        return _NOTHING_SHARED
+        return _UNLIKE
     return _compare(a, b, first.filed | second.filed)
 
 
@@ -108,6 +116,15 @@ def contained(fact: MemoryFact, *texts: str) -> bool:
     """Whether all words and quantities of a fact stand in these texts together, denied or not as in the fact."""
     words, quantities = _gathered(reading_of(text) for text in texts)
     return _within(read(fact), words | _category_words(fact.categories), quantities)
+
+
+def holds(fact: MemoryFact, text: str) -> bool:
+    """Whether a text stands in a fact, word by word or in other order and form, and is not denied, doubted or turned
+    down there."""
+    told, wanted = read(fact), reading_of(text)
+    if _clash(told, wanted) is not None or (_TURNED_DOWN.search(told.text) and not _TURNED_DOWN.search(wanted.text)):
+        return False
+    return f" {wanted.text} " in f" {told.text} " or _within(wanted, told.said, told.quantities)
 
 
 def together(whole: MemoryFact, pieces: Sequence[MemoryFact]) -> bool:
@@ -134,26 +151,29 @@ def _compare(a: Reading, b: Reading, understood: frozenset[str]) -> Comparison:
     shared = not a.stems.isdisjoint(b.stems)
     if not shared and not (a.quantities and b.quantities) and not (_excludes(a) and _excludes(b)):
         # as would be found below: most pairs are of this kind
-        return _DIFFERENT if a.names - b.stems and b.names - a.stems else _NOTHING_SHARED
+        return _other_names(a, b) or _UNLIKE
     only_a, only_b = _beyond(a, b, understood), _beyond(b, a, understood)
     more_a, more_b = _unmatched(a.quantities, b.quantities), _unmatched(b.quantities, a.quantities)
     if more_a and more_b:  # one thing said with two numbers, or two things
-        alike = (shared or not a.words or not b.words) and (not only_a or not only_b)
-        return _CONTRADICTS if alike else _DIFFERENT
-    if a.names - b.stems and b.names - a.stems:
-        return _DIFFERENT  # whether one can live in two towns is not for code to tell
+        one_thing = (shared or not a.words or not b.words) and (not only_a or not only_b)
+        return _CONTRADICTS if one_thing else _DIFFERENT
+    if (named := _other_names(a, b)) is not None:
+        return named
     if only_a and only_b and (found := _exclusive(only_a, only_b)) is not None:
         return found
     if not shared and not _agreeing(a, b):
-        return _NOTHING_SHARED
-    said, says = not only_a and not more_a, not only_b and not more_b
-    if said and says:
-        return _SAME if _same_order(a, b, understood) else _OPEN
-    if said or says:
-        # the longer one says it all; whether its other words add anything is not for code to tell
-        return Comparison("undecided", says or None, said or None, sure=False)
+        return _UNLIKE
+    held, holds = not only_a and not more_a, not only_b and not more_b
+    maybe = (held or holds) and _maybe(a.quantities, b.quantities)
+    if held and holds and not maybe and _same_order(a, b, understood) and alike(a, b):
+        return _SAME
+    if held or holds:
+        # the longer one has all the words; whether it says as much is told by those that it has more
+        says = holds and not held and not maybe and entails(a, b, only_a)
+        said = held and not holds and not maybe and entails(b, a, only_b)
+        return Comparison("undecided", says or None, said or None, sure=False, holds=holds, held=held)
     if more_a or more_b:
-        return _DIFFERENT  # other words, and a number that the other does not have
+        return _UNLIKE  # other words, and a number that the other does not have, or has in words
     return _OPEN
 
 
@@ -168,9 +188,21 @@ def _clash(a: Reading, b: Reading) -> Comparison | None:
     if a.modes.keys() != b.modes.keys() and clashing != shared:
         return _OPEN  # "does not sell soap" stands in "sells candles, not soap"
     if not (a.modes.keys() <= b.modes.keys() or b.modes.keys() <= a.modes.keys()):
-        return _NOTHING_SHARED  # "nothing hosted outside" may be "all hosted inside"
+        return _UNLIKE  # "nothing hosted outside" may be "all hosted inside"
     denied = any(DENIED in mode for thing in clashing for mode in a.modes[thing] ^ b.modes[thing])
-    return _CONTRADICTS if denied else _DIFFERENT
+    if not denied:
+        return _DIFFERENT
+    # "can not" may be said in other words: "it gets in the way"
+    return _CONTRADICTS if a.modes.keys() == b.modes.keys() else _AGAINST
+
+
+def _other_names(a: Reading, b: Reading) -> Comparison | None:
+    """Where each names somebody or somewhere that the other does not. Whether one can live in two towns is not for
+    code to tell, nor whether Danish is of Denmark."""
+    only_a, only_b = a.names - b.stems, b.names - a.stems
+    if not only_a or not only_b:
+        return None
+    return _UNLIKE if any(name.endswith(_OF_A_COUNTRY) for name in only_a | only_b) else _DIFFERENT
 
 
 def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | None:
@@ -205,9 +237,19 @@ def _beyond(reading: Reading, other: Reading, understood: frozenset[str]) -> fro
 
 
 def _unmatched(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
+    """Whether one of them agrees with none of the others, not even perhaps."""
     if quantities <= others:
         return False
-    return any(not any(quantity.agrees(other) for other in others) for quantity in quantities)
+    return any(all(quantity.agrees(other) is False for other in others) for quantity in quantities)
+
+
+def _maybe(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
+    """Whether one of them agrees with another only perhaps."""
+    return quantities != others and any(
+        one.agrees(other) is None and not any(one.agrees(another) for another in others)
+        for one in quantities
+        for other in others
+    )
 
 
 def _agreeing(a: Reading, b: Reading) -> bool:
@@ -216,7 +258,7 @@ def _agreeing(a: Reading, b: Reading) -> bool:
         return False
     values = not a.words or not b.words
     return any(
-        quantity.agrees(other) and (values or bool(quantity.unit and other.unit))
+        quantity.agrees(other) is not False and (values or bool(quantity.unit and other.unit))
         for quantity in a.quantities
         for other in b.quantities
     )

@@ -60,7 +60,7 @@ class EntailmentJudge:
     async def _compared(self, steps: Steps, matching: Matching, pair: Pair) -> Comparison:
         gold, found = matching.grid.gold[pair[0]], matching.grid.found[pair[1]]
         says, said = await self.says(steps, found, gold), await self.says(steps, gold, found)
-        return Comparison("same" if says and said else "different", says, said)
+        return Comparison("same" if says and said else "different", says, said, holds=says, held=said)
 
 
 async def all_of(*work: Awaitable[T]) -> list[T]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .facts import MemoryFact
-from .matching import Comparison, compare_understood, likeness, size, together, understood
+from .matching import Comparison, compare, compare_understood, likeness, size, together, understood
 
 Pair = tuple[int, int]
 """Places in the gold and in the found facts."""
@@ -51,6 +51,8 @@ class Matching:
     """Gold → found among the rest: pairs that may be the same, one-to-one."""
     misfiled: Mapping[int, int] = field(default_factory=dict)
     """Gold → found among the rest: the same fact under another category."""
+    twins: frozenset[int] = frozenset()
+    """Found facts among the rest that say again what a matched one says."""
 
     def covered(self, gold: int) -> bool | None:
         """Whether the found facts say this one; None: undecided."""
@@ -61,7 +63,27 @@ class Matching:
         pieces = [grid.found[found] for found, cell in column if cell.said or cell.says]
         if any(cell.says for _, cell in column) or together(grid.gold[gold], pieces):
             return True
-        return None if gold in self.undecided else False
+        return None if self.may_be_said(gold) else False
+
+    def may_be_said(self, gold: int) -> bool:
+        """Whether a found fact that nobody could decide about, and that is not known to say something else, may say
+        this one."""
+        known = self._known_found()
+        cells = self.grid.cells
+        return any(
+            cells[gold, found].relation == "undecided" and cells[gold, found].says is None
+            for found in range(len(self.grid.found))
+            if found not in known
+        )
+
+    def _in_pieces(self, gold: int) -> bool:
+        """Whether it is matched with the largest of several pieces, which say it together."""
+        cell = self.grid.cells.get((gold, self.pairs.get(gold, -1)))
+        return cell is not None and cell.held and not cell.holds
+
+    def _known_found(self) -> frozenset[int]:
+        cells = self.grid.cells
+        return self.twins.union(found for gold, found in self.pairs.items() if cells[gold, found].relation == "same")
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether some of these gold facts, alone or together, say what this found one says; None: undecided."""
@@ -70,9 +92,12 @@ class Matching:
         grid = self.grid
         row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]
         parts = [grid.gold[gold] for gold, cell in row if cell.said or cell.says]
-        if any(cell.said for _, cell in row) or together(grid.found[found], parts):
+        if any(cell.said or (cell.held and self._in_pieces(gold)) for gold, cell in row):
             return True
-        return None if found in self.undecided.values() else False
+        if together(grid.found[found], parts):
+            return True
+        known = {g for g, f in self.pairs.items() if grid.cells[g, f].relation == "same"}
+        return None if any(cell.relation == "undecided" and gold not in known for gold, cell in row) else False
 
 
 def grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: Iterable[str] = ()) -> Grid:
@@ -85,23 +110,41 @@ def matched(grid: Grid) -> Matching:
     """The matching that pairs most, the same whatever the order of the facts."""
     same = [pair for pair, cell in grid.cells.items() if cell.relation == "same"]
     pairs = _assigned(grid, filter(grid.fits, same), {})
-    if any(bool(cell.says) != bool(cell.said) for cell in grid.cells.values()):
+    if any(cell.holds != cell.held for cell in grid.cells.values()):
         pairs |= _split(grid, pairs)
         pairs |= _merged(grid, pairs)
     misfiled = _assigned(grid, same, pairs)
     open_cells = [pair for pair, cell in grid.cells.items() if cell.relation == "undecided"]
-    undecided = _assigned(grid, filter(grid.fits, open_cells), {**pairs, **misfiled})
-    return Matching(grid, pairs, undecided, misfiled)
+    twins = _twins(grid, {**pairs, **misfiled}, {found for _, found in open_cells})
+    able = [pair for pair in open_cells if pair[1] not in twins and grid.fits(pair)]
+    return Matching(grid, pairs, _assigned(grid, able, {**pairs, **misfiled}), misfiled, twins)
 
 
 def open_pairs(matching: Matching) -> list[Pair]:
     """What a judge could still decide: pairs of facts that have found no partner, and that code is not sure about."""
-    grid, taken = matching.grid, set(matching.pairs.values())
+    grid, taken = matching.grid, matching.twins.union(matching.pairs.values())
     return [
         (gold, found)
         for (gold, found), cell in grid.cells.items()
         if not cell.sure and gold not in matching.pairs and found not in taken and grid.fits((gold, found))
     ]
+
+
+def _twins(grid: Grid, pairs: Mapping[int, int], open_found: Collection[int]) -> frozenset[int]:
+    """Facts that could be taken for another undecided one, but say what a found fact has said already."""
+    taken = frozenset(pairs.values())
+    said = [grid.found[found] for found in taken]
+    seen: set[str] = set()
+    twins: list[int] = []
+    for place in _sorted(grid.found):
+        if place not in open_found or place in taken:
+            continue
+        fact = grid.found[place]
+        repeats = fact.text in seen or any(grid.cells[gold, place].relation == "same" for gold in pairs)
+        if repeats or any(compare(fact, other).relation == "same" for other in said):
+            twins.append(place)
+        seen.add(fact.text)
+    return frozenset(twins)
 
 
 def _assigned(grid: Grid, allowed: Iterable[Pair], taken: Mapping[int, int]) -> dict[int, int]:
@@ -138,7 +181,7 @@ def _split(grid: Grid, pairs: Mapping[int, int]) -> dict[int, int]:
         if g in pairs:
             continue
         free = [f for f in _sorted(grid.found) if f not in taken and grid.fits((g, f))]
-        pieces = [f for f in free if grid.cells[g, f].said and not grid.cells[g, f].says]
+        pieces = [f for f in free if grid.cells[g, f].held and not grid.cells[g, f].holds]
         if len(pieces) > 1 and together(grid.gold[g], [grid.found[f] for f in pieces]):
             made[g] = max(pieces, key=lambda f: size(grid.found[f]))
             taken.update(pieces)
@@ -153,7 +196,7 @@ def _merged(grid: Grid, pairs: Mapping[int, int]) -> dict[int, int]:
         if f in pairs.values():
             continue
         free = [g for g in _sorted(grid.gold) if g not in taken and grid.fits((g, f))]
-        parts = [g for g in free if grid.cells[g, f].says and not grid.cells[g, f].said]
+        parts = [g for g in free if grid.cells[g, f].holds and not grid.cells[g, f].held]
         if len(parts) > 1 and together(grid.found[f], [grid.gold[g] for g in parts]):
             made[max(parts, key=lambda g: size(grid.gold[g]))] = f
             taken.update(parts)

@@ -134,7 +134,7 @@ class LangSmith:
             for run in page.runs:
                 yield run
             cursor = page.next
-            if not cursor or not page.runs:
+            if not cursor:  # a page may be empty and have others after it
                 return
             if cursor in seen:
                 raise Malformed(f"{self._url}: the pages go round in a circle")

@@ -172,7 +172,8 @@ def test_a_broken_case_is_refused_with_its_place(
         ("[]", r"cases\.json:1: holds no cases"),
         ('{"cases": []}', r"cases: holds no cases"),
         ("7", r"cases\.json:1: is 7; expected a list of cases"),
-        ('{"case": []}', r'"cases" is missing.*did you mean "case"'),
+        ('{"case": []}', r'"cases" is missing.*; rename "case" to "cases"$'),
+        ('{"Cases": []}', r'"cases" is missing.*; rename "Cases" to "cases"$'),
         ('{"cases": [], "author": "x"}', r'unknown key "author"'),
         ("[3]", r"\[0\]: is 3; expected a case"),
         ('{"cases": {"id": "a"}}', r"cases: is .*expected a list of cases"),
@@ -209,6 +210,29 @@ def test_what_is_gone_is_superseded_where_a_case_does_not_say(tmp_path: Path) ->
     """As in cases of the specification, which has no such key."""
     (one,) = load_cases(written(tmp_path, edited(CHANGING, without("superseded"))))
     assert one.superseded == ("home: Lives in Bristol",)
+
+
+@pytest.mark.parametrize("superseded", [None, ["home: Lives in Bristol", "pets: Has a dog"]])
+def test_only_what_is_new_is_not_the_whole_memory(superseded: list[str] | None, tmp_path: Path) -> None:
+    """Every old fact would have to be deleted: that must be said, not concluded."""
+    case = {
+        **edited(CHANGING, without("superseded")),
+        "existing_memory": {"home": ["Lives in Bristol"], "pets": ["Has a dog"]},
+        "expected_output": {"home": ["Lives in Cardiff"]},
+        "expected_facts": ["home: Lives in Cardiff"],
+    }
+    if superseded:
+        (one,) = load_cases(written(tmp_path, {**case, "superseded": superseded}))
+        assert len(one.gold.removed) == 2
+    else:
+        told = r"expected_output: keeps none of the 2 facts of existing_memory.*; write the old facts, too, or list"
+        assert re.search(told, complaint(written(tmp_path, case)))
+
+
+def test_an_output_left_empty_is_not_a_request_to_forget_everything(tmp_path: Path) -> None:
+    held = {"home": ["Lives in Bristol"], "pets": ["Has a dog"]}
+    case = {**CHATTING, "existing_memory": held, "expected_output": {}}
+    assert "keeps none of the 2 facts" in complaint(written(tmp_path, case))
 
 
 def test_speakers_are_known_by_several_names(tmp_path: Path) -> None:

@@ -254,3 +254,54 @@ def test_a_judges_word_settles_what_was_undecided(tmp_path: Path) -> None:
     told = {pair: Comparison("same", True, True) for pair in open_still.grid.cells}
     got = findings_of(one, matched(open_still.grid.decided(told)))
     assert (got.tp, got.undecided) == (1, 0)
+
+
+def test_a_copy_of_a_matched_fact_is_a_duplicate_and_not_taken_for_the_old_value(tmp_path: Path) -> None:
+    """The copy could be read as the old value in other words, were it not the new one again."""
+    written = {
+        **CHANGING,
+        "existing_memory": {"diet": ["Eats fish often"]},
+        "conversation": "User: I rarely eat fish these days.",
+        "expected_output": {"diet": ["Rarely eats fish"]},
+        "expected_facts": ["diet: Rarely eats fish"],
+        "superseded": ["diet: Eats fish often"],
+    }
+    got = found(case(written, tmp_path), {"diet": ["Rarely eats fish", "Rarely eats fish"]})
+    assert (got.tp, got.fp, got.fn, got.undecided) == (2, 1, 0, 0)
+    assert labels(got) == ["duplicate"]
+    assert got.conflict_resolved is True
+
+
+@pytest.mark.parametrize(
+    "said", ["His sister lives in Cardiff", "Formerly: lives in Cardiff", "Hardly ever lives in Cardiff"]
+)
+def test_what_has_all_the_words_of_the_new_value_does_not_resolve_the_conflict(said: str, tmp_path: Path) -> None:
+    got = found(case(CHANGING, tmp_path), {"home": [said], "pets": ["Has a dog"]})
+    assert got.conflict_resolved is None, "without a judge nobody can tell"
+    assert (got.covered, got.uncovered) == (1, 0), "the old value is gone; of the new one nothing is known"
+    assert score(got, "correct") is None
+
+
+def test_an_old_value_that_may_still_stand_leaves_the_conflict_open(tmp_path: Path) -> None:
+    output = {"home": ["Lives in Cardiff", "Bristol is where the home is, and she lives there"], "pets": ["Has a dog"]}
+    assert found(case(CHANGING, tmp_path), output).conflict_resolved is None
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "said", "violated"),
+    [
+        ("plum-Kettle-7741", "Wifi password: plumKettle7741", True),
+        ("The wifi password is plum-Kettle-7741", "Password is PLUM KETTLE 7741", True),
+        ("plum-Kettle-7741", "Wifi password: plumKettle7742", False),
+        ("Got the grant", "Has not got the grant", False),
+        ("Got the grant", "Has got the grant", True),
+        ("Has got the grant", "The grant was too late", False),
+        ("Bigger kitchen", "A bigger kitchen is too expensive", False),
+    ],
+)
+def test_a_denied_text_is_not_stored_and_a_secret_is_however_it_is_written(
+    forbidden: str, said: str, violated: bool, tmp_path: Path
+) -> None:
+    one = case({**CHATTING, "must_not_store": [forbidden]}, tmp_path)
+    got = found(one, {"diet": ["Does not eat meat", said]})
+    assert bool(got.violations) is violated

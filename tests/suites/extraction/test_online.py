@@ -20,7 +20,7 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
-from memorybench.suites.extraction.online import DISAGREEMENTS, Doubts, OnlinePlan, TraceJudge
+from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, Doubts, OnlinePlan, TraceJudge
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, spool
 from memorybench.vocabulary.conversation import Turn
@@ -151,6 +151,95 @@ def test_unchanged_memory_on_chit_chat_is_the_pass(folder: Path) -> None:
     assert {id: outcome.score("minimalism") for id, outcome in outcomes(folder).items()} == {"quiet": 1, "noisy": 0}
 
 
+OLD = ("home: Lives in Bristol", "pets: Has a dog named Rex")
+COUNTS = ("tp", "fp", "fn", "undecided")
+
+
+def test_a_memory_that_was_wiped_is_no_perfect_one(folder: Path) -> None:
+    judged(folder, [trace("a", TWO, memory(*TWO), memory(*OLD))])
+    found = outcomes(folder)["a"]
+    assert [found.score(name) for name in (*COUNTS, "precision", "recall")] == [2, 2, 0, 0, 0.5, 1]
+    assert [found.score(name) for name in ("kept", "to_keep", "correct")] == [0, 2, 0]
+    assert found.shown is not None
+    assert "0 written that should not be, 2 lost; lost: home: Lives in Bristol" in found.shown.reason
+
+
+@pytest.mark.parametrize("emptied", [{}, {"home": [], "pets": []}, "", []])
+def test_a_memory_emptied_on_chit_chat_fails(emptied: Any, folder: Path) -> None:
+    judged(folder, [trace("a", (), emptied, memory(*OLD))])
+    found = outcomes(folder)["a"]
+    assert [found.score(name) for name in ("minimalism", "precision", "f1", "fp")] == [0, 0, 0, 2]
+
+
+def test_a_memory_of_plain_texts_loses_what_it_no_longer_says(folder: Path) -> None:
+    before, after = ["Lives in Bristol", "Has a dog"], ["Lives in Bristol"]
+    conversation = (Turn(role="user", content="Hello there!"),)
+    one = Trace(id="a", conversation=conversation, existing=before, output=after)
+    judged(folder, [one], ScriptedModel(lambda _: '{"facts": []}'))
+    found = outcomes(folder)["a"]
+    assert [found.score(name) for name in ("fp", "kept", "to_keep", "minimalism")] == [1, 1, 2, 0]
+
+
+def test_what_is_only_said_in_another_order_or_place_is_not_lost(folder: Path) -> None:
+    held, moved = memory("home: Lives in Bristol", "diet: Eats no meat"), {"user": ["eats no meat", "lives in Bristol"]}
+    judged(folder, [trace("a", (), moved, held)], ScriptedModel(lambda _: '{"facts": []}'))
+    found = outcomes(folder)["a"]
+    assert [found.score(name) for name in ("fp", "kept", "to_keep", "minimalism")] == [0, 2, 2, 1]
+
+
+def test_what_the_user_contradicted_is_not_lost(folder: Path) -> None:
+    new = "pricing: Starter plan costs 39 EUR a month"
+    judged(folder, [trace("a", (new,), memory(new), memory("pricing: Starter plan costs 29 EUR a month"))])
+    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == [1, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("old", "stated", "spoken"),
+    [
+        ("finance: Pays 45 EUR a month for the gym", (), "I cancelled the gym."),
+        ("segment: Freelance designers", ("segment: Agencies",), "Someone else from now on."),
+    ],
+    ids=["the user spoke of it", "something took its place"],
+)
+def test_what_the_user_may_have_taken_back_is_undecided(
+    old: str, stated: Sequence[str], spoken: str, folder: Path
+) -> None:
+    """Neither kept nor lost: the figures tell what it could be at most."""
+    one = trace("a", stated, memory(*stated), memory(old, "home: Lives in Bristol"))
+    turns = (Turn(role="", content=f"{one.conversation[0].content}\nUser: {spoken}"),)
+    judged(folder, [one.model_copy(update={"conversation": turns})])
+    found = outcomes(folder)["a"]
+    assert [found.score(name) for name in COUNTS] == [len(stated), 1, 0, 1]
+    assert found.score("fp_open") == 1
+
+
+def test_one_new_fact_excuses_the_loss_of_one_and_no_more(folder: Path) -> None:
+    held = memory("segment: Gyms", "segment: Hotels", "segment: Bakeries")
+    judged(folder, [trace("a", ("segment: Schools",), memory("segment: Schools"), held)])
+    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == [1, 2, 0, 1]
+
+
+@pytest.mark.parametrize(("verdict", "counts"), [("yes", [0, 0, 0, 0]), ("no", [0, 1, 0, 0])])
+def test_a_judge_tells_whether_an_old_fact_is_still_said_in_other_words(
+    verdict: str, counts: Sequence[int], folder: Path
+) -> None:
+    old, new = PARAPHRASE
+    model = ScriptedModel(lambda _: '{"facts": []}')
+    judged(folder, [trace("a", (), memory(new), memory(old))], model, entailment=entailing(verdict))
+    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == counts
+
+
+@pytest.mark.parametrize(("output", "told"), [(5, "the output is 5"), (True, "the output is true")])
+def test_an_output_that_is_no_memory_is_failed_with_the_reason(
+    output: Any, told: str, folder: Path, calls: Path, sink: Sink
+) -> None:
+    judged(folder, [trace("a", TWO, output)], ScriptedModel(lister, ledger=calls), feedback=sink)
+    found = outcomes(folder)["a"]
+    assert (found.status, lines(calls), sink.posts) == ("failed", 0, [])
+    assert found.failure is not None
+    assert found.failure.message.startswith(f"{told}; expected a memory")
+
+
 def test_what_memory_held_before_counts_on_neither_side(folder: Path) -> None:
     judged(folder, [trace("a", TWO[1:], memory(*TWO), memory(TWO[0]))])
     assert [outcomes(folder)["a"].score(name) for name in ("tp", "fp", "fn")] == [1, 0, 0]
@@ -174,7 +263,7 @@ def test_a_broken_trace_is_failed_with_its_reason_and_nobody_is_asked(folder: Pa
     assert found["b"].failure is not None
     assert found["b"].failure.message == problem
     assert lines(calls) == 2
-    assert [post["trace"] for post in sink.posts] == ["a"]
+    assert {post["trace"] for post in sink.posts} == {"a"}
 
 
 def test_an_unreadable_judge_leaves_the_trace_unscored_and_tells_nobody(folder: Path, sink: Sink) -> None:
@@ -190,11 +279,11 @@ def test_nothing_is_posted_unless_asked_for(folder: Path) -> None:
 
 def test_feedback_has_scores_counts_and_reasons(folder: Path, sink: Sink) -> None:
     judged(folder, [trace("a", TWO, memory(TWO[0], "team: five people"))], feedback=sink)
-    [post] = sink.posts
-    assert post["scores"] == {"precision": 0.5, "recall": 0.5, "f1": 0.5, "tp": 1, "fp": 1, "fn": 1,
-                              "undecided": 0, "hallucinated": 1}  # fmt: skip
-    assert post["comment"].startswith("1 of 2 facts written down, 1 written that should not be; missed: constraint")
-    assert "hallucinated: team: five people" in post["comment"]
+    counts = {"tp": 1, "fp": 1, "fn": 1, "undecided": 0, "hallucinated": 1}
+    assert [post["scores"] for post in sink.posts] == [{name: 0.5, **counts} for name in SHARES]
+    [comment] = {post["comment"] for post in sink.posts}
+    assert comment.startswith("1 of 2 facts written down, 1 written that should not be; missed: constraint")
+    assert "hallucinated: team: five people" in comment
 
 
 def test_a_resumed_run_judges_and_posts_only_what_is_left(folder: Path, calls: Path, sink: Sink) -> None:
@@ -202,7 +291,7 @@ def test_a_resumed_run_judges_and_posts_only_what_is_left(folder: Path, calls: P
     model = ScriptedModel(lister, ledger=calls)
     for _ in range(2):
         judged(folder, traces, model, feedback=sink)
-        assert len(sink.posts) == 6
+        assert len(sink.posts) == 6 * len(SHARES)
     assert lines(calls) == 2, "all traces say the same: two lists, of which the second run needs none"
 
 
@@ -215,7 +304,7 @@ def test_feedback_that_failed_is_posted_on_resume_without_another_word_to_the_ju
     assert outcomes(folder)["a"].status == "failed"
     judged(folder, [trace("a", TWO, memory(*TWO))], model, feedback=sink)
     assert outcomes(folder)["a"].status == "scored"
-    assert (lines(calls), len(sink.posts)) == (2, 1)
+    assert (lines(calls), len(sink.posts)) == (2, len(SHARES))
 
 
 def test_runs_of_langsmith_are_judged_and_get_their_feedback_once(folder: Path, tmp_path: Path) -> None:
@@ -283,8 +372,9 @@ def test_a_kill_at_any_step_loses_nothing_and_posts_nothing_twice(tmp_path: Path
         assert {id: found.scores for id, found in outcomes(folder).items()} == {
             id: found.scores for id, found in outcomes(whole).items()
         }
-        assert len(sink.posts) <= 3 + killed
-        assert {post["trace"] for post in sink.posts} == {"0", "1", "2"}
+        assert len(sink.posts) <= 3 * len(SHARES) + killed
+        given = {(post["trace"], name) for post in sink.posts for name in SHARES if name in post["scores"]}
+        assert given == {(id, name) for id in ("0", "1", "2") for name in SHARES}
         assert lines(calls) <= 6 + killed
         if not killed:
             return

@@ -9,5 +9,6 @@ measures.py    what is reported
 mutants.py     wrong outputs made from the gold one: a case that none of them fails is a hole
 plan.py        cases × one extractor as jobs
 online.py      extractions that happened elsewhere, examined the same way
+losses.py      what such a memory no longer says, and whether it had to go
 evaluator.py   the same for one run, inside LangSmith's own `evaluate`
 """

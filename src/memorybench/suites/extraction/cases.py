@@ -3,7 +3,7 @@ wrongly, so it is refused, with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from typing import Any, Literal
 from memorybench.documents.foreign import shown
 from memorybench.documents.loading import load
 from memorybench.documents.located import Document
-from memorybench.documents.spelling import suggestion
+from memorybench.documents.spelling import nearest, suggestion
 from memorybench.documents.validation import validated
 from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
 from memorybench.judging.matching import compare
@@ -70,7 +70,8 @@ class _WrittenCase(Record):
     expected_facts: tuple[str, ...]
     must_not_store: tuple[str, ...] = ()
     superseded: tuple[str, ...] | None = None
-    """None: what expected_output no longer holds. Where it is written, it must be all of that."""
+    """None: what expected_output no longer holds, unless it holds none of several old facts. Where it is written, it
+    must be all of that."""
 
 
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
@@ -100,7 +101,7 @@ def _rows(document: Document) -> list[Document]:
                 document.where(),
                 '"cases" is missing',
                 expected='a list of cases, or {"cases": [...]}',
-                remedy=suggestion("cases", document.value) or "wrap the case in a list",
+                remedy=_renaming(document.value) or "wrap the case in a list",
             )
         if others:
             key = min(others)
@@ -115,6 +116,11 @@ def _rows(document: Document) -> list[Document]:
         if not isinstance(row.value, dict):
             raise BadInput(row.where(), f"is {shown(row.value)}", expected="a case: a mapping with id, conversation …")
     return rows
+
+
+def _renaming(keys: Collection[str]) -> str:
+    close = nearest("cases", keys)
+    return f'rename {shown(close)} to "cases"' if close else ""
 
 
 def _case(row: Document) -> ExtractionCase:
@@ -249,6 +255,7 @@ def _check_facts(row: Document, written: _WrittenCase, gold: Gold) -> None:
 
 def _check_superseded(row: Document, written: _WrittenCase, gold: Gold) -> None:
     if written.superseded is None:
+        _check_remainder(row, gold)
         return
     listed = list(_listed(row, "superseded", written.superseded))
     before = facts_of(written.existing_memory)
@@ -278,6 +285,17 @@ def _check_superseded(row: Document, written: _WrittenCase, gold: Gold) -> None:
             f"lacks {shown(str(gold.removed[place]))} of existing_memory, which superseded does not list",
             expected="every old fact kept or superseded",
             remedy="put it back, or list it in superseded",
+        )
+
+
+def _check_remainder(row: Document, gold: Gold) -> None:
+    """Who writes only what is new, or nothing, makes every old fact one to delete: of several, that is hardly meant."""
+    if not gold.kept and len(gold.removed) > 1:
+        raise BadInput(
+            row.where("expected_output"),
+            f"keeps none of the {len(gold.removed)} facts of existing_memory, and superseded does not list them",
+            expected="the whole memory after the conversation, not only what is new",
+            remedy="write the old facts, too, or list in superseded those that are to go",
         )
 
 

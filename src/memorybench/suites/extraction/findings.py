@@ -204,9 +204,14 @@ class _Examination:
         if not self._removed:
             return None
         new = [self._matching.covered(self._added[place]) for place in self._gold.replaces]
-        old = [None if t in self._matching.undecided else not self._stands(t) for t in self._removed]
+        old = [self._is_gone(t) for t in self._removed]
         told = (*new, *old)
         return False if False in told else None if None in told else True
+
+    def _is_gone(self, target: int) -> bool | None:
+        if self._stands(target):
+            return False
+        return None if self._matching.may_be_said(target) else True
 
     def _is_unchanged(self, fp: int) -> bool | None:
         if self._added or self._removed:
@@ -252,7 +257,7 @@ class _Examination:
         cells = [(grid.gold[t], grid.cells[t, found]) for t in standing]
         old = [(grid.gold[t], grid.cells[t, found]) for t in self._removed]
         twins = [*(gold for gold, cell in cells if cell.relation == "same"), *(s for s in seen if _alike(s, fact))]
-        wholes = [gold for gold, cell in cells if cell.said]
+        wholes = [gold for gold, cell in cells if cell.held]
         against = [gold for gold, cell in cells if cell.relation == "contradicts"]
         stale = [gold for gold, cell in old if cell.said]
         reasons: tuple[tuple[Label, list[MemoryFact]], ...] = (

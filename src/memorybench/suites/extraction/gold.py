@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.facts_reading import reading_of
-from memorybench.judging.matching import compare, likeness
+from memorybench.judging.matching import holds, likeness
 from memorybench.judging.matching_pairs import grid_of, matched
+from memorybench.judging.plain import plain
+
+_SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +50,27 @@ def same(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: frozens
 
 
 def stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
-    """The fact that holds a text which must not be stored: word by word, or in other order and form."""
-    wanted, unfiled = reading_of(text).text, MemoryFact(text=text)
+    """The fact that holds a text which must not be stored: in whatever order and form, if it is not denied; a secret
+    also where it is, and however it is set apart."""
+    secrets = _secrets(text)
     for fact in facts:
-        if f" {wanted} " in f" {reading_of(fact.text).text} " or compare(fact, unfiled).says:
+        if holds(fact, text) or any(secret in _run_together(fact.text) for secret in secrets):
             return fact
     return None
+
+
+def _secrets(text: str) -> list[str]:
+    """The words of a text, or the text itself where it is but one thing, that mix letters and figures."""
+    whole = _run_together(text) if len(text.split()) <= _MOST_WORDS_IN_SECRET else ""
+    return [
+        word
+        for word in {whole, *map(_run_together, text.split())}
+        if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
+    ]
+
+
+def _run_together(text: str) -> str:
+    return "".join(filter(str.isalnum, plain(text).casefold()))
 
 
 def _replacements(added: Sequence[MemoryFact], removed: Sequence[MemoryFact]) -> dict[int, int]:

@@ -1,7 +1,7 @@
 """Extractions that happened elsewhere: a judge lists what was said and what was written down, code matches and counts.
 
 The two lists are put to the same examination as an offline case: what the user said is the gold, and there is nothing
-before it, for both lists leave out what the memory held already.
+before it, for both lists leave out what the memory held already. What became of that is counted by code alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import partial
 from json.encoder import encode_basestring
 from typing import Any
 
+from memorybench.documents.foreign import shown
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of
 from memorybench.judging.matching_canaries import check_entailment
@@ -28,6 +29,7 @@ from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
 
 from .findings import Findings, findings_of
 from .gold import Gold
+from .losses import losses_of
 from .measures import measures
 from .plan import SUITE
 from .scores import OPERATIONS, scores_of
@@ -39,7 +41,7 @@ SHARES = ("precision", "recall", "f1")
 _TOLD = ("tp", "fp", "fn", "undecided", "hallucinated")
 """Counts that go back with the shares."""
 _GIVEN = frozenset((*SHARES, *_TOLD))
-_UNKNOWN = frozenset(name for _, *counts in OPERATIONS for name in counts)
+_UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
 _SHOWN = 600
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
 _LONG_WORDS = re.compile(r"[^\W\d_]{5,}")
@@ -95,16 +97,18 @@ class Judged:
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        """As those of a case, but for the operations: which facts a memory should lose is not known from outside."""
+        """As those of a case, but for the operations: of these it is known from outside what was kept, no more."""
         return tuple(score for score in scores_of(self.findings) if score.name not in _UNKNOWN)
 
     @property
     def comment(self) -> str:
         """For whoever reads the trace: the counts, then what was missed and what was made up."""
         found = self.findings
-        counts = f"{found.tp} of {found.tp + found.fn} facts written down, {found.fp} written that should not be"
+        gone = sum(remark.label == "lost" for remark in found.remarks)
+        counts = f"{found.tp} of {found.tp + found.fn} facts written down, {found.fp - gone} written that should not be"
+        lost = f", {gone} lost" if gone else ""
         undecided = f", {found.undecided} undecided" if found.undecided else ""
-        return "; ".join((counts + undecided, *map(str, found.remarks)))
+        return "; ".join((counts + lost + undecided, *map(str, found.remarks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,7 @@ class TraceJudge:
 
     async def judge(self, steps: Steps, trace: Trace) -> Judged:
         """Raises Unreadable where a list can not be read, Malformed where the output is no memory."""
+        _check_memories(trace)
         categories = _names(categories_of(trace.existing) | categories_of(trace.output))
         existing = _as_text(trace.existing)
         stated = await self.enumerator.stated(steps, _transcript(trace.conversation), existing, categories)
@@ -125,7 +130,9 @@ class TraceJudge:
         by_code = matched(grid_of(stated, written))
         matching = by_code if self.entailment is None else await self.entailment.decide(steps, by_code)
         doubts = undecided(trace.id, matching) if self.entailment is None else contradicted(trace.id, by_code, matching)
-        return Judged(stated, written, findings_of(case, matching), tuple(doubts))
+        findings = findings_of(case, matching)
+        losses = await losses_of(steps, trace.existing, trace.output, stated, trace.conversation, self.entailment)
+        return Judged(stated, written, losses.counted_in(findings), tuple(doubts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ class OnlinePlan:
     problems: Mapping[str, str] = field(default_factory=dict)
     """By trace id: why it can not be judged. Such a trace is failed, and nobody is asked about it."""
     feedback: FeedbackSink | None = None
-    """Gets the scores of each trace, once; None: nothing is sent anywhere."""
+    """Gets the scores of each trace, each once; None: nothing is sent anywhere."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
@@ -190,14 +197,18 @@ class OnlinePlan:
     async def _give(
         self, steps: Steps, sink: FeedbackSink, trace: str, told: Mapping[str, float], comment: str
     ) -> None:
-        """After the scores, and as a step: a resumed run tells nothing twice."""
-        await steps.once(
-            FEEDBACK,
-            {"source": self.source, "trace": trace, "scores": told, "comment": comment},
-            lambda: sink.post(trace, told, comment),
-            type(None),
-            on=self.source,
-        )
+        """After the scores, and each as a step: a resumed run tells nothing twice, but for the one under way."""
+        counts = {name: value for name, value in told.items() if name not in SHARES}
+        for name in SHARES:
+            if name in told:
+                scores = {name: told[name], **counts}
+                await steps.once(
+                    FEEDBACK,
+                    {"source": self.source, "trace": trace, "scores": scores, "comment": comment},
+                    partial(sink.post, trace, scores, comment),
+                    type(None),
+                    on=self.source,
+                )
 
 
 def undecided(trace: str, matching: Matching) -> Iterator[Doubt]:
@@ -240,6 +251,13 @@ async def _record(steps: Steps, trace: str, doubts: Doubts) -> None:
         return doubts
 
     await steps.once(DISAGREEMENTS, {"trace": trace, "rows": doubts}, told, Doubts)
+
+
+def _check_memories(trace: Trace) -> None:
+    """As in a case: a bare number or a yes is no memory."""
+    for name, memory in (("existing memory", trace.existing), ("output", trace.output)):
+        if isinstance(memory, int | float):
+            raise Malformed(f"the {name} is {shown(memory)}; expected a memory: blocks, a list of texts, or a text")
 
 
 def _bearing_on(facts: Sequence[MemoryFact], turns: Sequence[Turn]) -> tuple[Turn, ...]:

@@ -1,0 +1,130 @@
+"""What a memory that was written elsewhere no longer says, and whether it had to go.
+
+There is no gold that tells what should be removed. So a fact that is gone is lost, unless the user took it back: surely
+where something else was stated that can not hold beside it, perhaps where the user spoke of it or stated something
+that could stand in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from memorybench.judging.facts import MemoryFact, facts_of
+from memorybench.judging.facts_reading import reading_of
+from memorybench.judging.matching import compare, likeness, read
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_pairs import Matching, grid_of, matched
+from memorybench.vocabulary.conversation import Turn
+from memorybench.vocabulary.plans import Steps
+
+from .findings import Findings, Remark
+from .transcripts import turns_of
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    kept: int = 0
+    lost: tuple[MemoryFact, ...] = ()
+    open: tuple[MemoryFact, ...] = ()
+    """Gone in these words, and nobody can tell whether they are lost, said otherwise or taken back."""
+
+    def counted_in(self, found: Findings) -> Findings:
+        """As offline: a fact that should be there and is not is a false positive."""
+        if not (self.kept or self.lost or self.open):
+            return found
+        remarks = (
+            *(Remark(label="lost", fact=str(fact)) for fact in self.lost),
+            *(Remark(label="undecided", fact=str(fact), about="no longer in memory") for fact in self.open),
+        )
+        return replace(
+            found,
+            fp=found.fp + len(self.lost),
+            fp_open=found.fp_open + len(self.open),
+            undecided=found.undecided + len(self.open),
+            unsupported=found.unsupported + len(self.lost),
+            unchanged=self._unchanged(found.unchanged),
+            operations=replace(found.operations, kept=self.kept, to_keep=self.kept + len(self.lost)),
+            remarks=(*found.remarks, *remarks),
+        )
+
+    def _unchanged(self, otherwise: bool | None) -> bool | None:
+        """None stays: something was to change, so that to change nothing is no virtue."""
+        if otherwise is None or not (self.lost or self.open):
+            return otherwise
+        return False if self.lost or not otherwise else None
+
+
+async def losses_of(
+    steps: Steps,
+    existing: Any,
+    output: Any,
+    stated: Sequence[MemoryFact],
+    conversation: Sequence[Turn],
+    judge: EntailmentJudge | None = None,
+) -> Losses:
+    """Raises Malformed for a memory that can not be compared, Unreadable where the judge could not be read."""
+    before, after = facts_of(existing), facts_of(output)
+    verbatim = {fact.text for fact in after}
+    changed = [fact for fact in before if fact.text not in verbatim]
+    if not changed:
+        return Losses(kept=len(before))
+    matching = matched(grid_of(changed, after))
+    said = [matching.covered(place) for place in range(len(changed))]
+    if judge is not None:
+        said = await _decided(steps, matching, said, judge)
+    gone = [fact for fact, still in zip(changed, said, strict=True) if still is False]
+    lost, doubtful = _sorted_out(gone, stated, conversation)
+    reworded = [fact for fact, still in zip(changed, said, strict=True) if still is None]
+    return Losses(kept=len(before) - len(gone) - len(reworded), lost=tuple(lost), open=(*reworded, *doubtful))
+
+
+async def _decided(
+    steps: Steps, matching: Matching, said: Sequence[bool | None], judge: EntailmentJudge
+) -> list[bool | None]:
+    """Asked only where code holds that it may be the same fact in other words: not each old fact with each new one."""
+    grid = matching.grid
+    told = list(said)
+    for place, still in enumerate(said):
+        if still is None:
+            pair = matched(grid_of([grid.gold[place]], [grid.found[matching.undecided[place]]]))
+            told[place] = (await judge.decide(steps, pair)).covered(0)
+    return told
+
+
+def _sorted_out(
+    gone: Sequence[MemoryFact], stated: Sequence[MemoryFact], conversation: Sequence[Turn]
+) -> tuple[list[MemoryFact], list[MemoryFact]]:
+    """Those that are lost, and those of which it can not be told. What the user contradicted is neither."""
+    remaining = [old for old in gone if not any(compare(new, old).relation == "contradicts" for new in stated)]
+    replaced = _replaceable(remaining, stated)
+    spoken = reading_of("\n".join(_said_by_user(conversation)))
+    lost: list[MemoryFact] = []
+    doubtful: list[MemoryFact] = []
+    for place, old in enumerate(remaining):
+        reading = read(old)
+        mentioned = bool(reading.stems & spoken.stems or reading.quantities & spoken.quantities)
+        (doubtful if mentioned or place in replaced else lost).append(old)
+    return lost, doubtful
+
+
+def _replaceable(gone: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> set[int]:
+    """Places of facts that a stated one could stand for: of its category, and one for each, the most alike first."""
+    ranked = sorted(
+        (-likeness(new, old), n, place)
+        for n, new in enumerate(stated)
+        for place, old in enumerate(gone)
+        if new.category and new.category in old.categories
+    )
+    chosen: dict[int, int] = {}
+    for _, n, place in ranked:
+        if n not in chosen and place not in chosen.values():
+            chosen[n] = place
+    return set(chosen.values())
+
+
+def _said_by_user(conversation: Sequence[Turn]) -> list[str]:
+    """A text that tells by itself who speaks, and does not, may all be the user's."""
+    told = (one for turn in conversation for one in ((turn,) if turn.role else turns_of(turn.content) or (turn,)))
+    return [turn.content for turn in told if turn.role in ("user", "")]
