@@ -205,3 +205,11 @@ def test_pytest_asks_only_for_the_cases_that_were_chosen(tmp_path: Path) -> None
     said = by_pytest(tmp_path, *told[:2], "--memory-extractor", "broken:extract", "-k", "targets")
     assert said.returncode == 1
     assert "80 of 80 cases have no score" in said.stdout
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_no_table_is_cut_off(command: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    said = command("extraction", "run", "--extractor", "hoarder", "--no-targets")
+    assert "preference_extraction" in said.out
+    assert not [line for line in said.out.splitlines() if line.startswith("│") and "…" in line]

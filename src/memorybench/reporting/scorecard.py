@@ -79,7 +79,9 @@ def _grouped(
 
 def _with_n(measure: Measure | None) -> str:
     """`50.0% of 2`: a share tells little without what it is a share of."""
-    return f"{figures.value(measure)} of {measure.n}" if measure and measure.n else figures.ABSENT
+    if measure is None or measure.value is None:
+        return figures.ABSENT
+    return f"{figures.value(measure)} of {measure.n}"
 
 
 def _natural(text: str) -> tuple[int, float, str]:
@@ -88,11 +90,27 @@ def _natural(text: str) -> tuple[int, float, str]:
     return (0, float(leading[0]), text) if leading else (1, 0.0, text)
 
 
+def _fitting(rows: list[list[str]], width: int) -> list[list[str]]:
+    """What a terminal has room for: first without the numbers behind `of`, then without the last columns. The reports
+    have them all."""
+    if rows[0][-1] == _MEANING or _width(rows) <= width:
+        return rows
+    rows = [[cell.partition(" of ")[0] for cell in row] for row in rows]
+    while _width(rows) > width and len(rows[0]) > 2:
+        rows = [row[:-1] for row in rows]
+    return rows
+
+
+def _width(rows: list[list[str]]) -> int:
+    return 1 + sum(3 + max(map(len, column)) for column in zip(*rows, strict=True))
+
+
 def show_card(out: Console, summary: Summary, card: Card) -> None:
     from rich import box
     from rich.table import Table as Drawn
 
-    for title, (head, *body) in tables(summary, card):
+    for title, rows in tables(summary, card):
+        head, *body = _fitting(rows, out.width)
         drawn = Drawn(box=box.ROUNDED, title=clean(title), title_justify="left", title_style="bold")
         shown = [place for place, heading in enumerate(head) if heading != _MEANING or out.width >= _WIDE]
         for place in shown:
