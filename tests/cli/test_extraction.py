@@ -118,7 +118,7 @@ def test_an_extraction_run_is_killed_and_resumed_without_asking_twice(command: C
 
 
 def by_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "memorybench.pytest_plugin"]
+    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]  # the plug-in is there with the package
     return subprocess.run([*program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
