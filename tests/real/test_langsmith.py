@@ -24,6 +24,7 @@ from memorybench.traces.paths import OF_RUNS, TracePaths
 from tests.doubles.stub import Call
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import NOW, PROJECT, TAG, LangSmithServer
+from tests.standins.requests import flat
 from tests.suites.extraction.listing import lister, said
 from tests.traces.opening import gathered, opened
 
@@ -242,22 +243,3 @@ def assert_alike(theirs: Call, ours: Call) -> None:
     assert theirs.headers["x-api-key"] == ours.headers["x-api-key"]
     for name in {name for name, _ in set(flat(theirs)) ^ set(flat(ours))}:
         assert any(fnmatch(name, entry) for entry in DIFFERENCES), f"{name} differs, and no reason is given"
-
-
-def flat(call: Call) -> Iterator[tuple[str, str]]:
-    yield from ((f"header {name.lower()}", value) for name, value in call.headers.items())
-    yield from ((f"query.{name}", value) for name, value in call.query.items())
-    if call.body:
-        yield from leaves(call.json, "body")
-
-
-def leaves(value: Any, where: str) -> Iterator[tuple[str, str]]:
-    match value:
-        case dict() if value:
-            for name, inner in value.items():
-                yield from leaves(inner, f"{where}.{name}")
-        case list() if value:
-            for place, inner in enumerate(value):
-                yield from leaves(inner, f"{where}[{place}]")
-        case _:
-            yield where, repr(value)

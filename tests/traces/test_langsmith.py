@@ -254,6 +254,7 @@ def test_feedback_that_the_server_has_already_is_no_failure() -> None:
     with running(served(1)) as server:
         server.stub.next(status(409), path="/feedback")
         posted(server, (server.runs[0]["id"], {"f1": 0.5}))
+    assert asked(server).count("/feedback") == 1, "told once, refused as known, and not told again"
 
 
 def test_feedback_for_an_id_that_is_no_run_is_refused_before_it_is_sent() -> None:

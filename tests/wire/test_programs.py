@@ -113,4 +113,5 @@ def test_a_program_whose_task_is_cancelled_may_put_away_what_it_holds(tmp_path: 
 
 def test_one_that_does_not_listen_is_ended_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "PATIENCE", 0.1)
-    cancelled(DEAF, tmp_path)  # returns: the process was waited for
+    cancelled(DEAF, tmp_path)
+    assert not any(alive(int(pid)) for pid in (tmp_path / "pids").read_text().split())
