@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
+
+from perf.serving import served
 
 SECONDS = 0.050
 _TRACE = re.compile(rb"trace (\d+)")
@@ -17,18 +17,9 @@ _WRITTEN = b"You audit what was written"
 _REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 
 
-@contextmanager
-def judge_stub() -> Iterator[str]:
+def judge_stub() -> AbstractContextManager[str]:
     """The address of a running stub."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
-    port = ours.recv()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.join()
+    return served(_serve)
 
 
 def listing(prompt: bytes) -> bytes:

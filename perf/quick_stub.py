@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
+
+from perf.serving import served
 
 SECONDS = 0.020
 _BODY = b'{"results": [{"id": "m1", "memory": "tea", "score": 0.5}]}'
 _REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
 
 
-@contextmanager
-def quick_stub() -> Iterator[str]:
+def quick_stub() -> AbstractContextManager[str]:
     """The address of a running stub. `GET /served` gives how many other requests it has answered since the last."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
-    port = ours.recv()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.join()
+    return served(_serve)
 
 
 class _Exchange(asyncio.Protocol):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import multiprocessing
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
 
 from aiohttp import web
+
+from perf.serving import served
 
 MODEL_SECONDS = 0.050
 MEMORY_SECONDS = 0.020
@@ -24,18 +24,9 @@ CHAT_REPLY = json.dumps(
 )
 
 
-@contextmanager
-def stub_server() -> Iterator[str]:
+def stub_server() -> AbstractContextManager[str]:
     """The address of a running stub."""
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
-    process.start()
-    port = ours.recv()
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        process.terminate()
-        process.join()
+    return served(_serve)
 
 
 def _serve(pipe: Connection) -> None:
