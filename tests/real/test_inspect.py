@@ -26,7 +26,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what its many dependencies warn about is not ours to mend
     inspect_log = pytest.importorskip("inspect_ai.log", reason="inspect-ai is not installed: pip install inspect-ai")
 
-pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore")]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.usefixtures("leftovers_collected"),
+    pytest.mark.filterwarnings("ignore"),
+]
 
 INSPECT = [sys.executable, "-c", "from inspect_ai._cli.main import main; main()"]
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "ignore", "NO_COLOR": "1"}

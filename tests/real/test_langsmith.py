@@ -30,6 +30,7 @@ from tests.traces.opening import gathered, opened
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.usefixtures("leftovers_collected"),
     pytest.mark.filterwarnings("default"),  # the older query is deprecated, and the client says so
 ]
 

@@ -28,6 +28,7 @@ from tests.standins.vendors import VENDORS, open_vendor
 
 pytestmark = [
     pytest.mark.real,
+    pytest.mark.usefixtures("leftovers_collected"),
     pytest.mark.filterwarnings("default"),  # what clients warn of is their vendors' affair
 ]
 
