@@ -15,7 +15,6 @@ from typing import Any
 
 from perf import audit, ingest, online, proxy
 from perf.gauges import Gauges
-from perf.judge_stub import judge_stub
 from perf.stub import stub_server
 
 ITEMS = 2_000
@@ -113,7 +112,7 @@ def _suites(folder: Path) -> list[Row]:
 def _online(folder: Path) -> list[Row]:
     """The best of three rounds each; memory of the last one."""
     few, many = FEW, 5 * FEW
-    with judge_stub() as address:
+    with stub_server() as address:
         small = _measure("perf.online", "ours", folder / "few-traces", few, address)
         taken = {
             way: [_measure("perf.online", way, folder / f"{way}-traces{n}", many, address) for n in range(3)]

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from urllib.request import urlopen
 
 import aiohttp
 
@@ -31,11 +30,11 @@ from memorybench.vocabulary.conversation import Haystack, Session, Turn
 from memorybench.vocabulary.questions import EvidenceLevel, Question
 from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
-from perf.quick_stub import SECONDS, quick_stub
+from perf.stub import MEMORY_SECONDS, counted, stub_server
 
 HAYSTACKS, SESSIONS = 50, 10
 ROUNDS = 7
-IDEAL = (SESSIONS + 2) * SECONDS
+IDEAL = (SESSIONS + 2) * MEMORY_SECONDS
 """With the search and the clear that follow, if nothing but the memory took any time."""
 KEY = "sk-perf-0123456789"
 CONFIG = """\
@@ -186,11 +185,11 @@ REQUESTS: Mapping[Callable[[Path, str], Gauges], int] = {
 def best(folder: Path) -> dict[str, Gauges]:
     """The least wall time and the least CPU time of each way."""
     taken: dict[str, list[Gauges]] = {way.__name__: [] for way in REQUESTS}
-    with quick_stub() as address:
+    with stub_server() as address:
         for n in range(ROUNDS + 1):
             for way, requests in REQUESTS.items():
                 gauges = way(folder / f"{way.__name__}{n}", address)
-                served = int(urlopen(f"{address}/served").read())
+                served = counted(address)["served"]
                 assert served == requests * HAYSTACKS, f"{way.__name__} took {served} requests"
                 if n:  # the first round warms everybody up
                     taken[way.__name__].append(gauges)

@@ -24,6 +24,7 @@ from memorybench.vocabulary.trials import Case, Score, Subject, Trial
 from memorybench.wire.http import Http, open_http
 from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
+from perf.stub import counted
 
 IN_FLIGHT = 100
 MEMORY = Subject(role="provider", name="memory")
@@ -37,7 +38,7 @@ def bare(folder: Path, items: int, address: str, synchronous: str = "FULL") -> G
     folder.mkdir()
     with measured() as gauges:
         asyncio.run(_bare(folder, items, address, synchronous))
-    gauges.most_in_flight = _most(address)
+    gauges.most_in_flight = counted(address)["most"]
     return gauges
 
 
@@ -83,7 +84,7 @@ def ours(folder: Path, items: int, address: str) -> Gauges:
 
         asyncio.run(everything())
         book.end("complete")
-    gauges.most_in_flight = _most(address)
+    gauges.most_in_flight = counted(address)["most"]
     return gauges
 
 
@@ -117,13 +118,6 @@ def _job(n: int, model: OpenAIModel, http: Http, address: str) -> Job:
 
     trial = Trial(suite="bench", case_id=f"q{n}", subject=MEMORY, benchmark="perf")
     return Job(trial=trial, perform=job, ordinal=n, case=Case(id=f"q{n}"))
-
-
-def _most(address: str) -> int:
-    from urllib.request import urlopen
-
-    with urlopen(f"{address}/most-in-flight") as reply:
-        return int(json.load(reply))
 
 
 if __name__ == "__main__":

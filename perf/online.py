@@ -34,7 +34,7 @@ from memorybench.vocabulary.trials import Score, Subject, Trial
 from memorybench.wire.http import open_http
 from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
-from perf.judge_stub import SECONDS
+from perf.stub import MODEL_SECONDS
 
 IN_FLIGHT = 50
 _TRACES = Subject(role="traces", name="perf")
@@ -43,7 +43,7 @@ _EXISTING = {"pricing": [], "constraint": ["none yet"]}
 
 def ideal(items: int) -> float:
     """Seconds, if nothing but the judge took any time."""
-    return items * 2 * SECONDS / IN_FLIGHT
+    return items * 2 * MODEL_SECONDS / IN_FLIGHT
 
 
 def bare(folder: Path, items: int, address: str) -> Gauges:

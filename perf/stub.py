@@ -1,69 +1,136 @@
-"""A model of 50 ms and a memory of 20 ms, in a process of their own, which count how many calls are in flight."""
+"""A model of 50 ms and a memory of 20 ms that do little else, in a process of their own: a real web server would take
+more of the machine than what is measured."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AbstractContextManager
+import multiprocessing
+import re
+import selectors
+from collections.abc import Iterator
+from contextlib import contextmanager
 from multiprocessing.connection import Connection
-
-from aiohttp import web
-
-from perf.serving import served
+from typing import Any
+from urllib.request import urlopen
 
 MODEL_SECONDS = 0.050
 MEMORY_SECONDS = 0.020
-CHAT_REPLY = json.dumps(
-    {
-        "id": "x",
-        "object": "chat.completion",
-        "model": "stub-1",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 40, "completion_tokens": 1, "total_tokens": 41},
-    }
-)
+_MEMORIES = b'{"results": [{"id": "m1", "memory": "tea", "score": 0.5}]}'
+_REPLY = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+_TRACE = re.compile(rb"trace (\d+)")
+_WRITTEN = b"You audit what was written"
 
 
-def stub_server() -> AbstractContextManager[str]:
+@contextmanager
+def stub_server() -> Iterator[str]:
     """The address of a running stub."""
-    return served(_serve)
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(theirs,), daemon=True)
+    process.start()
+    port = ours.recv()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def counted(address: str) -> dict[str, int]:
+    """Since the last time: requests `served`, and the `most` in flight at once."""
+    with urlopen(f"{address}/counts") as reply:
+        counts: dict[str, int] = json.load(reply)
+    return counts
 
 
 def _serve(pipe: Connection) -> None:
-    in_flight = {"now": 0, "most": 0}
-
-    async def slow(request: web.Request, seconds: float, reply: str) -> web.Response:
-        await request.read()
-        in_flight["now"] += 1
-        in_flight["most"] = max(in_flight["most"], in_flight["now"])
-        await asyncio.sleep(seconds)
-        in_flight["now"] -= 1
-        return web.Response(text=reply, content_type="application/json")
-
-    async def model(request: web.Request) -> web.Response:
-        return await slow(request, MODEL_SECONDS, CHAT_REPLY)
-
-    async def memory(request: web.Request) -> web.Response:
-        return await slow(request, MEMORY_SECONDS, '{"results": [{"id": "m1", "memory": "tea", "score": 0.5}]}')
-
-    async def most(request: web.Request) -> web.Response:
-        seen, in_flight["most"] = in_flight["most"], 0
-        return web.json_response(seen)
-
     async def serve() -> None:
-        app = web.Application()
-        app.add_routes(
-            [
-                web.post("/v1/chat/completions", model),
-                web.post("/memory/{operation}", memory),
-                web.get("/most-in-flight", most),
-            ]
-        )
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
-        await site.start()
-        pipe.send(runner.addresses[0][1])
-        await asyncio.Event().wait()
+        counts = _Counts()
+        server = await asyncio.get_running_loop().create_server(lambda: _Exchange(counts), "127.0.0.1", 0, backlog=1024)
+        pipe.send(server.sockets[0].getsockname()[1])
+        await server.serve_forever()
 
-    asyncio.run(serve())
+    # epoll counts milliseconds and rounds up, which would make it a stub of 51
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
+        runner.run(serve())
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.served = self.now = self.most = 0
+
+    def begin(self) -> None:
+        self.served += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+
+    def end(self) -> None:
+        self.now -= 1
+
+    def taken(self) -> bytes:
+        told = json.dumps({"served": self.served, "most": self.most}).encode()
+        self.served = self.most = 0
+        return told
+
+
+class _Exchange(asyncio.Protocol):
+    """As much HTTP as our clients speak: one request at a time, its length told."""
+
+    def __init__(self, counts: _Counts) -> None:
+        self._counts = counts
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        head, blank, body = self._received.partition(b"\r\n\r\n")
+        if not blank or len(body) < _length(head):
+            return
+        self._received = b""
+        if head.startswith(b"GET /counts"):
+            self._write(self._counts.taken())
+            return
+        self._counts.begin()
+        received = self._loop.time()
+        if head.startswith(b"POST /v1/chat/completions"):
+            self._loop.call_at(received + MODEL_SECONDS, self._answer, _completion(body))
+        else:
+            self._loop.call_at(received + MEMORY_SECONDS, self._answer, _MEMORIES)
+
+    def _answer(self, body: bytes) -> None:
+        self._counts.end()
+        self._write(body)
+
+    def _write(self, body: bytes) -> None:
+        self._transport.write(_REPLY % (len(body), body))
+
+
+def _length(head: bytes) -> int:
+    _, told, rest = head.lower().partition(b"content-length:")
+    return int(rest.split(b"\r\n", 1)[0]) if told else 0
+
+
+def _completion(prompt: bytes) -> bytes:
+    """The facts of the trace that the prompt is about; "yes" to everything else."""
+    trace = _TRACE.search(prompt)
+    content = json.dumps({"facts": _facts(int(trace[1]), prompt)}) if trace else "yes"
+    reply: dict[str, Any] = {
+        "id": "x",
+        "object": "chat.completion",
+        "model": "stub-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 400, "completion_tokens": 40, "total_tokens": 440},
+    }
+    return json.dumps(reply).encode()
+
+
+def _facts(n: int, prompt: bytes) -> list[str]:
+    """Three facts that were said and written down, one that was only said, and one only written."""
+    both = [f"customer_segments: bakeries in district {n}", "constraint: no subscription model"]
+    if _WRITTEN in prompt:
+        return [f"pricing: ${n} monthly", *both, "tool: uses a spreadsheet"]
+    return [f"pricing: {n} dollars a month", *both, f"team: {n % 7} people work in the back office"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from .measures import Metric
-from .records import Record
 from .trials import Case, Exhibit, Failure, Score, Subject, Trial
 
 T = TypeVar("T")
@@ -47,11 +46,12 @@ class Steps(Protocol):
 NOTHING_SHOWN = Exhibit()
 
 
-class Performed(Record):
+@dataclass(frozen=True, slots=True)
+class Performed:
     """What a job found. With `unscored`, the subject did its part but the instrument could not decide."""
 
     scores: tuple[Score, ...] = ()
-    shown: Exhibit = Exhibit()
+    shown: Exhibit = NOTHING_SHOWN
     unscored: Failure | None = None
 
 

@@ -16,6 +16,8 @@ class Garbled(Exception):
 async def read_body(response: ClientResponse, cap: int) -> bytes:
     """The unpacked body, or its first `cap + 1` bytes: the one too many says that there is more."""
     gunzip = _gunzip(response.headers.get("Content-Encoding", "identity"))
+    if gunzip is None and response.content_length is not None and response.content_length <= cap:
+        return await response.content.read()
     body = bytearray()
     async for piece in response.content.iter_any():
         room = cap + 1 - len(body)

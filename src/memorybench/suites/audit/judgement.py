@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from memorybench.documents.templates import Template
 from memorybench.judging.judge import Judge
@@ -11,7 +12,6 @@ from memorybench.judging.prompts import JudgePrompts
 from memorybench.vocabulary.errors import Unreadable
 from memorybench.vocabulary.plans import Steps
 from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.records import Record
 
 from .durations import days_right
 from .probes import Probe
@@ -30,7 +30,8 @@ _CHANGED = re.compile(r"\b(?:chang|contradict|differ|conflict|used to|no longer|
 """Words of one who has noticed that it is no longer so."""
 
 
-class Judged(Record):
+@dataclass(frozen=True, slots=True)
+class Judged:
     correct: bool
     reason: str = ""
     choice: int | None = None

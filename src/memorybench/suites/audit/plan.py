@@ -192,11 +192,11 @@ class _Probing:
         probe = await self._written(steps, made)
         await self._check_needs_context(steps, probe)
         said, context = await self._answer(steps, probe)
-        shown = Exhibit(asked=probe.question, expected=probe.expected_answer, got=said, context=_beginning(context))
         try:
             found = await judged(steps, self._plan.judge, probe, said)
         except Unreadable as error:
-            return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
+            failure = Failure(kind="Unreadable", message=str(error))
+            return Performed(shown=_exhibit(probe, said, context), unscored=failure)
         scores = [Score(name="correct", value=float(found.correct), reason=found.reason)]
         if probe.abstain:
             scores.append(Score(name="hallucinated", value=float(not found.correct)))
@@ -206,7 +206,7 @@ class _Probing:
         if self._plan.writer is not None and not probe.options:
             scores.append(Score(name=REWRITTEN, value=float(probe.origin == "model")))
         scores += await self._beside_twin(steps, probe, found)
-        return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": found.reason}))
+        return Performed(scores=tuple(scores), shown=_exhibit(probe, said, context, found.reason))
 
     async def _beside_twin(self, steps: Steps, probe: Probe, found: Judged) -> list[Score]:
         """What only both together tell: an order asked both ways, what is absent beside what is there."""
@@ -293,6 +293,16 @@ def oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) ->
         if tokens > window:
             lines.append(too_long(conversation, tokens, window))
     return lines
+
+
+def _exhibit(probe: Probe, said: str, context: str, reason: str = "") -> Exhibit:
+    return Exhibit(
+        asked=probe.question,
+        expected=probe.expected_answer,
+        got=said,
+        context=_beginning(context),
+        reason=reason,
+    )
 
 
 def _beginning(text: str, most: int = 600) -> str:

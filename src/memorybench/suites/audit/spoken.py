@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .words import key, plain, words
 
@@ -46,8 +47,9 @@ def unadorned(text: str) -> str:
     return " ".join(_IDIOM.sub(" ", said).split(" ")).strip()
 
 
-def sentences(text: str) -> list[str]:
-    return [part.strip() for part in _SENTENCE_END.split(unadorned(text)) if part.strip()]
+@lru_cache(maxsize=256)  # a reply is read for every value that it may name
+def sentences(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in _SENTENCE_END.split(unadorned(text)) if part.strip())
 
 
 def clauses(sentence: str) -> list[str]:

@@ -106,8 +106,8 @@ class Wanted:
     """What must all be there. `Dr` may be missing from `Dr Okafor`."""
     unit: str | None
     """Of a value that is a number and a unit."""
-    known: frozenset[str]
-    """Words of the question and the value, verbs in their base form: they turn nothing against it."""
+    said: tuple[str, ...]
+    question: str
     unit_needed: bool
     negated: bool
 
@@ -122,10 +122,16 @@ class Wanted:
             words=tuple(marked_words(value)),
             keys=keys,
             unit=worth(telling[1]) if followed else None,
-            known=frozenset(base_form(word) for word in (*words(question), *said)),
+            said=said,
+            question=question,
             unit_needed=_AMOUNT.search(question.lower()) is None,
             negated=bool(_NEGATORS & set(said)),
         )
+
+    @property
+    def known(self) -> frozenset[str]:
+        """Words of the question and the value, verbs in their base form: they turn nothing against it."""
+        return frozenset(base_form(word) for word in (*words(self.question), *self.said))
 
     def spans(self, said: Said) -> Iterator[tuple[int, int]]:
         """From the first to the last of its words, wherever all of them stand near each other."""
