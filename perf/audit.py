@@ -1,4 +1,5 @@
-"""A thousand probes of a replayed conversation, put to a model that takes 50 ms, fifty at a time."""
+"""A thousand probes of a replayed conversation, put to a model that takes 50 ms, fifty at a time: read by code, or
+judged by that model, as an audit is by default."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import asyncio
 import json
 import sqlite3
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import aiohttp
@@ -15,23 +17,29 @@ from memorybench.documents.templates import Template
 from memorybench.engine.run import perform
 from memorybench.journal.book import open_run
 from memorybench.journal.rows import Run
+from memorybench.judging.judge import Judge
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
 from memorybench.suites.answering import Reading, Scoring, context_of
+from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import Audited, AuditPlan, Transcripts, lines_of
 from memorybench.suites.audit.probes import Probe
 from memorybench.vocabulary.conversation import Turn
 from memorybench.wire.http import open_http
 from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
-from perf.stub import MODEL_SECONDS
+from perf.stub import MODEL_SECONDS, counted
 
 PROBES, IN_FLIGHT, CONVERSATIONS = 1_000, 50, 10
-IDEAL = PROBES * MODEL_SECONDS / IN_FLIGHT
 _PROMPT = Template.parse(
     "Question: ${question}\n\n${retrievedContext}", frozenset({"question", "retrievedContext"}), "prompt"
 )
+
+
+def ideal(calls: int) -> float:
+    """Seconds, if nothing but the model took any time."""
+    return calls * MODEL_SECONDS / IN_FLIGHT
 
 
 def bare(folder: Path, address: str) -> Gauges:
@@ -60,10 +68,11 @@ def bare(folder: Path, address: str) -> Gauges:
 
     with measured() as gauges:
         asyncio.run(everything())
+    gauges.calls = counted(address)["served"]
     return gauges
 
 
-def ours(folder: Path, address: str) -> Gauges:
+def ours(folder: Path, address: str, *, judging: bool = False) -> Gauges:
     dataset = AuditDataset(id="perf", conversations=tuple(_conversation(n) for n in range(CONVERSATIONS)))
     probes = [_probe(n) for n in range(PROBES)]
     with measured() as gauges, open_run(folder, Run(id="perf", suite="audit", spec={}, planned=PROBES)) as book:
@@ -72,12 +81,18 @@ def ours(folder: Path, address: str) -> Gauges:
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
                 reading = Reading(model, {"": _PROMPT}, Scoring(method="audit"))
-                plan = AuditPlan(Transcripts(dataset), probes, [Audited(model.subject)], reading)
+                judge = Judge(model, judge_prompts()) if judging else None
+                plan = AuditPlan(Transcripts(dataset), probes, [Audited(model.subject)], reading, judge)
                 await perform(plan.plan(), book, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())
         book.end("complete")
+    gauges.calls = counted(address)["served"]
     return gauges
+
+
+def judged(folder: Path, address: str) -> Gauges:
+    return ours(folder, address, judging=True)
 
 
 def _conversation(n: int) -> AuditConversation:
@@ -100,6 +115,8 @@ def _probe(n: int) -> Probe:
     )
 
 
+WAYS: Mapping[str, Callable[[Path, str], Gauges]] = {"bare": bare, "ours": ours, "judged": judged}
+
 if __name__ == "__main__":
     what, folder, address = sys.argv[1:]
-    print({"bare": bare, "ours": ours}[what](Path(folder), address).as_json())
+    print(WAYS[what](Path(folder), address).as_json())

@@ -16,6 +16,7 @@ class Gauges:
     cpu: float = 0.0
     megabytes: float = 0.0
     most_in_flight: int = 0
+    calls: int = 0
 
     def as_json(self) -> str:
         return json.dumps(asdict(self))

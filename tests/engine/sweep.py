@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from memorybench.engine.steps import under_way
 from memorybench.journal.shelf import Shelf
 from memorybench.vocabulary.trials import STATUSES
 
@@ -54,4 +55,5 @@ def _invariants(folder: Path, ledger: Ledger, crashes: int, expected: str) -> No
         assert repeats <= CONCURRENCY * crashes, f"I2: {repeats} calls repeated after {crashes} crashes"
         flagged = shelf.possibly_charged_twice(RUN.id)
         assert repeats <= flagged, f"I2: {repeats} calls repeated, only {flagged} told"
+        assert flagged <= under_way(CONCURRENCY) * crashes, f"I2: {flagged} told after {crashes} crashes"
     assert report(folder) == expected, "I3: the report differs from the uninterrupted run's"

@@ -5,6 +5,8 @@ import os
 import signal
 import time
 from collections import Counter
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,8 @@ import pytest
 from memorybench.engine.budget import Budget
 from memorybench.journal.shelf import Shelf
 from memorybench.vocabulary.errors import Denied, RunConflict, Transient
-from memorybench.vocabulary.plans import Limits
-from tests.engine.workload import PRICE, RUN, Ledger, plan, report, run_once
+from memorybench.vocabulary.plans import Limits, Steps
+from tests.engine.workload import MODEL, PRICE, RUN, Ledger, plan, report, run_once
 
 
 @pytest.fixture
@@ -270,3 +272,30 @@ def test_rate_and_concurrency_limits_of_a_subject_hold(tmp_path: Path, ledger: L
     run_once(tmp_path / "results", plan(ledger, haystacks=2, hook=hook, limits=limits), concurrency=10)
     assert most <= 4, "two subjects, two calls each"
     assert starts[-1] - begun >= (len(starts) - 1) / 200
+
+
+def test_calls_at_once_are_as_many_as_asked_for_and_no_more(tmp_path: Path, ledger: Ledger) -> None:
+    """Also those that are made side by side before the first job, whose number is not that of the jobs."""
+    running, most = 0, 0
+
+    async def hook(call: str) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.002)
+        running -= 1
+
+    async def opening(steps: Steps) -> None:
+        async def call(n: int) -> str:
+            await hook(f"canary {n}")
+            return ""
+
+        await asyncio.gather(
+            *(steps.once("canary", {"n": n}, partial(call, n), str, on=MODEL, paid=True) for n in range(30))
+        )
+
+    work = replace(plan(ledger, haystacks=20, questions=2, hook=hook), opening=opening)
+    run_once(tmp_path / "results", work, concurrency=6)
+    assert most == 6
+    with Shelf.open(tmp_path / "results") as shelf:
+        assert shelf.possibly_charged_twice(RUN.id) == 0

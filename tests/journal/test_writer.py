@@ -113,6 +113,80 @@ def test_a_commit_that_fails_is_told_to_who_waits_and_to_nobody_else(writing: Op
     assert notes(writer) == ["kept"]
 
 
+def test_what_is_written_can_be_read_before_it_has_landed(writing: Open) -> None:
+    writer = writing()
+    seen: list[tuple[list[str], bool]] = []
+
+    async def write() -> None:
+        landing = writer.write([note("kept")], lambda: seen.append((notes(writer), landing.done())))
+        await landing
+
+    asyncio.run(write())
+    assert seen == [(["kept"], False)]
+
+
+def test_a_disk_that_fails_is_told_to_who_waits_for_it(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = writing()
+
+    def fail(file: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    async def write() -> None:
+        with monkeypatch.context() as failing:
+            failing.setattr("memorybench.journal.writer._sync", fail)
+            with pytest.raises(JournalError, match="Input/output error"):
+                await writer.write([note("doubtful")])
+        await writer.write([note("kept")])
+
+    asyncio.run(write())
+    assert notes(writer)[-1] == "kept"
+
+
+def test_a_file_held_by_another_process_is_waited_for(writing: Open) -> None:
+    writer = writing()
+
+    async def write() -> None:
+        with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            landing = writer.write([note("kept")])
+            await asyncio.sleep(0.05)
+            assert not landing.done()
+            other.execute("COMMIT")
+            await landing
+
+    asyncio.run(write())
+    assert notes(writer) == ["kept"]
+
+
+def test_a_file_that_others_never_let_go_is_named(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memorybench.journal.writer.BUSY_SECONDS", 0.01)
+    writer = writing()
+
+    async def write() -> None:
+        with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalError, match=r"other processes held it for .* resume the run"):
+                await writer.write([note("lost")])
+        await writer.write([note("kept")])
+
+    asyncio.run(write())
+    assert notes(writer) == ["kept"]
+
+
+def test_the_log_does_not_grow_with_the_run(writing: Open) -> None:
+    writer = writing()
+    log = writer.path.with_name(f"{writer.path.name}-wal")
+
+    async def write(rows: int) -> int:
+        for start in range(0, rows, 20):
+            await asyncio.gather(*(writer.write([note("x" * 500)]) for _ in range(start, start + 20)))
+        return log.stat().st_size
+
+    few = asyncio.run(write(2_000))
+    assert asyncio.run(write(8_000)) < 2 * few
+    assert len(notes(writer)) == 10_000
+
+
 def test_a_moment_is_written_in_utc_to_the_millisecond() -> None:
     earliest = datetime.now(UTC)
     written = now()

@@ -27,7 +27,7 @@ def add_run(parser: argparse.ArgumentParser, *, output: str = RESULTS, concurren
         metavar="N",
         type=positive,
         default=concurrency,
-        help=f"jobs at once (default: {concurrency})",
+        help=f"calls at once (default: {concurrency})",
     )
     parser.add_argument("--output", metavar="DIR", type=Path, default=Path(output), help=f"default: ./{output}")
     parser.add_argument("--run-id", metavar="ID", help="name the run yourself")

@@ -18,7 +18,7 @@ from memorybench.vocabulary.trials import Failure, Outcome, Status
 from .budget import Budget
 from .gates import Gates
 from .signals import draining
-from .steps import JobSteps, SharedSteps
+from .steps import JobSteps, SharedSteps, under_way
 from .stopping import Interrupted, Stop
 
 Watch = Callable[[Outcome], None]
@@ -40,10 +40,10 @@ async def perform(
     budget: Budget | None = None,
     watch: Watch | None = None,
 ) -> Ending:
-    """Performs every job the journal does not hold as scored."""
+    """Performs every job the journal does not hold as scored, with at most `concurrency` calls at once."""
     stopping = Stop()
     budget = budget or Budget()
-    shared = SharedSteps(book, Gates(plan.limits, stopping), budget, stopping)
+    shared = SharedSteps(book, Gates(plan.limits, stopping), budget, stopping, concurrency)
     feed = _Feed(plan, book.scored())
     watch = watch or (lambda outcome: None)
     with draining(stopping), collecting_rarely():
@@ -51,7 +51,7 @@ async def perform(
             if plan.opening is not None and not feed.finished:
                 await plan.opening(JobSteps(shared))
             async with asyncio.TaskGroup() as workers:
-                for _ in range(max(1, min(concurrency, plan.size))):
+                for _ in range(min(under_way(concurrency), plan.size)):
                     workers.create_task(_work(feed, shared, stopping, watch))
             ending = _ending(feed, stopping, budget)
             if ending.status == "complete" and plan.closing is not None:

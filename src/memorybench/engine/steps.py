@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -24,32 +25,46 @@ from .stopping import Interrupted, Stop
 
 T = TypeVar("T")
 
+
+def under_way(concurrency: int) -> int:
+    """How many steps are worked on at once: more than call, for while some wait for the disk, others can call."""
+    return concurrency + concurrency // 2
+
+
 # set while a step's `after` runs: what others stand on too is no part of this job's own evidence
 _aside: ContextVar[bool] = ContextVar("memorybench_aside", default=False)
+
+
+@dataclass(slots=True)
+class _Asked(Generic[T]):
+    """A step, as a job asks for it."""
+
+    key: str
+    name: str
+    inputs: str
+    work: Callable[[], Awaitable[T]]
+    adapter: TypeAdapter[T]
+    subject: Subject | None
+    paid: bool
+    after: Callable[[], Awaitable[object]] | None
 
 
 class SharedSteps:
     """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
 
-    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: Stop) -> None:
+    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: Stop, concurrency: int) -> None:
         self.book = book
+        self._under_way = asyncio.Semaphore(under_way(concurrency))
+        self._calls = asyncio.Semaphore(concurrency)
+        """A call counts until its result outlives us: as many may have to be repeated, should we die."""
         self._gates = gates
         self._budget = budget
         self._stopping = stopping
         self._in_flight: dict[str, asyncio.Future[str]] = {}
         self._failed: dict[str, MemorybenchError] = {}
 
-    async def once(
-        self,
-        key: str,
-        name: str,
-        inputs: str,
-        work: Callable[[], Awaitable[T]],
-        adapter: TypeAdapter[T],
-        subject: Subject | None,
-        paid: bool,
-        after: Callable[[], Awaitable[object]] | None,
-    ) -> T:
+    async def once(self, asked: _Asked[T]) -> T:
+        key, adapter = asked.key, asked.adapter
         recorded = self.book.step(key)
         if recorded is not None:
             return adapter.validate_json(recorded)
@@ -61,7 +76,7 @@ class SharedSteps:
             raise self._failed[key].with_traceback(None)
         flight = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
-            result = await self._perform(key, name, inputs, work, adapter, subject, paid, after)
+            value, result = await self._perform(asked)
         except BaseException as error:
             if isinstance(error, MemorybenchError):
                 self._failed[key] = error
@@ -72,46 +87,42 @@ class SharedSteps:
                 flight.cancel()
             raise
         else:
-            flight.set_result(result[1])
-            return result[0]
+            flight.set_result(result)
+            return value
         finally:
             del self._in_flight[key]
 
-    async def _perform(
-        self,
-        key: str,
-        name: str,
-        inputs: str,
-        work: Callable[[], Awaitable[T]],
-        adapter: TypeAdapter[T],
-        subject: Subject | None,
-        paid: bool,
-        after: Callable[[], Awaitable[object]] | None,
-    ) -> tuple[T, str]:
-        reused = self.book.reusable(key, name)
+    async def _perform(self, asked: _Asked[T]) -> tuple[T, str]:
+        reused = self.book.reusable(asked.key, asked.name)
         if reused is not None:
             await self.book.record(reused)
-            return adapter.validate_json(reused.result), reused.result
+            return asked.adapter.validate_json(reused.result), reused.result
         self._stopping.check()
-        if after is not None:
+        if asked.after is not None:
             token = _aside.set(True)
             try:
-                await after()
+                await asked.after()
             finally:
                 _aside.reset(token)
+        async with self._under_way:
             self._stopping.check()
-        who = subject.name if subject else ""
+            return await self._work(asked)
+
+    async def _work(self, asked: _Asked[T]) -> tuple[T, str]:
+        who = asked.subject.name if asked.subject else ""
         attempt = None
-        if paid:
+        if asked.paid:
             self._budget.allow()
-            attempt = await self.book.intend(key, name, who)
+            attempt = await self.book.intend(asked.key, asked.name, who)
+        await self._calls.acquire()
         trying, started = Trying(), now()
         with Tally() as tally:
             try:
-                value = await patiently(self._guarded(work, paid), self._gates.of(subject), trying)
-                value, result = self._kept(value, adapter)
-            except (Exception, Interrupted) as error:
-                if attempt is not None:
+                value = await patiently(self._guarded(asked.work, asked.paid), self._gates.of(asked.subject), trying)
+                value, result = self._kept(value, asked.adapter)
+            except BaseException as error:
+                self._calls.release()
+                if attempt is not None and isinstance(error, (Exception, Interrupted)):
                     self._budget.take(tally.spent)
                     await self.book.give_up(
                         attempt, str(error), tries=trying.tries, uncertain=trying.uncertain, spent=tally.spent
@@ -119,10 +130,10 @@ class SharedSteps:
                 raise
         self._budget.take(tally.spent)
         step = Step(
-            key=key,
-            name=name,
+            key=asked.key,
+            name=asked.name,
             subject=who,
-            inputs=inputs,
+            inputs=asked.inputs,
             result=result,
             started=started,
             seconds=trying.seconds,
@@ -131,7 +142,7 @@ class SharedSteps:
             spent=tally.spent,
             attempt=attempt,
         )
-        await self.book.record(step)
+        await self.book.record(step, written=self._calls.release)
         return value, result
 
     def _kept(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
@@ -179,7 +190,7 @@ class JobSteps:
         key = step_key(name, text)
         if not _aside.get():
             self.keys.append(key)
-        return await self._shared.once(key, name, text, work, _adapter(returns), on, paid, after)
+        return await self._shared.once(_Asked(key, name, text, work, _adapter(returns), on, paid, after))
 
     def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return self._shared.book.step(step_key(name, canonical(inputs))) is not None

@@ -2,7 +2,7 @@
 
 database.py    opens the file, or says why it can not be trusted
 migrations.py  its tables, as numbered steps
-writer.py      one writing thread with group commit: what returns is on disk
+writer.py      group commit: what is written outlives us, what has landed is on disk
 rows.py        what the tables hold, as records
 lock.py        one process per run
 book.py        a run being written

@@ -123,8 +123,8 @@ class Book:
             return result
         return json.dumps(_cleaned(json.loads(result), self._redact), ensure_ascii=False)
 
-    async def record(self, step: Step) -> None:
-        """`step.result` as `redacted` gave it."""
+    async def record(self, step: Step, written: Callable[[], None] | None = None) -> None:
+        """`step.result` as `redacted` gave it. `written` is called as soon as the row outlives this process."""
         spent = step.spent
         columns = (
             self.run.id,
@@ -144,7 +144,7 @@ class Book:
             step.reused_from,
             step.attempt,
         )
-        await self._writer.write([(_STEP, (*columns, crc(*columns)))])
+        await self._writer.write([(_STEP, (*columns, crc(*columns)))], written)
         self._seen.add(step.key)
 
     async def give_up(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:

@@ -27,10 +27,12 @@ def open_for_writing(folder: Path) -> sqlite3.Connection:
         _create(path)
     with translated(path):
         db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA cache_size=-8000")
         migrate(db)
-        db.execute("PRAGMA busy_timeout=0")  # from here on the writer waits by itself, off the event loop
+        # from here on the writer itself waits: for other processes, for the disk, and while its log is tidied away
+        db.execute("PRAGMA synchronous=NORMAL")
+        db.execute("PRAGMA busy_timeout=0")
+        db.execute("PRAGMA wal_autocheckpoint=0")
     return db
 
 
@@ -58,7 +60,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             return _read_only(path, "mode=ro")
         except sqlite3.OperationalError:
             # a folder we may not write has no place for the shared-memory file that readers keep
-            if _being_written(path) and path.with_name(f"{path.name}-wal").stat().st_size:
+            if _being_written(path) and log_of(path).stat().st_size:
                 raise BadInput(
                     str(path),
                     "has a log beside it that can not be read in a folder that is not ours to write",
@@ -107,8 +109,13 @@ def check(path: Path, *, thorough: bool = True) -> None:
         _check_inside(path, open_for_reading(path), thorough)  # a writer came while we read: look again, with its log
 
 
+def log_of(path: Path) -> Path:
+    """Where SQLite keeps what is not yet in the file."""
+    return path.with_name(f"{path.name}-wal")
+
+
 def _being_written(path: Path) -> bool:
-    return path.with_name(f"{path.name}-wal").exists()
+    return log_of(path).exists()
 
 
 def _check_inside(path: Path, db: sqlite3.Connection, thorough: bool) -> None:

@@ -1,31 +1,45 @@
-"""Group commit: what returns is on disk, and a hundred concurrent steps share one fsync.
+"""Group commit, in two stages.
 
-A single step pays one commit; under load the commits of all that wait are one. `synchronous=FULL` holds always.
-Rows are inserted on the event loop, which takes microseconds; only what can block, the commit and the wait for other
-processes, goes to a thread. (A thread that inserts, too, loses the interpreter lock at every row and gets it back
-5 ms later.) The pump is a generator, which goes on in the very callback by which the thread reports: a busy loop comes
-round to a task later than the disk to the next commit.
+A row is first *written*: committed without waiting for the disk. That takes microseconds and happens on the event loop;
+from then on the row outlives this process. Then it *lands*: a thread waits for the disk, once for all that was written
+meanwhile; from then on it outlives a power cut, too. So the results of a killed process are lost only while they are
+on the network, and nobody who has to be sure waits for more than one or two turns of the disk.
+
+SQLite's own name for this is `synchronous=NORMAL`, whose commits keep their order and are never torn; that they have
+reached the disk is what the thread sees to. (A thread that inserts and commits, too, loses the interpreter lock at
+every row and gets it back 5 ms later.)
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from memorybench.vocabulary.errors import JournalError
 
-from .database import BUSY_SECONDS, FILE_NAME, open_for_writing, translated
+from .database import BUSY_SECONDS, FILE_NAME, log_of, open_for_writing, translated
 
 Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
-_Entry = tuple[Sequence[Statement], "asyncio.Future[None]"]
-_Pump = Generator[Callable[[], None], None, None]
-"""Yields what is to be done in the thread."""
+Landing = asyncio.Future[None]
+"""Done when rows are on disk."""
+
+_TIDIED_EVERY = 1000
+"""Rows after which the log is moved into the file."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entry:
+    statements: Sequence[Statement]
+    landing: Landing
+    written: Callable[[], None] | None
 
 
 class Writer:
@@ -33,115 +47,177 @@ class Writer:
         """`fault` is called before and after every commit: tests kill the process there."""
         self.path = folder / FILE_NAME
         self._db = open_for_writing(folder)
+        self._log: int | None = None
+        self._rows = 0
         self._fault = fault or (lambda: None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         self._waiting: list[_Entry] = []
-        self._pumped_by: asyncio.AbstractEventLoop | None = None
-        """The loop whose callbacks keep the pump going; None: it rests."""
+        self._alone = 0
+        """How many of those that wait are committed each by itself: one of them is bad."""
+        self._flushed_by: asyncio.AbstractEventLoop | None = None
+        """The loop that is about to write what waits; None: nothing waits."""
+        self._written: list[Landing] = []
+        self._told_to: asyncio.AbstractEventLoop | None = None
+        """The loop that hears from the thread next; None: the thread rests."""
+        self._tidying = False
+        self._patience_ends: float | None = None
 
-    async def write(self, statements: Sequence[Statement]) -> None:
-        """Returns when the statements are on disk, all or none of them."""
+    def write(self, statements: Sequence[Statement], written: Callable[[], None] | None = None) -> Landing:
+        """All of the statements or none, after all that was handed in before. `written` is called as soon as they
+        outlive this process; who awaits what is returned knows them on disk."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((statements, future))
-        if self._pumped_by is not loop:
-            self._pumped_by = loop
-            loop.call_soon(self._advance, self._pumping(), None, loop)  # when all who are ready now have come
-        await future
+        landing: Landing = loop.create_future()
+        self._waiting.append(_Entry(statements, landing, written))
+        if self._flushed_by is not loop:
+            self._flushed_by = loop
+            loop.call_soon(self._flush, loop)  # when all who are ready now have come
+        return landing
 
     def write_now(self, statements: Sequence[Statement]) -> None:
         """The same for callers outside a loop: opening and closing a run."""
         with translated(self.path):
-            self._begin()
-            self._insert(statements)
-            self._commit()
+            while not self._begins():
+                time.sleep(_moment())
+            self._commit([statements])
+            self._reach_disk()
 
     def close(self) -> None:
         self._thread.shutdown()
         self._db.close()
+        if self._log is not None:
+            os.close(self._log)
 
-    def _advance(self, pump: _Pump, error: Exception | None, loop: asyncio.AbstractEventLoop) -> None:
-        """Goes on up to the next thing that can block, and leaves that to the thread."""
-        self._pumped_by = None  # should it end here, whichever way
-        try:
-            work = next(pump) if error is None else pump.throw(error)
-        except StopIteration:
-            return
-        self._pumped_by = loop
-        self._thread.submit(self._perform, work, pump, loop)
-
-    def _perform(self, work: Callable[[], None], pump: _Pump, loop: asyncio.AbstractEventLoop) -> None:
-        failed = None
-        try:
-            work()
-        except Exception as error:
-            failed = error
-        loop.call_soon_threadsafe(self._advance, pump, failed, loop)
-
-    def _pumping(self) -> _Pump:
-        while self._waiting:
-            batch, self._waiting = self._waiting, []
-            yield from self._settling(batch)
-
-    def _settling(self, batch: list[_Entry]) -> _Pump:
+    def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._tidying and self._told_to is loop:
+            return  # the thread has the file; when it reports, we come back
+        self._flushed_by = None
         try:
             with translated(self.path):
-                if not self._begins_at_once():
-                    yield self._begin
-                for statements, _ in batch:
-                    self._insert(statements)
-                yield self._commit
+                begun = self._begins()
         except Exception as error:
-            self._roll_back()
-            if len(batch) > 1:
-                for entry in batch:  # one bad entry must not take its neighbours down
-                    yield from self._settling([entry])
-                return
-            failed = error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
-            _tell(batch, failed)
-        else:
-            _tell(batch, None)
+            failed, self._waiting = self._waiting, []
+            _tell([entry.landing for entry in failed], self._told(error))
+            return
+        if begun:
+            self._settle(self._taken())
+            self._hand_to_thread(loop)
+        if self._waiting:
+            self._flushed_by = loop
+            loop.call_later(0 if begun else _moment(), self._flush, loop)
 
-    def _begins_at_once(self) -> bool:
-        """Without waiting; False where another process is committing just now."""
+    def _taken(self) -> list[_Entry]:
+        size = 1 if self._alone else len(self._waiting)
+        self._alone = max(0, self._alone - 1)
+        batch, self._waiting = self._waiting[:size], self._waiting[size:]
+        return batch
+
+    def _settle(self, batch: list[_Entry]) -> None:
+        """In the transaction that has begun."""
+        try:
+            with translated(self.path):
+                self._commit([entry.statements for entry in batch])
+        except Exception as error:
+            if len(batch) > 1:  # one bad entry must not take its neighbours down
+                self._waiting = batch + self._waiting
+                self._alone = len(batch)
+            else:
+                _tell([entry.landing for entry in batch], self._told(error))
+            return
+        for entry in batch:
+            self._written.append(entry.landing)
+            if entry.written is not None:
+                entry.written()
+
+    def _begins(self) -> bool:
+        """Whether it is our turn among the processes that share the file. Raises where it never comes."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-                return False
-            raise
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            now = time.monotonic()
+            self._patience_ends = self._patience_ends or now + BUSY_SECONDS
+            if now > self._patience_ends:
+                self._patience_ends = None
+                held = f"other processes held it for {BUSY_SECONDS:.0f} s"
+                raise JournalError(f"{self.path}: {held}; resume the run") from error
+            return False
+        self._patience_ends = None
         return True
 
-    def _begin(self) -> None:
-        """Waits for our turn among the processes that share the file."""
-        patience_ends = time.monotonic() + BUSY_SECONDS
-        while not self._begins_at_once():
-            if time.monotonic() > patience_ends:
-                raise JournalError(f"{self.path}: other processes held it for {BUSY_SECONDS:.0f} s; resume the run")
-            time.sleep(random.uniform(0.001, 0.01))  # uneven, so that nobody is always second
+    def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:
+        try:
+            for statements in batch:
+                self._rows += len(statements)
+                for sql, values in statements:
+                    self._db.execute(sql, values)
+            self._fault()
+            self._db.execute("COMMIT")
+            self._fault()
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
 
-    def _insert(self, statements: Sequence[Statement]) -> None:
-        for sql, values in statements:
-            self._db.execute(sql, values)
+    def _hand_to_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._told_to is loop or not self._written:
+            return
+        landings, self._written, self._told_to = self._written, [], loop
+        self._tidying = self._rows >= _TIDIED_EVERY
+        self._thread.submit(self._land, landings, self._tidying, loop)
 
-    def _commit(self) -> None:
-        self._fault()
-        self._db.execute("COMMIT")
-        self._fault()
+    def _land(self, landings: list[Landing], tidy: bool, loop: asyncio.AbstractEventLoop) -> None:
+        """In the thread."""
+        failed = None
+        try:
+            with translated(self.path):
+                self._reach_disk()
+                if tidy:
+                    self._tidy()
+        except Exception as error:
+            failed = self._told(error)
+        loop.call_soon_threadsafe(self._heard, landings, failed, loop)
 
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+    def _heard(self, landings: list[Landing], failed: JournalError | None, loop: asyncio.AbstractEventLoop) -> None:
+        tidied, self._tidying, self._told_to = self._tidying, False, None
+        self._hand_to_thread(loop)
+        _tell(landings, failed)
+        if tidied and self._waiting:
+            self._flush(loop)
+
+    def _reach_disk(self) -> None:
+        try:
+            if self._log is None:
+                self._log = os.open(log_of(self.path), os.O_RDWR)
+            _sync(self._log)
+        except OSError as error:
+            raise JournalError(f"{self.path}: {error}; free or mend the disk, then resume the run") from error
+
+    def _tidy(self) -> None:
+        """Moves the log into the file, as far as others who read just now allow. The log is then written over: one that
+        is cut off instead would take twice as long to reach the disk."""
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        self._rows = 0
+
+    def _told(self, error: Exception) -> JournalError:
+        return error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
 
 
-def _tell(batch: list[_Entry], error: Exception | None) -> None:
-    for _, future in batch:
-        if future.done():  # its task was cancelled while the commit ran
+def _tell(landings: list[Landing], error: JournalError | None) -> None:
+    for landing in landings:
+        if landing.done():  # its task was cancelled meanwhile
             continue
         if error is None:
-            future.set_result(None)
+            landing.set_result(None)
         else:
-            future.set_exception(error)
+            landing.set_exception(error)
+
+
+def _moment() -> float:
+    """Uneven, so that among several processes nobody is always second."""
+    return random.uniform(0.001, 0.01)
+
+
+_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 def connection(path: Path) -> sqlite3.Connection:
