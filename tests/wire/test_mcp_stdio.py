@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.wire import mcp_stdio
+from memorybench.wire import programs
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_messages import ToolError
 from memorybench.wire.mcp_stdio import child_environment, open_mcp_stdio
@@ -211,7 +211,7 @@ def test_a_child_sees_only_what_it_is_given(tmp_path: Path) -> None:
 def test_a_child_ends_with_the_connection_even_if_it_does_not_want_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mcp_stdio, "PATIENCE", 0.05)
+    monkeypatch.setattr(programs, "PATIENCE", 0.05)
 
     async def pid_of(*options: str) -> int:
         async with server(tmp_path, *options) as client:
@@ -221,6 +221,16 @@ def test_a_child_ends_with_the_connection_even_if_it_does_not_want_to(
 
     for options in ((), ("--stubborn",)):
         assert not alive(asyncio.run(pid_of(*options)))
+
+
+def test_who_leaves_at_once_leaves_no_server_behind(tmp_path: Path) -> None:
+    async def leave() -> None:
+        async with server(tmp_path) as client:
+            programs.abandon_all()
+            with pytest.raises(ServiceError, match="ended by signal 9"):
+                await client.call_tool("environment", {})
+
+    asyncio.run(leave())
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused,
 from memorybench.vocabulary.records import digest
 from memorybench.vocabulary.stores import Capability, Curation, NewFact, Proposal, StoredFact
 from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp_stdio import PATIENCE
+from memorybench.wire.programs import ended, running
 from memorybench.wire.redaction import Redactor
 
 from .config import StoreConfig
@@ -159,9 +159,7 @@ class _Conversation:
         """Its input is closed, which ends most programs; then it is ended, with all it has started."""
         self._stdin.close()
         if not self._broken:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await self._process.wait()
+            await ended(self._process)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         await self._process.wait()
@@ -192,7 +190,8 @@ async def open_command_store(
         raise BadInput(where, f"can not be started: {error.strerror}") from None
     conversation = _Conversation(process, config.name, section.timeout / 1000, redactor)
     subject = Subject(role="store", name=config.name, settings={"command": digest(section)})
-    try:
-        yield CommandStore(subject, frozenset(config.capabilities), conversation)
-    finally:
-        await conversation.close()
+    with running(process.pid):
+        try:
+            yield CommandStore(subject, frozenset(config.capabilities), conversation)
+        finally:
+            await conversation.close()

@@ -13,15 +13,11 @@ from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError
 
 from .mcp import DEADLINE, McpClient
 from .mcp_messages import MESSAGE_CAP, Message, Reader, answer, decode, encode, is_reply, messages_in
+from .programs import PATIENCE, TAIL, ended, how_ended, quoted, running
 from .redaction import Redactor
-from .replies import EXCERPT, printable
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "NODE_PATH", "SSL_CERT_FILE")
 """What a program needs of its surroundings, and no more: keys of other services stay where they are."""
-PATIENCE = 3.0
-"""Seconds that a child has to end by itself, then to obey SIGTERM."""
-_TAIL = 8192
-"""Bytes of its last words that are kept: so many more than are quoted that no secret in a quote is cut in two."""
 
 
 def child_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -44,13 +40,15 @@ async def open_mcp_stdio(
     `deadline`: seconds that a call may take, unless it says otherwise.
     """
     reader = Reader(Path(command[0]).name, redactor)
-    child = _Child(await _started(command, env, cwd, message_cap), reader, message_cap)
-    try:
-        client = McpClient(child, reader, deadline)
-        await client.shake_hands()
-        yield client
-    finally:
-        await child.close()
+    process = await _started(command, env, cwd, message_cap)
+    child = _Child(process, reader, message_cap)
+    with running(process.pid):
+        try:
+            client = McpClient(child, reader, deadline)
+            await client.shake_hands()
+            yield client
+        finally:
+            await child.close()
 
 
 async def _started(
@@ -115,9 +113,9 @@ class _Child:
     async def close(self) -> None:
         """As the protocol asks: its input is closed, then it is told to end, then it is ended."""
         self._stdin.close()
-        if not await self._ended():
+        if not await ended(self._process):
             self._signal(signal.SIGTERM)
-            await self._ended()
+            await ended(self._process)
         self._signal(signal.SIGKILL)  # also to what it left behind
         await self._process.wait()
         for task in (self._listening, self._listening_to_errors):
@@ -125,12 +123,6 @@ class _Child:
         await asyncio.gather(self._listening, self._listening_to_errors, return_exceptions=True)
         with suppress(BrokenPipeError, ConnectionResetError):
             await self._stdin.wait_closed()
-
-    async def _ended(self) -> bool:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                await self._process.wait()
-        return self._process.returncode is not None
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError, PermissionError):
@@ -146,8 +138,9 @@ class _Child:
             return
         # what the child has started may hold its streams open when it is gone
         await asyncio.wait([self._listening_to_errors], timeout=PATIENCE)
-        ending = self._ending() if await self._ended() else "closed its output"
-        self._fail(ServiceError(f"{self._reader.server}: {ending}{self._quoted()}"))
+        ending = how_ended(self._process.returncode or 0) if await ended(self._process) else "closed its output"
+        words = self._reader.redactor.clean(self._last_words.decode("utf-8", "replace"))
+        self._fail(ServiceError(f"{self._reader.server}: {ending}{quoted(words)}"))
 
     async def _hear(self, line: bytes) -> None:
         try:
@@ -166,22 +159,14 @@ class _Child:
                 self._stdin.write(encode(said) + b"\n")
 
     async def _listen_to_errors(self) -> None:
-        while piece := await self._stderr.read(_TAIL):
+        while piece := await self._stderr.read(TAIL):
             self._keep(piece)
 
     def _keep(self, piece: bytes) -> None:
-        self._last_words = (self._last_words + piece)[-_TAIL:]
+        self._last_words = (self._last_words + piece)[-TAIL:]
 
     def _fail(self, failure: ServiceError) -> None:
         self._failure = failure
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(failure)
-
-    def _ending(self) -> str:
-        status = self._process.returncode or 0
-        return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
-
-    def _quoted(self) -> str:
-        text = printable(self._reader.redactor.clean(self._last_words.decode("utf-8", "replace")))
-        return f"; its last words: {'…' if len(text) > EXCERPT else ''}{text[-EXCERPT:]}" if text else " without a word"

@@ -20,9 +20,9 @@ from memorybench.vocabulary.errors import Malformed, ServiceError
 from .replies import EXCERPT, printable
 
 PATIENCE = 3.0
-"""Seconds that a program has to obey SIGTERM when nobody waits for it any more."""
+"""Seconds that a program has to end by itself, or to obey SIGTERM, when nobody waits for it any more."""
 _PIECE = 2**16
-_TAIL = 8192
+TAIL = 8192
 """Bytes of its last words that are kept: so many more than are quoted that no secret in a quote is cut in two."""
 
 # of this process: whoever leaves it at once must know all of them, whichever run or thread they belong to
@@ -64,6 +64,10 @@ def abandon_all() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+class Overdue(ServiceError):
+    """It was ended for taking too long; what it was asked to do may have been done."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     status: int
@@ -72,7 +76,7 @@ class Finished:
 
     @property
     def ending(self) -> str:
-        return f"ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
+        return how_ended(self.status)
 
 
 async def run_program(
@@ -108,7 +112,7 @@ async def _finished(
             status = await process.wait()
             words = await complaining
     except TimeoutError:
-        raise ServiceError(f"{where}: not finished within {deadline:g} s, and was ended") from None
+        raise Overdue(f"{where}: not finished within {deadline:g} s, and was ended") from None
     except asyncio.CancelledError:
         _signal(process.pid, signal.SIGTERM)
         await ended(process)
@@ -131,6 +135,10 @@ async def ended(process: asyncio.subprocess.Process) -> bool:
         async with asyncio.timeout(PATIENCE):
             await process.wait()
     return process.returncode is not None
+
+
+def how_ended(status: int) -> str:
+    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def quoted(words: str) -> str:
@@ -180,6 +188,6 @@ async def _read(stdout: asyncio.StreamReader, cap: int, where: str) -> bytes:
 
 async def _last_words(stderr: asyncio.StreamReader) -> bytes:
     words = b""
-    while piece := await stderr.read(_TAIL):
-        words = (words + piece)[-_TAIL:]
+    while piece := await stderr.read(TAIL):
+        words = (words + piece)[-TAIL:]
     return words
