@@ -10,7 +10,7 @@ import pytest
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
 from memorybench.journal.shelf import Shelf
-from memorybench.judging.enumeration import STATED, WRITTEN, Enumerator, prompt, read_facts
+from memorybench.judging.enumeration import STATED, WRITTEN, Enumerated, Enumerator, prompt, read_facts
 from memorybench.judging.facts import MemoryFact
 from memorybench.models.scripted import Line, ScriptedModel
 from memorybench.vocabulary.contracts import Completion
@@ -167,3 +167,8 @@ def test_what_was_listed_is_not_paid_for_again(tmp_path: Path) -> None:
 def test_what_the_user_says_twice_is_one_fact(tmp_path: Path) -> None:
     enumerated(tmp_path, ScriptedModel(lines('{"facts": ["a: x", "a: x", "A: x"]}')))
     assert [outcome.score("facts") for outcome in outcomes(tmp_path)] == [1]
+
+
+def test_lists_of_earlier_journals_are_still_read() -> None:
+    written = '{"facts": [{"text": "20 dollars a month", "categories": ["pricing"], "path": ""}]}'
+    assert Enumerated.model_validate_json(written).facts == FACTS[:1]

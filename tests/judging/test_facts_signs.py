@@ -26,7 +26,7 @@ TEXTS = st.lists(st.sampled_from(WORDS.split()), max_size=8).flatmap(
 
 
 def patterns() -> Iterator[tuple[Signs, re.Pattern[str]]]:
-    for one in (*reading._REWRITTEN.each, *reading._MODAL.each, *quantities._FIXED.each):
+    for one in (*reading._REWRITTEN.each, *reading._MODAL.each, *quantities.FIXED.each):
         yield one.needs, one.said
     yield reading._CLAUSE_SIGNS, reading._CLAUSES
     yield quantities._SPELLED_IN, quantities._SPELLED
@@ -57,9 +57,26 @@ def test_no_pattern_matches_a_text_without_its_signs(text: str) -> None:
 
 @given(TEXTS)
 def test_a_text_without_digits_or_months_has_no_quantities(text: str) -> None:
-    if not re.search(r"\d", text) and quantities._MONTH_SIGNS.isdisjoint(signs_of(text)):
+    if not re.search(r"\d", text) and quantities.MONTH_SIGNS.isdisjoint(signs_of(text)):
         for _, _, readers in quantities._READERS:
             assert not any(pattern.search(text) for pattern in readers)
+
+
+@given(TEXTS)
+def test_a_glance_misses_no_stem_that_a_reading_finds(text: str) -> None:
+    glance = reading.glance_of(text)
+    if glance is not None:
+        assert {stem for stem in reading.reading_of(text).stems if stem.isalpha()} <= glance
+
+
+@pytest.mark.parametrize("text", ["Two kilos of flour", "Plays the cello (since 1998)", "tea; coffee, milk"])
+def test_a_plain_text_is_taken_in_at_a_glance(text: str) -> None:
+    assert reading.glance_of(text) is not None
+
+
+@pytest.mark.parametrize("text", ["I don't", "e-mail", "a 3D printer", "half past ten", "naïve", "no tea"])
+def test_a_text_that_must_be_rewritten_is_not_taken_in_at_a_glance(text: str) -> None:
+    assert reading.glance_of(text) is None
 
 
 @pytest.mark.parametrize("text", ["I don't", "won't", "DON'T do that", "it's what I don't want"])
@@ -73,3 +90,13 @@ def test_rules_leave_a_text_alone_that_has_nothing_of_theirs() -> None:
     shouted = rules(rule("tea", r"\btea\b", "TEA"), rule("milk", r"\bmilk\b", "MILK"))
     assert rewritten("coffee with milk", signs_of("coffee with milk"), shouted)[0] == "coffee with MILK"
     assert rewritten("teapot", signs_of("teapot"), shouted)[0] == "teapot"
+
+
+@pytest.mark.parametrize("mark", ["\U000f0000", "\U000f0001", "\U000ffffd", "\ue000", "\U00100000"])
+@pytest.mark.parametrize(
+    "text", ["Has{} 3 dogs", "Has 3 dogs {}", "{}", "Opens in March{}, never{} at 7pm", "Likes{} tea"]
+)
+def test_characters_for_private_use_are_read_as_if_they_were_not_there(text: str, mark: str) -> None:
+    without = reading.reading_of(text.format("", ""))
+    assert reading.reading_of(text.format(mark, mark)) == without
+    assert reading.tokens_of(text.format(mark, mark)) == reading.tokens_of(text.format("", ""))

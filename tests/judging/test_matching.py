@@ -1,12 +1,23 @@
 """Facts compared by code alone: what is the same, what is not, and what is left to a judge."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.matching import Comparison, compare, contained, holds, together
+from memorybench.judging.matching import (
+    UNLIKE,
+    Comparison,
+    compare,
+    contained,
+    glanced,
+    holds,
+    together,
+    understood,
+    unlike,
+)
 from tests.judging.fact_pairs import OTHER, SAME
 from tests.judging.labelled_pairs import ENTAILED, PAIRS, Kind
 
@@ -167,6 +178,19 @@ def test_a_small_word_a_sign_or_a_unit_is_not_overlooked(kind: Kind, one: str, o
         assert not found.sure, "a judge may know better"
         assert not found.says, "that it has all the words does not mean that it says it"
         assert not found.said
+
+
+def test_what_is_unlike_at_a_glance_is_found_different_by_a_comparison() -> None:
+    facts = [MemoryFact(text=text) for *_, one, other in (*SAME, *OTHER, *PAIRS) for text in (one, other)]
+    glances = [(fact, glance) for fact in facts if (glance := glanced(fact)) is not None]
+    told = [
+        compare(fact, other)
+        for other in facts[::5]
+        for fact, glance in glances[::3]
+        if unlike(understood(other), glance)
+    ]
+    assert len(told) > 1_000
+    assert {replace(cell, sure=False) for cell in told} == {UNLIKE}
 
 
 def test_enough_pairs_are_labelled() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
-from memorybench.documents.located import DEEPEST, Place, spell
+from pydantic import ConfigDict
+
+from memorybench.documents.located import DEEPEST
 from memorybench.vocabulary.errors import Malformed
-from memorybench.vocabulary.records import Record
 
 MOST_FACTS = 2_000
 """Every fact is compared with every other one: a memory beyond this is not compared but refused."""
@@ -37,31 +39,26 @@ _MAY_END = re.compile(r"[.!?]\s")
 _WORD = re.compile(r"\w+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
+_CONTAINERS = (dict, list)
 
 
-class MemoryFact(Record):
-    """One thing that a memory says."""
+@dataclass(frozen=True, slots=True)
+class MemoryFact:
+    """One thing that a memory says. No Record: a dozen are made for every trace, each of parts that code made."""
 
     text: str
     categories: tuple[str, ...] = ()
     """The keys on the way to it in their normal spelling, innermost last; none: the memory has no categories."""
-    path: str = ""
-    """Where it stood in the memory, for a person to find it."""
+
+    # journals of earlier versions also tell the path of each fact, which nobody asked for
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
 
     @property
     def category(self) -> str:
         return self.categories[-1] if self.categories else ""
 
     def __str__(self) -> str:
-        return f"{self.category}: {self.text}" if self.category else self.text
-
-
-class _Leaf(NamedTuple):
-    """A fact on its way: most who walk a memory have no use for the rest of it."""
-
-    text: str
-    categories: tuple[str, ...]
-    place: Place
+        return f"{self.categories[-1]}: {self.text}" if self.category else self.text
 
 
 def facts_of(state: Any) -> tuple[MemoryFact, ...]:
@@ -71,21 +68,21 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but particulars beside it
     is that text. Keys such as `memories` or `results` are no categories.
     """
-    return tuple(
-        MemoryFact(text=leaf.text, categories=leaf.categories, path=spell(leaf.place)) for leaf in _leaves(state)
-    )
+    facts: list[MemoryFact] = []
+    _gather(facts, state, (), 0)
+    return tuple(facts)
 
 
 def fact_from(line: str) -> MemoryFact | None:
     """The fact of a line `category: fact`; None where it is no such line."""
     name, colon, text = line.partition(":")
     category = normal_category(name)
-    return MemoryFact(text=text.strip(), categories=(category,)) if colon and category and text.strip() else None
+    return MemoryFact(text.strip(), (category,)) if colon and category and text.strip() else None
 
 
-def categories_of(state: Any) -> frozenset[str]:
-    """Every category of a memory, also those that hold nothing yet."""
-    filled = {category for leaf in _leaves(state) for category in leaf.categories}
+def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> frozenset[str]:
+    """Every category of a memory, also those that hold nothing yet. `facts`: its own, where they are known already."""
+    filled = {category for fact in (facts_of(state) if facts is None else facts) for category in fact.categories}
     return frozenset(filled.union(_keys(state)))
 
 
@@ -104,45 +101,45 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
-def _leaves(state: Any) -> Iterator[_Leaf]:
-    for count, leaf in enumerate(_facts(state, (), ()), 1):
-        if len(leaf.text) > LONGEST_FACT:
-            raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
-        if count > MOST_FACTS:
-            raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
-        yield leaf
-
-
-def _facts(value: Any, categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
-    if len(place) > DEEPEST:
+def _gather(facts: list[MemoryFact], value: Any, categories: tuple[str, ...], depth: int, spoken: str = "") -> None:
+    """`spoken`: what the key of a bare value says."""
+    if depth > DEEPEST:
         raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
-    if isinstance(value, dict):
-        yield from _of_mapping(value, categories, place)
+    if isinstance(value, str):
+        for said, own in _sentences(value, categories):
+            _add(facts, f"{spoken}: {said}" if spoken else said, own)
+    elif isinstance(value, dict):
+        _gather_mapping(facts, value, categories, depth + 1)
     elif isinstance(value, list | tuple):
-        for index, item in enumerate(value):
-            yield from _facts(item, categories, (*place, index))
-    elif isinstance(value, str):
-        yield from _of_text(value, categories, place)
+        for item in value:
+            _gather(facts, item, categories, depth + 1)
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield _Leaf(str(value), categories, place)
+        _add(facts, f"{spoken}: {value}" if spoken else str(value), categories)
 
 
-def _of_mapping(value: dict[str, Any], categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
+def _gather_mapping(facts: list[MemoryFact], value: dict[str, Any], categories: tuple[str, ...], depth: int) -> None:
     key = _text_key(value)
     if key is not None:
         named = next((value[name] for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
-        yield from _facts(value[key], _within(categories, named), (*place, key))
+        _gather(facts, value[key], _within(categories, named), depth)
         return
     for name, member in value.items():
-        inner, below = _within(categories, str(name)), (*place, str(name))
+        inner = _within(categories, str(name))
         if isinstance(member, bool):
-            yield _Leaf(_spoken(str(name), member), categories, below)
+            _add(facts, _spoken(str(name), member), categories)
         elif isinstance(member, str | int | float) and inner != categories:
-            for leaf in _facts(member, inner, below):
-                # a value alone ("5000") says little: the key is part of what is said
-                yield leaf._replace(text=f"{_spoken(str(name), True)}: {leaf.text}")
+            # a value alone ("5000") says little: the key is part of what is said
+            _gather(facts, member, inner, depth, _spoken(str(name), True))
         else:
-            yield from _facts(member, inner, below)
+            _gather(facts, member, inner, depth)
+
+
+def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...]) -> None:
+    if len(text) > LONGEST_FACT:
+        raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
+    if len(facts) == MOST_FACTS:
+        raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
+    facts.append(MemoryFact(text, categories))
 
 
 def _text_key(value: dict[str, Any]) -> str | None:
@@ -166,11 +163,12 @@ def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
     return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
 
 
-def _of_text(text: str, categories: tuple[str, ...], place: Place) -> Iterator[_Leaf]:
-    """By lines and sentences. In a memory that is all text, `# heading`, `category:` and `category: fact` file them."""
+def _sentences(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """By lines and sentences, each with its categories. In a memory that is all text, `# heading`, `category:` and
+    `category: fact` file them."""
     free = not categories
     for line in filter(str.strip, text.splitlines()):
-        heading = _HEADING.match(line)
+        heading = _HEADING.match(line) if line[0] == "#" else None
         if heading:
             categories = (normal_category(heading["name"]),) if free else categories
             continue
@@ -184,16 +182,17 @@ def _of_text(text: str, categories: tuple[str, ...], place: Place) -> Iterator[_
                 categories = own
         for sentence in _SENTENCE_ENDS.split(said) if _MAY_END.search(said) else (said,):
             if sentence.strip():
-                yield _Leaf(sentence.strip(), own, place)
+                yield sentence.strip(), own
 
 
 def _keys(value: Any) -> Iterator[str]:
     """The keys of everything that could hold facts. `facts_of` has seen to it that recursion comes to an end."""
     if isinstance(value, dict):
         for name, member in value.items():
-            if isinstance(member, dict | list):
+            if isinstance(member, _CONTAINERS):
                 yield normal_category(str(name))
                 yield from _keys(member)
     elif isinstance(value, list):
         for item in value:
-            yield from _keys(item)
+            if isinstance(item, _CONTAINERS):
+                yield from _keys(item)

@@ -97,6 +97,7 @@ _SLASHED_DATE = re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})/(?P<year>\d{4})
 _HALF_DAY_CLOCK = re.compile(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
 _CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})\b")
 _AMOUNT = re.compile(
+    r"(?=[-$€£¥₹\d]|\b[uegcji])"  # how one may begin: spares most places of a text all that follows
     r"(?P<minus>(?<![^\s(:,])-(?=[$€£¥₹]?\d))?"
     r"(?:(?P<sign>[$€£¥₹]|\b(?:usd|eur|gbp|chf|jpy|inr)\s?)\s?(?P<less>-)?|(?<![\w.]))"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
@@ -123,7 +124,7 @@ _SPELLED = re.compile(
     re.IGNORECASE,
 )
 _SPELLED_IN = frozenset((*_SMALL, *_TENS))
-_FIXED = rules(
+FIXED = rules(
     rule("twice", r"\btwice\b", "2 times"),
     rule("dozen", r"\b(?:a|one)\s+dozen\b", "12"),
     rule("dozen", r"\bdozen\b", "12"),
@@ -138,19 +139,23 @@ _FIXED = rules(
 _APART = re.compile(r"(?<=\d) 00\b")
 _AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+a\s+half\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
-_MONTH_SIGNS = frozenset((*MONTHS, *_MONTH_OF, "sept"))
+MONTH_SIGNS = frozenset((*MONTHS, *_MONTH_OF, "sept"))
 
 _FIRST_MARK, _LAST_MARK = 0xF0000, 0xFFFFD
 """Characters for private use, of which `plain` text has none."""
+_FORGED = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]")
 
 
 def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
     """The text with a mark (`is_mark`) in the place of every quantity, and these in the order of their marks.
 
-    `signs` are those of the text, or of a longer one that it is part of.
+    `signs` are those of the text, or of a longer one that it is part of. Marks that it brings with it are dropped.
     """
-    text, told = rewritten(text, signs, _FIXED)
-    signs |= told
+    if not text.isascii():
+        text = _FORGED.sub("", text)
+    text, told = rewritten(text, signs, FIXED)
+    if told is not signs:
+        signs |= told
     if not _SPELLED_IN.isdisjoint(signs):
         text = _SPELLED.sub(_in_digits, text)
     if " 00" in text:
@@ -158,7 +163,7 @@ def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
     if "half" in signs:
         text = _AND_A_HALF.sub(".5", text)
     found: list[Quantity] = []
-    if _MONTH_SIGNS.isdisjoint(signs) and _DIGIT.search(text) is None:
+    if MONTH_SIGNS.isdisjoint(signs) and _DIGIT.search(text) is None:
         return text, found
     for needs, read, patterns in _READERS:
         if not needs or not needs.isdisjoint(signs):
@@ -169,10 +174,11 @@ def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
 
 def _take(read: Callable[[re.Match[str]], list[Quantity]], found: list[Quantity], match: re.Match[str]) -> str:
     taken = read(match)
-    if len(found) + len(taken) > _LAST_MARK - _FIRST_MARK:
+    first = _FIRST_MARK + len(found)
+    if first + len(taken) > _LAST_MARK:
         return match[0]  # out of marks: no text has that much to say
-    marks = "".join(chr(_FIRST_MARK + len(found) + n) for n in range(len(taken)))
     found.extend(taken)
+    marks = chr(first) if len(taken) == 1 else "".join(map(chr, range(first, first + len(taken))))
     return f" {marks} "
 
 
@@ -226,26 +232,27 @@ def _clock(match: re.Match[str]) -> list[Quantity]:
 
 
 def _amount(match: re.Match[str]) -> list[Quantity]:
-    value = Decimal(match["number"].replace(",", ""))
-    currency = (match["sign"] or match["named"] or "").strip().lower()
-    unit = "%" if match["share"] else _CURRENCIES.get(currency, "")
-    magnitude, measure = (match["magnitude"] or "").lower(), (match["measure"] or "").lower()
-    if match["minus"] or match["less"]:
+    minus, sign, less, number, share, measure, magnitude, named = match.groups()
+    value = Decimal(number.replace(",", ""))
+    if minus or less:
         value = -value
-    if measure in ("m", "l", "h", "g") and unit:
+    unit = "%" if share else _CURRENCIES.get((sign or named or "").strip().lower(), "")
+    if measure and unit and measure.lower() in ("m", "l", "h", "g"):
         magnitude, measure = measure, ""  # $5m are millions
     if measure and not unit:
-        unit, times = _MEASURES.get(measure) or _MEASURES[measure.removesuffix("s")]
+        counted = measure.lower()
+        unit, times = _MEASURES.get(counted) or _MEASURES[counted.removesuffix("s")]
         return [Quantity((value * times).normalize(), unit)]
-    scaled = (value * 10 ** _MAGNITUDES.get(magnitude, 0)).normalize()
-    return [Quantity(scaled, unit, written=match["number"] if not unit and "." in match["number"] else "")]
+    if magnitude:
+        value *= 10 ** _MAGNITUDES.get(magnitude.lower(), 0)
+    return [Quantity(value.normalize(), unit, written=number if not unit and "." in number else "")]
 
 
 _READERS: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (
     (frozenset("-"), _numbered_date, (_ISO_DATE,)),
     (frozenset("."), _numbered_date, (_DOTTED_DATE,)),
     (frozenset("/"), _slashed_date, (_SLASHED_DATE,)),
-    (_MONTH_SIGNS, _date, _DATES),
+    (MONTH_SIGNS, _date, _DATES),
     (frozenset(), _clock, (_HALF_DAY_CLOCK,)),
     (frozenset(":"), _clock, (_CLOCK,)),
     (frozenset(), _amount, (_AMOUNT,)),

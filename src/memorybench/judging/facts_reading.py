@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from .facts_quantities import MONTHS, Quantity, is_mark, place_of, taken_out
+from .facts_quantities import FIXED, MONTH_SIGNS, MONTHS, Quantity, is_mark, place_of, taken_out
 from .facts_signs import Signs, rewritten, rule, rules, signs_of
 from .plain import plain
 
 DENIED, DOUBTED = "¬", "?"
 _MODES = DENIED + DOUBTED
-_PLAINLY = frozenset(("",))
 
 _STRAIGHT = str.maketrans("‘’“”–—−⁄", "''\"\"---/")
 _REWRITTEN = rules(
@@ -51,6 +50,8 @@ _REWRITTEN = rules(
         " yearly",
     ),
 )
+_REWRITING = _REWRITTEN.needs | FIXED.needs
+_GLUED = re.compile(r"\d[A-Za-z]")
 _CLAUSES = re.compile(
     r"[;!?()\n]|\.(?=\s|$)|,(?=\s)|\s-\s|\b(?:but|although|though|whereas|while)\b"
     r"|\band\s+(?=(?:\w+\s+){0,2}(?:not|no|never|without)\b)|\bnor\b|(?=\b(?:rather than|instead of)\b)",
@@ -124,14 +125,24 @@ class Reading:
     """From where, to what, before or after: words between the words that carry meaning."""
     turns: bool
     """Another order of its words may be another fact: it tells who does what to whom, or counts several things."""
-    modes: Mapping[str | Decimal, frozenset[str]]
-    """By stem, and by the value of a quantity."""
     marked: bool
     """Something in it is denied or in doubt."""
+    tokens: tuple[str, ...] | None
+    """As `tokens_of` its text, where the reading came across all of them: it need not be taken apart once more."""
 
     @property
     def empty(self) -> bool:
         return not self.words and not self.quantities
+
+    @property
+    def modes(self) -> Mapping[str | Decimal, frozenset[str]]:
+        """By stem, and by the value of a quantity."""
+        modes: dict[str | Decimal, set[str]] = {}
+        for word in self.words:
+            modes.setdefault(bare(word), set()).add(word[: len(word) - len(bare(word))])
+        for quantity in self.quantities:
+            modes.setdefault(quantity.value, set()).add(quantity.mode)
+        return {thing: frozenset(found) for thing, found in modes.items()}
 
 
 @lru_cache(maxsize=4_000)
@@ -177,8 +188,8 @@ def turned(text: str) -> str:
 
 
 @lru_cache(maxsize=2_000)
-def reading_of(text: str) -> Reading:
-    said = plain(text)
+def reading_of(written: str) -> Reading:
+    said = plain(written)
     if not said.isascii():
         said = said.translate(_STRAIGHT)
     lowered, signs = said.lower(), signs_of(said)
@@ -186,19 +197,27 @@ def reading_of(text: str) -> Reading:
     order: list[str] = []
     quantities: list[Quantity] = []
     marked = False
-    for mode, rest, found in _clauses(said, signs):
+    tokens: list[str] | None = None
+    for mode, rest, found, whole in _clauses(said, signs):
         quantities += [quantity._replace(mode=mode) for quantity in found] if mode else found
-        for stem in _stems(rest):
-            marked = marked or mode != ""
-            if is_mark(stem[0]):
+        told = _TOKEN_OR_MARK.findall(rest.lower())
+        stems = [stem_of(token) for token in told if token not in FILLERS]
+        marked = marked or (mode != "" and bool(stems))
+        for stem in stems:
+            if found and is_mark(stem[0]):
                 order.append(str(found[place_of(stem)].value))
             else:
                 words.append(mode + stem)
                 order.append(mode + stem)
+        if whole:
+            tokens = _with_values(told, found)
+    text = " ".join(lowered.split()).strip(" .,;:!\"'")
+    if text != lowered or not said.isascii() or not MONTH_SIGNS.isdisjoint(signs):
+        tokens = None  # without its ends, or without the capital that makes a month of May, it might be read otherwise
     each = frozenset(words)
     names = _names(said) if said[1:] != lowered[1:] else frozenset()  # a capital but the first
     return Reading(
-        text=" ".join(lowered.split()).strip(" .,;:!\"'"),
+        text=text,
         words=tuple(words),
         said=each,
         stems=frozenset(map(bare, each)) if marked else each,
@@ -207,19 +226,35 @@ def reading_of(text: str) -> Reading:
         order=tuple(order),
         directions=_DIRECTIONS & signs,
         turns=_turns(said, signs, names, quantities),
-        modes=_modes(words, quantities, marked),
         marked=marked,
+        tokens=None if tokens is None else tuple(tokens),
     )
 
 
-def _clauses(said: str, signs: Signs) -> Iterator[tuple[str, str, list[Quantity]]]:
-    """Of each clause its mode, its words with marks for its quantities, and these."""
-    told, signs = rewritten(said, signs, _REWRITTEN)
-    if subject := _SUBJECT.match(told):
-        told = told[subject.end() :]
+@lru_cache(maxsize=2_000)
+def glance_of(text: str) -> frozenset[str] | None:
+    """Stems among which are all of a text's that are made of letters; None: it takes a reading to tell.
+
+    A tenth of the work of a reading. Letters right behind a figure may be a unit, or a word by themselves.
+    """
+    if not text.isascii() or _GLUED.search(text):
+        return None
+    signs = signs_of(plain(text))
+    if not _REWRITING.isdisjoint(signs):
+        return None
+    return frozenset(map(stem_of, signs))
+
+
+def _clauses(said: str, signs: Signs) -> Iterator[tuple[str, str, list[Quantity], bool]]:
+    """Of each clause its mode, its words with marks for its quantities, these, and whether there is no more to it all:
+    nothing but this clause, nothing left out."""
+    all_told, signs = rewritten(said, signs, _REWRITTEN)
+    subject = _SUBJECT.match(all_told)
+    told = all_told[subject.end() :] if subject else all_told
+    plainly = _MODAL.needs.isdisjoint(signs)
     for clause in (told,) if _CLAUSE_SIGNS.isdisjoint(signs) else _CLAUSES.split(told):
-        stated, _ = rewritten(clause, signs, _MODAL)
-        yield _mode(clause, signs), *taken_out(stated, signs)
+        stated = clause if plainly else rewritten(clause, signs, _MODAL)[0]
+        yield "" if plainly else _mode(clause, signs), *taken_out(stated, signs), stated == all_told
 
 
 def _mode(clause: str, signs: Signs) -> str:
@@ -228,22 +263,11 @@ def _mode(clause: str, signs: Signs) -> str:
     return (DOUBTED if doubted else "") + (DENIED if denied else "")
 
 
-def _modes(
-    words: Sequence[str], quantities: Sequence[Quantity], marked: bool
-) -> Mapping[str | Decimal, frozenset[str]]:
-    if not marked:
-        return dict.fromkeys((*words, *(quantity.value for quantity in quantities)), _PLAINLY)
-    modes: dict[str | Decimal, set[str]] = {}
-    for word in words:
-        modes.setdefault(bare(word), set()).add(word[: len(word) - len(bare(word))])
-    for quantity in quantities:
-        modes.setdefault(quantity.value, set()).add(quantity.mode)
-    return {thing: frozenset(found) for thing, found in modes.items()}
-
-
 def _turns(text: str, signs: Signs, names: frozenset[str], quantities: Sequence[Quantity]) -> bool:
     if names or not _TURNING.isdisjoint(signs) or ("'" in text and _POSSESSIVE.search(text)):
         return True
+    if len(quantities) < 2:
+        return False
     return len([quantity for quantity in quantities if quantity.unit not in ("day", "month", "year")]) > 1
 
 
@@ -251,15 +275,12 @@ def tokens_of(text: str) -> list[str]:
     """All words of a text in lower case, also those that carry no meaning, and the values of its quantities."""
     told, signs = rewritten(text, signs_of(text), _REWRITTEN)
     told, found = taken_out(told, signs)
-    tokens = _TOKEN_OR_MARK.findall(told.lower())
+    return _with_values(_TOKEN_OR_MARK.findall(told.lower()), found)
+
+
+def _with_values(tokens: Sequence[str], found: Sequence[Quantity]) -> list[str]:
+    """Tokens with the values of quantities for their marks."""
     return [str(found[place_of(token)].value) if is_mark(token[0]) else token for token in tokens]
-
-
-def _stems(text: str) -> Iterator[str]:
-    """With the marks of quantities, as they come."""
-    for token in _TOKEN_OR_MARK.findall(text.lower()):
-        if token not in FILLERS:
-            yield stem_of(token)
 
 
 def _names(text: str) -> frozenset[str]:

@@ -73,9 +73,13 @@ class Shades:
     """Where it tells what was and what is: its words as they follow each other."""
 
 
+def shades_of(reading: Reading) -> Shades:
+    return _shades(reading.text, reading.tokens)
+
+
 @lru_cache(maxsize=4_000)
-def shades_of(text: str) -> Shades:
-    tokens = tokens_of(text)
+def _shades(text: str, known: tuple[str, ...] | None) -> Shades:
+    tokens = tokens_of(text) if known is None else list(known)
     while tokens[:1] == ["the"]:
         tokens = tokens[1:]
     lead = tokens[0] if tokens and tokens[0] in _LEADS else ""
@@ -94,7 +98,9 @@ def shades_of(text: str) -> Shades:
 
 def alike(first: Reading, second: Reading) -> bool:
     """Whether the small words of two facts do not set them apart, as far as they have words in common."""
-    a, b = shades_of(first.text), shades_of(second.text)
+    if first.tokens is not None and first.tokens == second.tokens:
+        return True
+    a, b = shades_of(first), shades_of(second)
     if a.sense != b.sense or a.people != b.people or (a.lead and b.lead and a.lead != b.lead):
         return False
     if a.sequence and b.sequence and a.sequence != b.sequence:
@@ -110,13 +116,13 @@ def entails(longer: Reading, shorter: Reading, extra: Iterable[str]) -> bool:
     of their own."""
     if longer.text.startswith(shorter.text) and (added := _AND.match(longer.text[len(shorter.text) :])):
         return len(added["rest"].split()) > 1 and not _HARMFUL.search(added["rest"])
-    links = shades_of(longer.text).links
+    links = shades_of(longer).links
     counted = all(quantity.value > 0 and not quantity.mode for quantity in longer.quantities - shorter.quantities)
     return counted and alike(longer, shorter) and all(_harmless(word, longer, links) for word in extra)
 
 
 def _harmless(word: str, longer: Reading, links: Mapping[str, frozenset[str]]) -> bool:
-    naming = shades_of(longer.text).forms.get(word, frozenset((word,))) <= _NAMING
+    naming = shades_of(longer).forms.get(word, frozenset((word,))) <= _NAMING
     placed = word in longer.names and bool(links.get(word)) and links[word] <= _PLACING
     return placed or naming or word in _HARMLESS
 

@@ -50,12 +50,14 @@ def signs_of(text: str) -> Signs:
 
 def rewritten(text: str, signs: Signs, rules: Rules) -> tuple[str, Signs]:
     """The text after every rule, and its signs."""
-    if rules.needs.isdisjoint(signs):
+    present = rules.needs & signs
+    if not present:
         return text, signs
     for needs, said, meant in rules.each:
-        if needs.isdisjoint(signs):
+        if needs.isdisjoint(present):
             continue
         changed = said.sub(meant, text)
         if changed != text:
             text, signs = changed, signs_of(changed)
+            present = rules.needs & signs
     return text, signs

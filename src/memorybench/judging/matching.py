@@ -13,17 +13,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from .facts import MemoryFact
 from .facts_quantities import Quantity
-from .facts_reading import DENIED, Reading, bare, denies, reading_of, stem_of
+from .facts_reading import DENIED, Reading, bare, denies, glance_of, reading_of, stem_of
 from .facts_shades import alike, entails
 
 Relation = Literal["same", "different", "contradicts", "undecided"]
 
 
-class Comparison(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Comparison:
     """How a first fact stands to a second one."""
 
     relation: Relation
@@ -43,7 +44,7 @@ _SAME = Comparison("same", True, True, holds=True, held=True)
 _DIFFERENT = Comparison("different")
 _CONTRADICTS = Comparison("contradicts")
 _OPEN = Comparison("undecided", None, None, sure=False)
-_UNLIKE = Comparison("different", sure=False)
+UNLIKE = Comparison("different", sure=False)
 _AGAINST = Comparison("contradicts", sure=False)
 
 _EXCLUSIVE = tuple(
@@ -86,7 +87,17 @@ def compare(first: MemoryFact, second: MemoryFact) -> Comparison:
 
 
 def understood(fact: MemoryFact) -> Understood:
-    return Understood(read(fact), _category_words(fact.categories))
+    return _understood(fact.text, fact.categories)
+
+
+@lru_cache(maxsize=2_000)
+def _understood(text: str, categories: tuple[str, ...]) -> Understood:
+    """A category that denies, such as `dislikes`, denies what is filed under it."""
+    filed = _category_words(categories)
+    category = categories[-1] if categories else ""
+    if _denying(category) and not denies(text):
+        return Understood(reading_of(f"{category.replace('_', ' ')}: {text}"), filed)
+    return Understood(reading_of(text), filed)
 
 
 def compare_understood(first: Understood, second: Understood) -> Comparison:
@@ -94,17 +105,27 @@ def compare_understood(first: Understood, second: Understood) -> Comparison:
     a, b = first.reading, second.reading
     if a.text == b.text:
         return _SAME
-    if a.empty or b.empty:
-        return _UNLIKE
+    if _apart(a, b) or a.empty or b.empty:
+        return UNLIKE
     return _compare(a, b, first.filed | second.filed)
 
 
+def glanced(fact: MemoryFact) -> frozenset[str] | None:
+    """For `unlike`: what can be told of a fact without reading it; None: nothing."""
+    return None if _denying(fact.category) else glance_of(fact.text)
+
+
+def unlike(known: Understood, glance: frozenset[str]) -> bool:
+    """Whether a comparison with a fact of which no more is seen would surely find them different. Quantities, and words
+    of which one thing can bear but one, take a closer look."""
+    reading = known.reading
+    if reading.quantities or not reading.stems or _excludes(reading):
+        return False
+    return glance.isdisjoint(reading.stems) and all(map(str.isalpha, reading.stems))
+
+
 def read(fact: MemoryFact) -> Reading:
-    """A category that denies, such as `dislikes`, denies what is filed under it."""
-    category, text = fact.category, fact.text
-    if _denying(category) and not denies(text):
-        return reading_of(f"{category.replace('_', ' ')}: {text}")
-    return reading_of(text)
+    return understood(fact).reading
 
 
 @lru_cache(maxsize=2_000)
@@ -144,25 +165,34 @@ def size(fact: MemoryFact) -> int:
     return len(_substance(read(fact)))
 
 
+def _apart(a: Reading, b: Reading) -> bool:
+    """Whether they have nothing that could be compared: no word in common, and not both a quantity, a name, or a word
+    of which one thing can bear but one. Most pairs are of this kind, and `_compare` would find no more."""
+    if (a.quantities and b.quantities) or (a.names and b.names) or not a.stems.isdisjoint(b.stems):
+        return False
+    return not (_excludes(a) and _excludes(b))
+
+
 def _compare(a: Reading, b: Reading, understood: frozenset[str]) -> Comparison:
     clash = _clash(a, b)
     if clash is not None:
         return clash
     shared = not a.stems.isdisjoint(b.stems)
-    if not shared and not (a.quantities and b.quantities) and not (_excludes(a) and _excludes(b)):
-        # as would be found below: most pairs are of this kind
-        return _other_names(a, b) or _UNLIKE
-    only_a, only_b = _beyond(a, b, understood), _beyond(b, a, understood)
     more_a, more_b = _unmatched(a.quantities, b.quantities), _unmatched(b.quantities, a.quantities)
     if more_a and more_b:  # one thing said with two numbers, or two things
-        one_thing = (shared or not a.words or not b.words) and (not only_a or not only_b)
+        related = shared or not a.words or not b.words
+        one_thing = related and not (_beyond(a, b, understood) and _beyond(b, a, understood))
         return _CONTRADICTS if one_thing else _DIFFERENT
     if (named := _other_names(a, b)) is not None:
         return named
-    if only_a and only_b and (found := _exclusive(only_a, only_b)) is not None:
+    related, exclusive = shared or _agreeing(a, b), _excludes(a) and _excludes(b)
+    if not related and not exclusive:
+        return UNLIKE
+    only_a, only_b = _beyond(a, b, understood), _beyond(b, a, understood)
+    if exclusive and (found := _exclusive(only_a, only_b)) is not None:
         return found
-    if not shared and not _agreeing(a, b):
-        return _UNLIKE
+    if not related:
+        return UNLIKE
     held, holds = not only_a and not more_a, not only_b and not more_b
     maybe = (held or holds) and _maybe(a.quantities, b.quantities)
     if held and holds and not maybe and _same_order(a, b, understood) and alike(a, b):
@@ -173,36 +203,39 @@ def _compare(a: Reading, b: Reading, understood: frozenset[str]) -> Comparison:
         said = held and not holds and not maybe and entails(b, a, only_b)
         return Comparison("undecided", says or None, said or None, sure=False, holds=holds, held=held)
     if more_a or more_b:
-        return _UNLIKE  # other words, and a number that the other does not have, or has in words
+        return UNLIKE  # other words, and a number that the other does not have, or has in words
     return _OPEN
 
 
 def _clash(a: Reading, b: Reading) -> Comparison | None:
     """What one states and the other denies or doubts; None: nothing, or too little to tell."""
-    if not (a.marked or b.marked) or a.modes.keys().isdisjoint(b.modes.keys()):
+    if not (a.marked or b.marked):
         return None
-    shared = a.modes.keys() & b.modes.keys()
-    clashing = {thing for thing in shared if not a.modes[thing] & b.modes[thing]}
+    here, there = a.modes, b.modes
+    shared = here.keys() & there.keys()
+    clashing = {thing for thing in shared if not here[thing] & there[thing]}
     if not clashing:
         return None
-    if a.modes.keys() != b.modes.keys() and clashing != shared:
+    if here.keys() != there.keys() and clashing != shared:
         return _OPEN  # "does not sell soap" stands in "sells candles, not soap"
-    if not (a.modes.keys() <= b.modes.keys() or b.modes.keys() <= a.modes.keys()):
-        return _UNLIKE  # "nothing hosted outside" may be "all hosted inside"
-    denied = any(DENIED in mode for thing in clashing for mode in a.modes[thing] ^ b.modes[thing])
+    if not (here.keys() <= there.keys() or there.keys() <= here.keys()):
+        return UNLIKE  # "nothing hosted outside" may be "all hosted inside"
+    denied = any(DENIED in mode for thing in clashing for mode in here[thing] ^ there[thing])
     if not denied:
         return _DIFFERENT
     # "can not" may be said in other words: "it gets in the way"
-    return _CONTRADICTS if a.modes.keys() == b.modes.keys() else _AGAINST
+    return _CONTRADICTS if here.keys() == there.keys() else _AGAINST
 
 
 def _other_names(a: Reading, b: Reading) -> Comparison | None:
     """Where each names somebody or somewhere that the other does not. Whether one can live in two towns is not for
     code to tell, nor whether Danish is of Denmark."""
+    if not a.names or not b.names:
+        return None
     only_a, only_b = a.names - b.stems, b.names - a.stems
     if not only_a or not only_b:
         return None
-    return _UNLIKE if any(name.endswith(_OF_A_COUNTRY) for name in only_a | only_b) else _DIFFERENT
+    return UNLIKE if any(name.endswith(_OF_A_COUNTRY) for name in only_a | only_b) else _DIFFERENT
 
 
 def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | None:
@@ -238,9 +271,9 @@ def _beyond(reading: Reading, other: Reading, understood: frozenset[str]) -> fro
 
 def _unmatched(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
     """Whether one of them agrees with none of the others, not even perhaps."""
-    if quantities <= others:
-        return False
-    return any(all(quantity.agrees(other) is False for other in others) for quantity in quantities)
+    return not quantities <= others and any(
+        all(quantity.agrees(other) is False for other in others) for quantity in quantities
+    )
 
 
 def _maybe(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
@@ -258,7 +291,7 @@ def _agreeing(a: Reading, b: Reading) -> bool:
         return False
     values = not a.words or not b.words
     return any(
-        quantity.agrees(other) is not False and (values or bool(quantity.unit and other.unit))
+        (values or (quantity.unit and other.unit)) and quantity.agrees(other) is not False
         for quantity in a.quantities
         for other in b.quantities
     )

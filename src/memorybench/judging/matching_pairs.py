@@ -14,7 +14,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .facts import MemoryFact
-from .matching import Comparison, compare, compare_understood, likeness, size, together, understood
+from .matching import (
+    UNLIKE,
+    Comparison,
+    Understood,
+    compare,
+    compare_understood,
+    glanced,
+    likeness,
+    size,
+    together,
+    understood,
+    unlike,
+)
 
 Pair = tuple[int, int]
 """Places in the gold and in the found facts."""
@@ -59,22 +71,31 @@ class Matching:
         if gold in self.pairs:
             return True
         grid = self.grid
-        column = [(found, grid.cells[gold, found]) for found in range(len(grid.found))]
-        pieces = [grid.found[found] for found, cell in column if cell.said or cell.says]
-        if any(cell.says for _, cell in column) or together(grid.gold[gold], pieces):
+        column = [grid.cells[gold, found] for found in range(len(grid.found))]
+        if any(cell.says for cell in column):
+            return True
+        pieces = [grid.found[found] for found, cell in enumerate(column) if cell.said]
+        if together(grid.gold[gold], pieces):
             return True
         return None if self.may_be_said(gold) else False
 
     def may_be_said(self, gold: int) -> bool:
         """Whether a found fact that nobody could decide about, and that is not known to say something else, may say
         this one."""
-        known = self._known_found()
-        cells = self.grid.cells
-        return any(
-            cells[gold, found].relation == "undecided" and cells[gold, found].says is None
-            for found in range(len(self.grid.found))
-            if found not in known
-        )
+        return bool(self._may_say(gold))
+
+    def likeliest(self, gold: int) -> int:
+        """Of the found facts that may say this one: its partner, or the most alike where another has taken that."""
+        if gold in self.undecided:
+            return self.undecided[gold]
+        grid = self.grid
+        return max(self._may_say(gold), key=lambda found: (_closeness(grid, (gold, found)), grid.found[found].text))
+
+    def _may_say(self, gold: int) -> list[int]:
+        column = ((found, self.grid.cells[gold, found]) for found in range(len(self.grid.found)))
+        able = [found for found, cell in column if cell.relation == "undecided" and cell.says is None]
+        known = self._known_found() if able else ()
+        return [found for found in able if found not in known]
 
     def _in_pieces(self, gold: int) -> bool:
         """Whether it is matched with the largest of several pieces, which say it together."""
@@ -87,23 +108,41 @@ class Matching:
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether some of these gold facts, alone or together, say what this found one says; None: undecided."""
-        if any(self.pairs.get(gold) == found for gold in among):
+        if found in self.pairs.values() and any(self.pairs.get(gold) == found for gold in among):
             return True
         grid = self.grid
         row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]
-        parts = [grid.gold[gold] for gold, cell in row if cell.said or cell.says]
         if any(cell.said or (cell.held and self._in_pieces(gold)) for gold, cell in row):
             return True
-        if together(grid.found[found], parts):
+        if together(grid.found[found], [grid.gold[gold] for gold, cell in row if cell.says]):
             return True
-        known = {g for g, f in self.pairs.items() if grid.cells[g, f].relation == "same"}
-        return None if any(cell.relation == "undecided" and gold not in known for gold, cell in row) else False
+        able = [gold for gold, cell in row if cell.relation == "undecided"]
+        known = {g for g, f in self.pairs.items() if grid.cells[g, f].relation == "same"} if able else ()
+        return False if all(gold in known for gold in able) else None
 
 
 def grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: Iterable[str] = ()) -> Grid:
     wanted, given = [understood(fact) for fact in gold], [understood(fact) for fact in found]
     cells = {(g, f): compare_understood(one, other) for g, other in enumerate(wanted) for f, one in enumerate(given)}
     return Grid(gold, found, cells, frozenset(known))
+
+
+def quick_grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> Grid:
+    """As `grid_of`, for who asks what is said, and not how sure it is that the rest is not: found facts that have
+    nothing in common with any gold one are not read."""
+    wanted = [understood(fact) for fact in gold]
+    given = [None if _unlike_all(fact, wanted) else understood(fact) for fact in found]
+    cells = {
+        (g, f): UNLIKE if one is None else compare_understood(one, other)
+        for g, other in enumerate(wanted)
+        for f, one in enumerate(given)
+    }
+    return Grid(gold, found, cells)
+
+
+def _unlike_all(fact: MemoryFact, others: Sequence[Understood]) -> bool:
+    glance = glanced(fact)
+    return glance is not None and all(unlike(other, glance) for other in others)
 
 
 def matched(grid: Grid) -> Matching:
@@ -115,6 +154,8 @@ def matched(grid: Grid) -> Matching:
         pairs |= _merged(grid, pairs)
     misfiled = _assigned(grid, same, pairs)
     open_cells = [pair for pair, cell in grid.cells.items() if cell.relation == "undecided"]
+    if not open_cells:
+        return Matching(grid, pairs, {}, misfiled)
     twins = _twins(grid, {**pairs, **misfiled}, {found for _, found in open_cells})
     able = [pair for pair in open_cells if pair[1] not in twins and grid.fits(pair)]
     return Matching(grid, pairs, _assigned(grid, able, {**pairs, **misfiled}), misfiled, twins)

@@ -6,13 +6,16 @@ import unicodedata
 
 from memorybench.documents.foreign import clean
 
+_INVISIBLE = frozenset(("Cf", "Co"))
+"""Categories of characters that show nothing, or nothing that two readers agree on."""
+
 
 def plain(text: str) -> str:
     """Forms of one letter made one, what is invisible left out, tidied."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())  # has neither, and only one line
     unified = unicodedata.normalize("NFKC", clean(text))
-    return tidy("".join(character for character in unified if unicodedata.category(character) != "Cf"))
+    return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
 
 
 def tidy(text: str) -> str:

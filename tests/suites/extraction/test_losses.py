@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 
 from memorybench.judging.facts import fact_from, facts_of
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
 from memorybench.suites.extraction.evaluator import _Unrecorded
 from memorybench.suites.extraction.losses import Losses, losses_of
@@ -17,7 +20,8 @@ each_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASE
 
 def losses(case: ExtractionCase, output: Any) -> Losses:
     stated = [fact for fact in map(fact_from, case.expected_facts) if fact is not None]
-    return asyncio.run(losses_of(_Unrecorded(), case.existing_memory, output, stated, case.conversation))
+    before, after = facts_of(case.existing_memory), facts_of(output)
+    return asyncio.run(losses_of(_Unrecorded(), before, after, stated, case.conversation))
 
 
 @each_case
@@ -40,3 +44,11 @@ def test_what_nobody_spoke_of_is_lost_without_a_doubt() -> None:
     quiet = [case for case in CASES if case.labels["scenario"] == "no_extraction"]
     gone = [losses(case, {}) for case in quiet]
     assert sum(len(found.lost) for found in gone) == sum(len(facts_of(case.existing_memory)) for case in quiet)
+
+
+@pytest.mark.parametrize(("verdict", "kept", "lost"), [("yes", 2, 0), ("no", 0, 2)])
+def test_a_judge_is_asked_of_both_where_two_old_facts_may_be_one_new(verdict: str, kept: int, lost: int) -> None:
+    before, after = facts_of(["Has a brown dog", "Likes the dog of a neighbour"]), facts_of(["Walks a dog"])
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
+    found = asyncio.run(losses_of(_Unrecorded(), before, after, (), (), judge))
+    assert (found.kept, len(found.lost), found.open) == (kept, lost, ())

@@ -17,8 +17,8 @@ most is told beside the figures.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
 
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.matching import compare, contained
@@ -39,8 +39,7 @@ Label = Literal[
 that holds, or the old value said again), unlisted (the user said so, the case does not list it), hallucinated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remark:
+class Remark(NamedTuple):
     label: Label
     fact: str
     about: str = ""
@@ -50,8 +49,7 @@ class Remark:
         return f"{self.label}: {self.fact}" + (f" ({self.about})" if self.about else "")
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
+class Operations(NamedTuple):
     """What was to be done, and how much of it was."""
 
     added: int = 0
@@ -64,8 +62,7 @@ class Operations:
     to_keep: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(NamedTuple):
     tp: int = 0
     fp: int = 0
     fn: int = 0
@@ -142,7 +139,7 @@ class _Examination:
         kept, added = len(self._gold.kept), len(self._gold.added)
         self._kept = range(kept)
         self._added = range(kept, kept + added)
-        self._removed = range(kept + added, len(self._gold.targets))
+        self._removed = range(kept + added, kept + added + len(self._gold.removed))
         found = range(len(matching.grid.found))
         before = {matching.pairs[t] for t in (*self._kept, *self._removed) if t in matching.pairs}
         self._new = [f for f in found if f not in before]
@@ -189,7 +186,7 @@ class _Examination:
         return sum(target in self._matching.undecided for target in targets)
 
     def _coverage(self, gone: list[int], stale: list[int]) -> dict[str, int]:
-        standing = (*self._kept, *self._added)
+        standing = range(len(self._kept) + len(self._added))
         said = [self._matching.covered(t) for t in self._added]
         borne_out = [self._matching.supported(f, standing) for f in self._new]
         lost = sum(self._matching.covered(t) is False for t in self._kept)
@@ -268,10 +265,13 @@ class _Examination:
         for label, others in reasons:
             if others:
                 return Remark(label=label, fact=str(fact), about=str(others[0]))
-        said = [turn.content for turn in self._case.conversation if turn.role == "user"]
-        return Remark(
-            label="unlisted" if any(contained(fact, text) for text in said) else "hallucinated", fact=str(fact)
-        )
+        said = any(contained(fact, text) for text in self._said)
+        return Remark(label="unlisted" if said else "hallucinated", fact=str(fact))
+
+    @cached_property
+    def _said(self) -> list[str]:
+        """What the user said: looked for only where nothing else explains a fact."""
+        return [turn.content for turn in self._case.conversation if turn.role == "user"]
 
 
 def _alike(one: MemoryFact, other: MemoryFact) -> bool:

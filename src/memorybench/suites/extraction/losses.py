@@ -7,15 +7,14 @@ that could stand in its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from memorybench.judging.facts import MemoryFact, facts_of
+from memorybench.judging.facts import MemoryFact
 from memorybench.judging.facts_reading import reading_of
-from memorybench.judging.matching import compare, likeness, read
+from memorybench.judging.matching import Understood, compare_understood, likeness, read, understood
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.matching_pairs import Matching, grid_of, matched
+from memorybench.judging.matching_pairs import Matching, grid_of, matched, quick_grid_of
 from memorybench.vocabulary.conversation import Turn
 from memorybench.vocabulary.plans import Steps
 
@@ -38,14 +37,13 @@ class Losses:
             *(Remark(label="lost", fact=str(fact)) for fact in self.lost),
             *(Remark(label="undecided", fact=str(fact), about="no longer in memory") for fact in self.open),
         )
-        return replace(
-            found,
+        return found._replace(
             fp=found.fp + len(self.lost),
             fp_open=found.fp_open + len(self.open),
             undecided=found.undecided + len(self.open),
             unsupported=found.unsupported + len(self.lost),
             unchanged=self._unchanged(found.unchanged),
-            operations=replace(found.operations, kept=self.kept, to_keep=self.kept + len(self.lost)),
+            operations=found.operations._replace(kept=self.kept, to_keep=self.kept + len(self.lost)),
             remarks=(*found.remarks, *remarks),
         )
 
@@ -58,19 +56,18 @@ class Losses:
 
 async def losses_of(
     steps: Steps,
-    existing: Any,
-    output: Any,
+    before: Sequence[MemoryFact],
+    after: Sequence[MemoryFact],
     stated: Sequence[MemoryFact],
     conversation: Sequence[Turn],
     judge: EntailmentJudge | None = None,
 ) -> Losses:
-    """Raises Malformed for a memory that can not be compared, Unreadable where the judge could not be read."""
-    before, after = facts_of(existing), facts_of(output)
+    """Of what a memory said before and after. Raises Unreadable where the judge could not be read."""
     verbatim = {fact.text for fact in after}
     changed = [fact for fact in before if fact.text not in verbatim]
     if not changed:
         return Losses(kept=len(before))
-    matching = matched(grid_of(changed, after))
+    matching = matched(quick_grid_of(changed, after))
     said = [matching.covered(place) for place in range(len(changed))]
     if judge is not None:
         said = await _decided(steps, matching, said, judge)
@@ -83,12 +80,13 @@ async def losses_of(
 async def _decided(
     steps: Steps, matching: Matching, said: Sequence[bool | None], judge: EntailmentJudge
 ) -> list[bool | None]:
-    """Asked only where code holds that it may be the same fact in other words: not each old fact with each new one."""
+    """Asked only where code holds that it may be the same fact in other words, and of the likeliest only: not each old
+    fact with each new one. Two old facts may have become one new: both are asked about."""
     grid = matching.grid
     told = list(said)
     for place, still in enumerate(said):
         if still is None:
-            pair = matched(grid_of([grid.gold[place]], [grid.found[matching.undecided[place]]]))
+            pair = matched(grid_of([grid.gold[place]], [grid.found[matching.likeliest(place)]]))
             told[place] = (await judge.decide(steps, pair)).covered(0)
     return told
 
@@ -97,16 +95,29 @@ def _sorted_out(
     gone: Sequence[MemoryFact], stated: Sequence[MemoryFact], conversation: Sequence[Turn]
 ) -> tuple[list[MemoryFact], list[MemoryFact]]:
     """Those that are lost, and those of which it can not be told. What the user contradicted is neither."""
-    remaining = [old for old in gone if not any(compare(new, old).relation == "contradicts" for new in stated)]
-    replaced = _replaceable(remaining, stated)
+    news = [understood(new) for new in stated]
+    remaining = [old for old in gone if not _contradicted(understood(old), news)]
+    doubted = _replaceable(remaining, stated)
+    doubted |= _mentioned({place: old for place, old in enumerate(remaining) if place not in doubted}, conversation)
+    lost = [old for place, old in enumerate(remaining) if place not in doubted]
+    return lost, [remaining[place] for place in sorted(doubted)]
+
+
+def _contradicted(old: Understood, news: Iterable[Understood]) -> bool:
+    return any(compare_understood(new, old).relation == "contradicts" for new in news)
+
+
+def _mentioned(gone: Mapping[int, MemoryFact], conversation: Sequence[Turn]) -> set[int]:
+    """Places of facts that share a word or a quantity with what the user said."""
+    if not gone:
+        return set()  # to read a conversation takes longer than all else
     spoken = reading_of("\n".join(_said_by_user(conversation)))
-    lost: list[MemoryFact] = []
-    doubtful: list[MemoryFact] = []
-    for place, old in enumerate(remaining):
-        reading = read(old)
-        mentioned = bool(reading.stems & spoken.stems or reading.quantities & spoken.quantities)
-        (doubtful if mentioned or place in replaced else lost).append(old)
-    return lost, doubtful
+    told = {place: read(old) for place, old in gone.items()}
+    return {
+        place
+        for place, reading in told.items()
+        if not reading.stems.isdisjoint(spoken.stems) or not reading.quantities.isdisjoint(spoken.quantities)
+    }
 
 
 def _replaceable(gone: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> set[int]:

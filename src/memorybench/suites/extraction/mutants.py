@@ -104,7 +104,7 @@ def _altered(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _said(fact: MemoryFact, text: str) -> MemoryFact:
-    return fact.model_copy(update={"text": text})
+    return MemoryFact(text, fact.categories)
 
 
 def _memory(facts: Sequence[MemoryFact]) -> list[dict[str, str]]:

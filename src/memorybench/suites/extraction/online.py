@@ -16,7 +16,7 @@ from typing import Any
 
 from memorybench.documents.foreign import shown
 from memorybench.judging.enumeration import Enumerator
-from memorybench.judging.facts import MemoryFact, categories_of
+from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched, open_pairs
@@ -78,12 +78,18 @@ class _Stated:
     """What the user said, as the gold of a memory that was empty: with nothing to keep and nothing to remove."""
 
     gold: Gold
-    conversation: tuple[Turn, ...]
+    written: Sequence[MemoryFact]
+    """What is held against it."""
+    turns: Sequence[Turn]
     must_not_store: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, facts: tuple[MemoryFact, ...], conversation: tuple[Turn, ...]) -> _Stated:
-        return cls(Gold(kept=(), added=facts, removed=(), replaces={}, categories=frozenset()), conversation)
+    def of(cls, facts: tuple[MemoryFact, ...], written: Sequence[MemoryFact], turns: Sequence[Turn]) -> _Stated:
+        return cls(Gold(kept=(), added=facts, removed=(), replaces={}, categories=frozenset()), written, turns)
+
+    @property
+    def conversation(self) -> tuple[Turn, ...]:
+        return _bearing_on(self.written, self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +104,7 @@ class Judged:
     @property
     def scores(self) -> tuple[Score, ...]:
         """As those of a case, but for the operations: of these it is known from outside what was kept, no more."""
-        return tuple(score for score in scores_of(self.findings) if score.name not in _UNKNOWN)
+        return tuple([score for score in scores_of(self.findings) if score.name not in _UNKNOWN])
 
     @property
     def comment(self) -> str:
@@ -120,18 +126,19 @@ class TraceJudge:
     async def judge(self, steps: Steps, trace: Trace) -> Judged:
         """Raises Unreadable where a list can not be read, Malformed where the output is no memory."""
         _check_memories(trace)
-        categories = _names(categories_of(trace.existing) | categories_of(trace.output))
+        before, after = facts_of(trace.existing), facts_of(trace.output)
+        categories = _names(categories_of(trace.existing, before) | categories_of(trace.output, after))
         existing = _as_text(trace.existing)
         stated = await self.enumerator.stated(steps, _transcript(trace.conversation), existing, categories)
         written: tuple[MemoryFact, ...] = ()
         if _holds_something(trace.output) and trace.output != trace.existing:  # else there is nothing to ask about
             written = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
-        case = _Stated.of(stated, _bearing_on(written, trace.conversation))
+        case = _Stated.of(stated, written, trace.conversation)
         by_code = matched(grid_of(stated, written))
         matching = by_code if self.entailment is None else await self.entailment.decide(steps, by_code)
         doubts = undecided(trace.id, matching) if self.entailment is None else contradicted(trace.id, by_code, matching)
         findings = findings_of(case, matching)
-        losses = await losses_of(steps, trace.existing, trace.output, stated, trace.conversation, self.entailment)
+        losses = await losses_of(steps, before, after, stated, trace.conversation, self.entailment)
         return Judged(stated, written, losses.counted_in(findings), tuple(doubts))
 
 
@@ -261,11 +268,12 @@ def _check_memories(trace: Trace) -> None:
 
 
 def _bearing_on(facts: Sequence[MemoryFact], turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    """The turns that could hold one of the facts word for word. To read a whole conversation closely, as is done to
-    tell what the user said from what nobody said, takes longer than all else: this glance spares nearly all of it."""
+    """The user's turns that could hold one of the facts word for word. To read a whole conversation closely, as is
+    done to tell what the user said from what nobody said, takes longer than all else: this glance spares nearly all
+    of it."""
     beginnings = [[word[:_GLANCE].casefold() for word in _LONG_WORDS.findall(fact.text)] for fact in facts]
     told = (one for turn in turns for one in ((turn,) if turn.role else turns_of(turn.content)))
-    held = ((turn, turn.content.casefold()) for turn in told)
+    held = ((turn, turn.content.casefold()) for turn in told if turn.role == "user")
     return tuple(turn for turn, text in held if any(all(word in text for word in words) for words in beginnings))
 
 
@@ -306,10 +314,10 @@ def _laid_out(value: Any, margin: str) -> str:
     """As `json.dumps(value, ensure_ascii=False, indent=1)`, which is slow: its quick encoder knows no indent."""
     deeper = f"{margin} "
     if isinstance(value, dict) and value:
-        members = (f"{encode_basestring(str(name))}: {_laid_out(member, deeper)}" for name, member in value.items())
+        members = [f"{encode_basestring(str(name))}: {_laid_out(member, deeper)}" for name, member in value.items()]
         return f"{{{deeper}{f',{deeper}'.join(members)}{margin}}}"
     if isinstance(value, list) and value:
-        return f"[{deeper}{f',{deeper}'.join(_laid_out(item, deeper) for item in value)}{margin}]"
+        return f"[{deeper}{f',{deeper}'.join([_laid_out(item, deeper) for item in value])}{margin}]"
     return encode_basestring(value) if isinstance(value, str) else json.dumps(value)
 
 

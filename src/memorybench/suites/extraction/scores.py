@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 
 from memorybench.vocabulary.trials import Score
 
@@ -22,6 +23,7 @@ COUNTS = (
     "tp", "fp", "fn", "tp_open", "fp_open", "fn_open", "undecided",
     "covered", "uncovered", "supported", "unsupported", "facts",
 )  # fmt: skip
+_counts = attrgetter(*COUNTS)
 
 
 def scores_of(found: Findings) -> tuple[Score, ...]:
@@ -37,12 +39,11 @@ def scores_of(found: Findings) -> tuple[Score, ...]:
         "minimalism": _verdict(found.unchanged),
         "must_not_store": float(not found.violations) if found.forbidden else None,
         "violations": float(len(found.violations)) if found.forbidden else None,
-        **{name: float(getattr(found, name)) for name in COUNTS},
-        **{label: float(labels.count(label)) for label in COUNTED},
+        **dict(zip(COUNTS, _counts(found), strict=True)),
+        **{label: labels.count(label) for label in COUNTED},
+        **found.operations._asdict(),
     }
-    for _, done, wanted in OPERATIONS:
-        values |= {done: float(getattr(found.operations, done)), wanted: float(getattr(found.operations, wanted))}
-    return tuple(_score(name, value) for name, value in values.items() if value is not None)
+    return tuple([_score(name, value) for name, value in values.items() if value is not None])
 
 
 @lru_cache(maxsize=4_000)  # mostly small counts: to make one anew each time takes longer than to count
