@@ -195,6 +195,13 @@ class JobSteps:
     def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return self._shared.book.step(step_key(name, canonical(inputs))) is not None
 
+    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        book = self._shared.book
+        if not book.has_heritage:
+            return False  # as in most runs: and a prompt takes long to digest
+        key = step_key(name, canonical(inputs))
+        return book.step(key) is not None or book.reusable(key, name) is not None
+
     async def note(self, kind: str, text: str) -> None:
         await self._shared.book.note(kind, text)
 

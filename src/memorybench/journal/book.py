@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -38,6 +39,7 @@ SHARED = ("canary", "entail", "feedback", "stated", "written")
 """Steps that are about a judge, a pair of facts or a trace, and not about a run: what was once asked, or told, is not
 asked or told again in this folder."""
 _SHARED = f"SELECT run FROM steps WHERE name IN {SHARED} AND key = ? LIMIT 1"  # noqa: S608
+_ANY_SHARED = f"SELECT 1 FROM steps WHERE name IN {SHARED} LIMIT 1"  # noqa: S608
 _OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
@@ -63,9 +65,14 @@ class Book:
         self._redact = redact
         self._reuse = reuse
         self._reads = connection(writer.path)
+        # made here, so that no commit need hand one back; one after the other, so that they lie on one page
+        self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
         self._seen = SeenKeys()
+        self.has_heritage = reuse is not None or self._reads.execute(_ANY_SHARED).fetchone() is not None
+        """Whether there were steps, when it was opened, that this run need not do."""
         for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
             self._seen.add(key)
+            self.has_heritage = True
 
     def step(self, key: str) -> str | None:
         """The recorded result of a step, as JSON."""
@@ -106,7 +113,7 @@ class Book:
 
     async def intend(self, key: str, name: str, subject: str) -> int:
         """Leaves a row that paid work is about to start: should we die, resume can say so."""
-        attempt = int.from_bytes(os.urandom(7))  # made here, so that the commit need not hand one back
+        attempt = next(self._attempts)
         await self._writer.write(
             [
                 (

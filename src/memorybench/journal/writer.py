@@ -18,9 +18,11 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from memorybench.vocabulary.errors import JournalError
@@ -33,6 +35,9 @@ Landing = asyncio.Future[None]
 
 _TIDIED_EVERY = 1000
 """Rows after which the log is moved into the file."""
+_FEW = 8
+_PAUSE = 0.003
+"""Seconds. Where more than a few land at a time, the thread rests a little, so that still more land at the next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +45,15 @@ class _Entry:
     statements: Sequence[Statement]
     landing: Landing
     written: Callable[[], None] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Handed:
+    """To the thread."""
+
+    landings: list[Landing]
+    tidy: bool
+    loop: asyncio.AbstractEventLoop
 
 
 class Writer:
@@ -50,7 +64,9 @@ class Writer:
         self._log: int | None = None
         self._rows = 0
         self._fault = fault or (lambda: None)
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
+        self._handed: SimpleQueue[_Handed | None] = SimpleQueue()
+        self._thread = Thread(target=self._keep_landing, name="journal", daemon=True)
+        self._thread.start()
         self._waiting: list[_Entry] = []
         self._alone = 0
         """How many of those that wait are committed each by itself: one of them is bad."""
@@ -82,7 +98,8 @@ class Writer:
             self._reach_disk()
 
     def close(self) -> None:
-        self._thread.shutdown()
+        self._handed.put(None)
+        self._thread.join()
         self._db.close()
         if self._log is not None:
             os.close(self._log)
@@ -163,26 +180,35 @@ class Writer:
             return
         landings, self._written, self._told_to = self._written, [], loop
         self._tidying = self._rows >= _TIDIED_EVERY
-        self._thread.submit(self._land, landings, self._tidying, loop)
+        self._handed.put(_Handed(landings, self._tidying, loop))
 
-    def _land(self, landings: list[Landing], tidy: bool, loop: asyncio.AbstractEventLoop) -> None:
-        """In the thread."""
-        failed = None
-        try:
-            with translated(self.path):
-                self._reach_disk()
-                if tidy:
-                    self._tidy()
-        except Exception as error:
-            failed = self._told(error)
-        loop.call_soon_threadsafe(self._heard, landings, failed, loop)
+    def _keep_landing(self) -> None:
+        """The thread."""
+        while (handed := self._handed.get()) is not None:
+            failed = None
+            try:
+                with translated(self.path):
+                    self._reach_disk()
+                    if handed.tidy:
+                        self._tidy()
+            except Exception as error:
+                failed = self._told(error)
+            with suppress(RuntimeError):  # its loop has ended meanwhile: nobody waits any more
+                handed.loop.call_soon_threadsafe(self._heard, handed.landings, failed, handed.loop)
 
     def _heard(self, landings: list[Landing], failed: JournalError | None, loop: asyncio.AbstractEventLoop) -> None:
-        tidied, self._tidying, self._told_to = self._tidying, False, None
-        self._hand_to_thread(loop)
-        _tell(landings, failed)
+        tidied, self._tidying = self._tidying, False
         if tidied and self._waiting:
             self._flush(loop)
+        if len(landings) > _FEW:
+            loop.call_later(_PAUSE, self._hand_on, loop)
+        else:
+            self._hand_on(loop)
+        _tell(landings, failed)
+
+    def _hand_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._told_to = None
+        self._hand_to_thread(loop)
 
     def _reach_disk(self) -> None:
         try:
@@ -195,8 +221,9 @@ class Writer:
     def _tidy(self) -> None:
         """Moves the log into the file, as far as others who read just now allow. The log is then written over: one that
         is cut off instead would take twice as long to reach the disk."""
-        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         self._rows = 0
+        with suppress(sqlite3.OperationalError):  # what has landed has landed; the next time will do
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _told(self, error: Exception) -> JournalError:
         return error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")

@@ -100,8 +100,8 @@ class Enumerator:
         first = {"model": self.model.subject, "prompt": text, "attempt": 1}
         second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
         try:
-            # a second reply on record means that the first was not readable: it is not paid for again
-            if not steps.recorded(name, second):
+            # a second reply that was left to us means that the first was not readable: it is not paid for again
+            if not steps.inherited(name, second):
                 with suppress(Unreadable):
                     return await self._attempt(steps, name, first)
             return await self._attempt(steps, name, second)

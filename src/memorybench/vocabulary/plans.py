@@ -38,6 +38,10 @@ class Steps(Protocol):
         """Whether the journal holds that step."""
         ...
 
+    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        """Whether an earlier process, or another run, has left that step to this one."""
+        ...
+
     async def note(self, kind: str, text: str) -> None:
         """Tells the report something that is no step, e.g. a leaked scope."""
         ...

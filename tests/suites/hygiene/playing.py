@@ -60,6 +60,9 @@ class _Recorded:
     def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return digest([name, inputs]) in self._done
 
+    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return False
+
     async def note(self, kind: str, text: str) -> None:
         raise AssertionError("nothing is noted here")
 

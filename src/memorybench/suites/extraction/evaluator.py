@@ -81,5 +81,8 @@ class _Unrecorded:
     def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return False
 
+    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return False
+
     async def note(self, kind: str, text: str) -> None:
         return None
