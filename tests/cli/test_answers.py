@@ -90,6 +90,21 @@ def test_reusing_a_run_asks_for_nothing(command: Command, stub: Stub) -> None:
     assert again["circumstances"]["spent"]["cost"] == 0
 
 
+def test_reusing_a_run_does_not_ask_again_for_what_could_not_be_read(command: Command, stub: Stub) -> None:
+    def mumbles_at_first(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        return "Hmm." if "yes or no" in asked and "could not be read" not in asked else says(call)
+
+    stub.always(completion(mumbles_at_first, model="", tokens=TOKENS))
+    arms = (*ARMS, "--judge-model", "gpt-4o", "--json")
+    first = command(*arms, "--run-id", "a").json
+    assert first["counts"]["scored"] == 30
+    stub.calls.clear()
+    again = command(*arms, "--run-id", "b", "--reuse", "a").json
+    assert stub.calls == []
+    assert measured(again) == measured(first)
+
+
 def test_prompts_may_be_given_as_text_or_as_a_file(command: Command, stub: Stub) -> None:
     (command.folder / "answer.txt").write_text("In one word: ${question}\n${retrievedContext}")
     prompts = ("--answer-prompt", "answer.txt", "--judge-prompt", "Say yes if ${response} is ${answer}, else no.")
