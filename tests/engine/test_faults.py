@@ -3,19 +3,22 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from memorybench.engine.budget import Budget
 from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.errors import Denied, RunConflict, Transient
+from memorybench.vocabulary.errors import Denied, JournalError, RunConflict, Transient, Unreadable
 from memorybench.vocabulary.plans import Limits, Steps
-from tests.engine.workload import MODEL, PRICE, RUN, Ledger, plan, report, run_once
+from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
 
 
 @pytest.fixture
@@ -299,3 +302,95 @@ def test_calls_at_once_are_as_many_as_asked_for_and_no_more(tmp_path: Path, ledg
     assert most == 6
     with Shelf.open(tmp_path / "results") as shelf:
         assert shelf.possibly_charged_twice(RUN.id) == 0
+
+
+def canaries(call: Callable[[int], Awaitable[str]]) -> Callable[[Steps], Awaitable[None]]:
+    """What stands before the first job: paid calls side by side, all of which are seen to their end."""
+
+    async def opening(steps: Steps) -> None:
+        asked = (steps.once("canary", {"n": n}, partial(call, n), str, on=MODEL, paid=True) for n in range(6))
+        for end in await asyncio.gather(*asked, return_exceptions=True):
+            if isinstance(end, BaseException):
+                raise end
+
+    return opening
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 3])
+def test_a_disk_that_fills_up_while_calls_wait_ends_the_run(tmp_path: Path, ledger: Ledger, concurrency: int) -> None:
+    """[13]"""
+    full = False
+
+    async def call(n: int) -> str:
+        nonlocal full
+        full = True
+        return ""
+
+    def fault() -> None:
+        if full:
+            raise sqlite3.OperationalError("database or disk is full")
+
+    work = replace(plan(ledger), opening=canaries(call))
+    with pytest.raises(JournalError, match="free some space, then resume"):
+        run_once(tmp_path / "results", work, concurrency=concurrency, fault=fault)
+
+
+def test_a_call_that_failed_counts_until_that_is_written(tmp_path: Path, ledger: Ledger) -> None:
+    """[2] Else a kill at that moment would leave more calls to repeat than were asked for at once."""
+    failed = False
+
+    async def call(n: int) -> str:
+        nonlocal failed
+        ledger.write(f"canary {n}")
+        if n:
+            await asyncio.sleep(600)
+        failed = True
+        raise Unreadable("a mumble")
+
+    def fault() -> None:
+        if failed:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    work = replace(plan(ledger), opening=canaries(call))
+    assert in_child(lambda: run_once(tmp_path / "results", work, concurrency=2, fault=fault)) is None
+    assert len(ledger.read()) == 2
+
+
+def test_a_failure_whose_words_can_not_be_written_fails_its_trial_alone(tmp_path: Path, ledger: Ledger) -> None:
+    async def hook(call: str) -> None:
+        if call == "judge:h0q0":
+            raise Unreadable("it said \ud83d and no more")
+
+    run_once(tmp_path / "results", plan(ledger, haystacks=1, hook=hook))
+    assert counts(tmp_path / "results") == {"scored": 4, "unscored": 1}
+
+
+def test_a_step_given_up_by_who_asked_is_not_paid_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its task was cancelled when the result was written and had not yet reached the disk."""
+    landing, calls = Event(), 0
+
+    def slow(file: int) -> None:
+        if calls:
+            landing.wait()
+        os.fsync(file)
+
+    async def call() -> str:
+        nonlocal calls
+        calls += 1
+        return "yes"
+
+    async def opening(steps: Steps) -> None:
+        asked = asyncio.ensure_future(steps.once("canary", {}, call, str, paid=True))
+        while not steps.recorded("canary", {}):  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        asked.cancel()
+        await asyncio.wait([asked])
+        landing.set()
+        assert asked.cancelled()
+        assert await steps.once("canary", {}, call, str, paid=True) == "yes"
+
+    monkeypatch.setattr("memorybench.journal.writer._sync", slow)
+    ledger = Ledger(tmp_path / "calls.ledger")
+    run_once(tmp_path / "results", replace(plan(ledger, haystacks=1), opening=opening), concurrency=1)
+    assert calls == 1
+    assert counts(tmp_path / "results") == {"scored": 5}

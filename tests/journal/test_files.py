@@ -1,5 +1,6 @@
 """The results file: shared by many, trusted only when sound, never overwritten."""
 
+import asyncio
 import os
 import resource
 import shutil
@@ -13,6 +14,7 @@ import pytest
 from memorybench.journal.book import open_run
 from memorybench.journal.database import APPLICATION_ID, check
 from memorybench.journal.migrations import MIGRATIONS
+from memorybench.journal.rows import Step
 from memorybench.journal.shelf import Shelf
 from memorybench.vocabulary.errors import BadInput, MemorybenchError, RunConflict
 from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
@@ -22,6 +24,20 @@ from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 def results(tmp_path: Path) -> Path:
     run_once(tmp_path / "results", plan(Ledger(tmp_path / "ledger")))
     return tmp_path / "results"
+
+
+def test_what_another_process_has_asked_meanwhile_is_not_asked_again(tmp_path: Path) -> None:
+    step = Step(key="0" * 32, name="canary", subject="judge", inputs="{}", result='"yes"', started="", seconds=0.1)
+    with open_run(tmp_path, RUN) as first, open_run(tmp_path, RUN.model_copy(update={"id": "second"})) as second:
+
+        async def ask() -> None:
+            assert first.reusable(step.key, step.name) is None
+            await second.record(step)
+
+        asyncio.run(ask())
+        found = first.reusable(step.key, step.name)
+    assert found is not None
+    assert (found.result, found.reused_from) == ('"yes"', "second")
 
 
 def test_a_full_disk_is_told_and_the_run_goes_on_when_there_is_room(tmp_path: Path) -> None:

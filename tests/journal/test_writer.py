@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -13,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.journal.book import now
+from memorybench.journal.shelf import Shelf
 from memorybench.journal.writer import Statement, Writer
 from memorybench.vocabulary.errors import JournalError
 
@@ -171,6 +175,54 @@ def test_a_file_that_others_never_let_go_is_named(writing: Open, monkeypatch: py
 
     asyncio.run(write())
     assert notes(writer) == ["kept"]
+
+
+def test_patience_begins_anew_each_time(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memorybench.journal.writer.BUSY_SECONDS", 0.2)
+    writer = writing()
+
+    async def leave() -> None:
+        landing = writer.write([note("left alone")])
+        await asyncio.sleep(0.05)
+        landing.cancel()
+
+    async def wait() -> None:
+        landing = writer.write([note("kept")])
+        await asyncio.sleep(0.05)
+        other.execute("COMMIT")
+        await landing
+
+    with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        asyncio.run(leave())
+        time.sleep(0.2)
+        asyncio.run(wait())
+    assert notes(writer)[-1] == "kept"
+
+
+def test_a_loop_that_was_closed_takes_none_of_the_next_ones_with_it(writing: Open) -> None:
+    writer = writing()
+    dead = asyncio.new_event_loop()
+
+    async def leave() -> None:
+        writer.write([note("written by the next")])
+
+    dead.run_until_complete(leave())
+    dead.close()
+    asyncio.run(write_one(writer, "kept"))
+    assert notes(writer) == ["written by the next", "kept"]
+
+
+def test_who_looks_at_the_folder_while_it_is_written_loses_nothing(writing: Open) -> None:
+    writer = writing()
+    asyncio.run(write_one(writer, "before"))
+    with Shelf.open(writer.path.parent) as shelf:
+        assert shelf.notes("r")
+    other = f"import sqlite3; sqlite3.connect({str(writer.path)!r}).execute('SELECT count(*) FROM notes').fetchone()"
+    subprocess.run([sys.executable, "-c", other], check=True)
+    assert writer.path.with_name(f"{writer.path.name}-wal").exists(), "another who leaves takes our log with him"
+    asyncio.run(write_one(writer, "after"))
+    assert notes(writer) == ["before", "after"]
 
 
 def test_the_log_does_not_grow_with_the_run(writing: Open) -> None:

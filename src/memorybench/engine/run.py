@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from memorybench.journal.book import Book
-from memorybench.journal.rows import RunStatus
+from memorybench.journal.rows import RunStatus, storable
 from memorybench.vocabulary.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
 from memorybench.vocabulary.plans import Job, Plan
 from memorybench.vocabulary.trials import Failure, Outcome, Status
@@ -163,8 +163,10 @@ def _failure(error: BaseException) -> tuple[Status, Failure]:
         # shared steps keep their failure for later siblings: let it not keep the frames it passed through
         error.__traceback__ = error.__cause__ = error.__context__ = None
         status: Status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), "failed")
-        return status, Failure(kind=type(error).__name__, message=str(error))
+        return status, Failure(kind=type(error).__name__, message=storable(str(error)))
     # not foreseen: one job fails, its siblings go on, and the traceback waits in the journal
     return "failed", Failure(
-        kind=type(error).__name__, message=str(error), traceback="".join(traceback.format_exception(error))
+        kind=type(error).__name__,
+        message=storable(str(error)),
+        traceback=storable("".join(traceback.format_exception(error))),
     )

@@ -49,6 +49,21 @@ class _Asked(Generic[T]):
     after: Callable[[], Awaitable[object]] | None
 
 
+class _Slot:
+    """A place among the calls at once. Freed as soon as what became of the call outlives us, or nothing will."""
+
+    __slots__ = ("_calls", "_taken")
+
+    def __init__(self, calls: asyncio.Semaphore) -> None:
+        self._calls = calls
+        self._taken = True
+
+    def free(self) -> None:
+        if self._taken:
+            self._taken = False
+            self._calls.release()
+
+
 class SharedSteps:
     """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
 
@@ -109,30 +124,40 @@ class SharedSteps:
             return await self._work(asked)
 
     async def _work(self, asked: _Asked[T]) -> tuple[T, str]:
-        who = asked.subject.name if asked.subject else ""
         attempt = None
         if asked.paid:
             self._budget.allow()
-            attempt = await self.book.intend(asked.key, asked.name, who)
+            attempt = await self.book.intend(asked.key, asked.name, asked.subject.name if asked.subject else "")
         await self._calls.acquire()
+        slot = _Slot(self._calls)
+        try:
+            return await self._call(asked, attempt, slot)
+        finally:
+            slot.free()
+
+    async def _call(self, asked: _Asked[T], attempt: int | None, slot: _Slot) -> tuple[T, str]:
         trying, started = Trying(), now()
         with Tally() as tally:
             try:
                 value = await patiently(self._guarded(asked.work, asked.paid), self._gates.of(asked.subject), trying)
                 value, result = self._kept(value, asked.adapter)
-            except BaseException as error:
-                self._calls.release()
-                if attempt is not None and isinstance(error, (Exception, Interrupted)):
+            except (Exception, Interrupted) as error:
+                if attempt is not None:
                     self._budget.take(tally.spent)
                     await self.book.give_up(
-                        attempt, str(error), tries=trying.tries, uncertain=trying.uncertain, spent=tally.spent
+                        attempt,
+                        str(error),
+                        tries=trying.tries,
+                        uncertain=trying.uncertain,
+                        spent=tally.spent,
+                        written=slot.free,
                     )
                 raise
         self._budget.take(tally.spent)
         step = Step(
             key=asked.key,
             name=asked.name,
-            subject=who,
+            subject=asked.subject.name if asked.subject else "",
             inputs=asked.inputs,
             result=result,
             started=started,
@@ -142,7 +167,7 @@ class SharedSteps:
             spent=tally.spent,
             attempt=attempt,
         )
-        await self.book.record(step, written=self._calls.release)
+        await self.book.record(step, written=slot.free)
         return value, result
 
     def _kept(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:

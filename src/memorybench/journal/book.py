@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +20,7 @@ from memorybench.vocabulary.trials import Case, Outcome
 
 from .database import FILE_NAME, check
 from .lock import RunLock
-from .rows import Fingerprint, Run, RunStatus, Step, crc, differences
+from .rows import Fingerprint, Run, RunStatus, Step, crc, differences, storable
 from .seen import SeenKeys
 from .shelf import OPEN_ATTEMPT, Shelf
 from .writer import Statement, Writer, connection
@@ -68,7 +68,8 @@ class Book:
         # made here, so that no commit need hand one back; one after the other, so that they lie on one page
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
         self._seen = SeenKeys()
-        self.has_heritage = reuse is not None or self._reads.execute(_ANY_SHARED).fetchone() is not None
+        self._anything_shared = self._reads.execute(_ANY_SHARED).fetchone() is not None
+        self.has_heritage = reuse is not None or self._anything_shared
         """Whether there were steps, when it was opened, that this run need not do."""
         for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
             self._seen.add(key)
@@ -85,7 +86,8 @@ class Book:
         """The step as another run recorded it, where this run may take steps over: any run of the folder will do for
         what is shared."""
         source = self._reuse
-        if name in SHARED:
+        # where nobody has anything to share, to look for it in a file that grows costs more than to know that
+        if name in SHARED and (self._anything_shared or not self._writer.is_alone()):
             found = self._reads.execute(_SHARED, (key,)).fetchone()
             source = found[0] if found else None
         if source is None:
@@ -151,10 +153,23 @@ class Book:
             step.reused_from,
             step.attempt,
         )
-        await self._writer.write([(_STEP, (*columns, crc(*columns)))], written)
-        self._seen.add(step.key)
+        await self._writer.write([(_STEP, (*columns, crc(*columns)))], partial(self._kept, step.key, written))
 
-    async def give_up(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
+    def _kept(self, key: str, written: Callable[[], None] | None) -> None:
+        self._seen.add(key)
+        if written is not None:
+            written()
+
+    async def give_up(
+        self,
+        attempt: int,
+        error: str,
+        *,
+        tries: int,
+        uncertain: int,
+        spent: Spending,
+        written: Callable[[], None] | None = None,
+    ) -> None:
         """Paid work came to nothing: what it cost is kept all the same."""
         await self._writer.write(
             [
@@ -163,7 +178,7 @@ class Book:
                     " input_tokens = ?, output_tokens = ?, cost = ? WHERE id = ?",
                     (
                         now(),
-                        self._redact(error),
+                        storable(self._redact(error)),
                         tries,
                         uncertain,
                         spent.calls,
@@ -173,7 +188,8 @@ class Book:
                         attempt,
                     ),
                 )
-            ]
+            ],
+            written,
         )
 
     async def settle(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
@@ -199,7 +215,9 @@ class Book:
         await self._writer.write(statements)
 
     async def note(self, kind: str, text: str) -> None:
-        await self._writer.write([("INSERT INTO notes VALUES (?,?,?)", (self.run.id, kind, self._redact(text)))])
+        await self._writer.write(
+            [("INSERT INTO notes VALUES (?,?,?)", (self.run.id, kind, storable(self._redact(text))))]
+        )
 
     def scored(self) -> set[str]:
         """Trials that need no more work."""

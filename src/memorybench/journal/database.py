@@ -86,15 +86,7 @@ def check(path: Path, *, thorough: bool = True) -> None:
         raise BadInput(where, "is a folder", expected="a memorybench results file", remedy="move it out of the way")
     if not os.access(path, os.R_OK):
         raise BadInput(where, "can not be read", remedy="change its permissions")
-    with path.open("rb") as file:
-        head = file.read(100)
-    if head and not head.startswith(b"SQLite format 3\x00"):
-        raise BadInput(
-            where,
-            "is not a SQLite file",
-            expected="a memorybench results file",
-            remedy="name another folder, or move the file away; it was not touched",
-        )
+    # only SQLite may open it: whoever closes a file by hand lets go of all locks that this process has on it
     if _being_written(path):
         _check_inside(path, open_for_reading(path), thorough)
         return
@@ -156,7 +148,14 @@ def translated(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         said = str(error)
-        if "malformed" in said or "not a database" in said:
+        if "not a database" in said:
+            raise BadInput(
+                str(path),
+                "is not a SQLite file",
+                expected="a memorybench results file",
+                remedy="name another folder, or move the file away; it was not touched",
+            ) from error
+        if "malformed" in said:
             raise _damaged(path, said) from error
         if "full" in said or "disk I/O" in said:
             raise JournalError(

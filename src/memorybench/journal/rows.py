@@ -63,6 +63,11 @@ def crc(*columns: object) -> int:
     return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
 
 
+def storable(text: str) -> str:
+    """Half a surrogate, which no file takes, is spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> list[str]:
     """One line for each thing that is no longer what it was."""
     lines = []

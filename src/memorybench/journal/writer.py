@@ -35,6 +35,9 @@ Landing = asyncio.Future[None]
 
 _TIDIED_EVERY = 1000
 """Rows after which the log is moved into the file."""
+_LONG_LOG = 8_000
+"""Pages. A log of that length is not left to grow on."""
+_TIDYING_MILLISECONDS = 2_000
 _FEW = 8
 _PAUSE = 0.003
 """Seconds. Where more than a few land at a time, the thread rests a little, so that still more land at the next."""
@@ -61,6 +64,7 @@ class Writer:
         """`fault` is called before and after every commit: tests kill the process there."""
         self.path = folder / FILE_NAME
         self._db = open_for_writing(folder)
+        self._others = self._writes_of_others()
         self._log: int | None = None
         self._rows = 0
         self._fault = fault or (lambda: None)
@@ -85,13 +89,18 @@ class Writer:
         landing: Landing = loop.create_future()
         self._waiting.append(_Entry(statements, landing, written))
         if self._flushed_by is not loop:
-            self._flushed_by = loop
+            self._flushed_by, self._patience_ends = loop, None
             loop.call_soon(self._flush, loop)  # when all who are ready now have come
         return landing
+
+    def is_alone(self) -> bool:
+        """Whether nobody else has written to the file since we opened it."""
+        return self._writes_of_others() == self._others
 
     def write_now(self, statements: Sequence[Statement]) -> None:
         """The same for callers outside a loop: opening and closing a run."""
         with translated(self.path):
+            self._patience_ends = None
             while not self._begins():
                 time.sleep(_moment())
             self._commit([statements])
@@ -103,6 +112,10 @@ class Writer:
         self._db.close()
         if self._log is not None:
             os.close(self._log)
+
+    def _writes_of_others(self) -> int:
+        """A number that is another one once they have written."""
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._tidying and self._told_to is loop:
@@ -143,14 +156,15 @@ class Writer:
         for entry in batch:
             self._written.append(entry.landing)
             if entry.written is not None:
-                entry.written()
+                with suppress(RuntimeError):  # who waits for that was of a loop that has ended
+                    entry.written()
 
     def _begins(self) -> bool:
         """Whether it is our turn among the processes that share the file. Raises where it never comes."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:  # the rest of it tells what keeps them busy
                 raise
             now = time.monotonic()
             self._patience_ends = self._patience_ends or now + BUSY_SECONDS
@@ -223,7 +237,12 @@ class Writer:
         is cut off instead would take twice as long to reach the disk."""
         self._rows = 0
         with suppress(sqlite3.OperationalError):  # what has landed has landed; the next time will do
-            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if pages > max(moved, _LONG_LOG):
+                # another process writes faster than we tidy: it has to wait for once
+                self._db.execute(f"PRAGMA busy_timeout={_TIDYING_MILLISECONDS}")
+                self._db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        self._db.execute("PRAGMA busy_timeout=0")
 
     def _told(self, error: Exception) -> JournalError:
         return error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
@@ -231,7 +250,8 @@ class Writer:
 
 def _tell(landings: list[Landing], error: JournalError | None) -> None:
     for landing in landings:
-        if landing.done():  # its task was cancelled meanwhile
+        # a task may have been cancelled meanwhile, and a loop may have ended: nobody waits there any more
+        if landing.done() or landing.get_loop().is_closed():
             continue
         if error is None:
             landing.set_result(None)

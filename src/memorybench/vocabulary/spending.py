@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Annotated
+
+from pydantic import Field
 
 from .records import Record
 
+Number = Annotated[int, Field(ge=0, le=2**53)]
+
 
 class Spending(Record):
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    calls: Number = 0
+    input_tokens: Number = 0
+    output_tokens: Number = 0
     cost: float | None = 0.0
     """US dollars; None: at least one call has no known price. Unknown is not 0."""
 
