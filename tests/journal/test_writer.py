@@ -225,6 +225,21 @@ def test_who_looks_at_the_folder_while_it_is_written_loses_nothing(writing: Open
     assert notes(writer) == ["before", "after"]
 
 
+def test_all_land_while_the_log_is_tidied_again_and_again(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 5)
+    writer = writing()
+
+    async def write(n: int) -> None:
+        for _ in range(100):
+            await writer.write([note("x" * 2_000)])
+
+    async def everybody() -> None:
+        await asyncio.gather(*map(write, range(20)))
+
+    asyncio.run(everybody())
+    assert len(notes(writer)) == 2_000
+
+
 def test_the_log_does_not_grow_with_the_run(writing: Open) -> None:
     writer = writing()
     log = writer.path.with_name(f"{writer.path.name}-wal")

@@ -68,8 +68,7 @@ class Book:
         # made here, so that no commit need hand one back; one after the other, so that they lie on one page
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
         self._seen = SeenKeys()
-        self._anything_shared = self._reads.execute(_ANY_SHARED).fetchone() is not None
-        self.has_heritage = reuse is not None or self._anything_shared
+        self.has_heritage = reuse is not None or self._reads.execute(_ANY_SHARED).fetchone() is not None
         """Whether there were steps, when it was opened, that this run need not do."""
         for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
             self._seen.add(key)
@@ -86,8 +85,7 @@ class Book:
         """The step as another run recorded it, where this run may take steps over: any run of the folder will do for
         what is shared."""
         source = self._reuse
-        # where nobody has anything to share, to look for it in a file that grows costs more than to know that
-        if name in SHARED and (self._anything_shared or not self._writer.is_alone()):
+        if name in SHARED:
             found = self._reads.execute(_SHARED, (key,)).fetchone()
             source = found[0] if found else None
         if source is None:

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from memorybench.vocabulary.errors import JournalError
@@ -64,7 +64,6 @@ class Writer:
         """`fault` is called before and after every commit: tests kill the process there."""
         self.path = folder / FILE_NAME
         self._db = open_for_writing(folder)
-        self._others = self._writes_of_others()
         self._log: int | None = None
         self._rows = 0
         self._fault = fault or (lambda: None)
@@ -80,6 +79,8 @@ class Writer:
         self._told_to: asyncio.AbstractEventLoop | None = None
         """The loop that hears from the thread next; None: the thread rests."""
         self._tidying = False
+        self._file = Lock()
+        """Held by the thread while it has the file: two threads at once confuse a connection."""
         self._patience_ends: float | None = None
 
     def write(self, statements: Sequence[Statement], written: Callable[[], None] | None = None) -> Landing:
@@ -93,13 +94,9 @@ class Writer:
             loop.call_soon(self._flush, loop)  # when all who are ready now have come
         return landing
 
-    def is_alone(self) -> bool:
-        """Whether nobody else has written to the file since we opened it."""
-        return self._writes_of_others() == self._others
-
     def write_now(self, statements: Sequence[Statement]) -> None:
         """The same for callers outside a loop: opening and closing a run."""
-        with translated(self.path):
+        with translated(self.path), self._file:
             self._patience_ends = None
             while not self._begins():
                 time.sleep(_moment())
@@ -112,10 +109,6 @@ class Writer:
         self._db.close()
         if self._log is not None:
             os.close(self._log)
-
-    def _writes_of_others(self) -> int:
-        """A number that is another one once they have written."""
-        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._tidying and self._told_to is loop:
@@ -204,7 +197,8 @@ class Writer:
                 with translated(self.path):
                     self._reach_disk()
                     if handed.tidy:
-                        self._tidy()
+                        with self._file:
+                            self._tidy()
             except Exception as error:
                 failed = self._told(error)
             with suppress(RuntimeError):  # its loop has ended meanwhile: nobody waits any more
