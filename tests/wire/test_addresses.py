@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-import asyncio
-import socket
-
 import pytest
-from aiohttp.abc import ResolveResult
 from yarl import URL
 
 from memorybench.vocabulary.errors import BadInput
 from memorybench.wire.addresses import check_url
-from memorybench.wire.resolver import GuardedResolver
 
 
 @pytest.mark.parametrize(
@@ -64,17 +59,3 @@ def test_plain_http_to_another_host_can_be_allowed() -> None:
     assert check_url("http://10.0.0.7/", insecure=True).host == "10.0.0.7"
     with pytest.raises(BadInput, match="metadata"):
         check_url("http://169.254.169.254/", insecure=True)
-
-
-def test_a_name_that_leads_to_a_metadata_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def to_metadata(_: object, host: str, port: int = 0, __: int = 0) -> list[ResolveResult]:
-        found = ResolveResult(hostname=host, host="169.254.169.254", port=port, family=socket.AF_INET, proto=0, flags=0)
-        return [found]
-
-    async def resolve() -> None:
-        resolver = GuardedResolver()
-        await resolver.resolve("innocent.example.com", 443)
-
-    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", to_metadata)
-    with pytest.raises(BadInput, match=r"innocent\.example\.com: 169\.254\.169\.254 is a link-local"):
-        asyncio.run(resolve())

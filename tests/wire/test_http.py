@@ -165,9 +165,9 @@ def test_a_refused_connection_is_certain_not_to_have_done_anything() -> None:
 
 def test_an_unknown_host_is_certain_not_to_have_done_anything(monkeypatch: pytest.MonkeyPatch) -> None:
     async def unknown(*_: object) -> None:
-        raise OSError(None, "no such name")
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
 
-    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", unknown)
+    monkeypatch.setattr("memorybench.wire.resolver.look_up", unknown)
     with pytest.raises(Transient, match="name of the host is not known") as failed:
         ask("https://nowhere.invalid/")
     assert failed.value.uncertain is False
@@ -177,7 +177,7 @@ def test_no_connection_in_time_is_certain_not_to_have_done_anything(monkeypatch:
     async def never(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", never)
+    monkeypatch.setattr("memorybench.wire.resolver.look_up", never)
     with pytest.raises(Transient, match="no connection in time") as failed:
         ask("https://slow.invalid/", opened={"connect_timeout": 0.05})
     assert failed.value.uncertain is False
@@ -323,7 +323,7 @@ def test_no_redirect_leads_to_another_server(stub: Stub) -> None:
 
 
 def test_the_pool_holds_no_request_back(stub: Stub) -> None:
-    many = 150  # more than aiohttp allows by itself
+    many = 150
     stub.always(together(stub, many, reply({})))
 
     async def ask_all(http: Http) -> None:
@@ -339,11 +339,11 @@ def test_files_are_not_opened() -> None:
 
 
 def test_a_name_resolved_to_a_metadata_address_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def to_metadata(_: object, host: str, port: int, __: int) -> list[dict[str, Any]]:
-        return [{"hostname": host, "host": "169.254.169.254", "port": port, "family": 2, "proto": 0, "flags": 0}]
+    async def to_metadata(_: str, port: int) -> list[tuple[object, ...]]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", ("169.254.169.254", port))]
 
-    monkeypatch.setattr("aiohttp.ThreadedResolver.resolve", to_metadata)
-    with pytest.raises(BadInput, match="metadata address"):
+    monkeypatch.setattr("memorybench.wire.resolver.look_up", to_metadata)
+    with pytest.raises(BadInput, match=r"innocent\.example\.com: 169\.254\.169\.254 is a .*metadata address"):
         ask("https://innocent.example.com/", "GET")
 
 

@@ -1,10 +1,11 @@
-"""Reads and unpacks a body piece by piece, so that a bomb never stands in memory."""
+"""Receives a body and unpacks it piece by piece, so that a bomb never stands in memory."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 
-from aiohttp import ClientPayloadError, ClientResponse
+from .http1 import BrokenOff
 
 ACCEPTED_ENCODING = "gzip"
 
@@ -13,31 +14,50 @@ class Garbled(Exception):
     """The body is not packed as it claims. Says why, without a word of its content."""
 
 
-async def read_body(response: ClientResponse, cap: int) -> bytes:
-    """The unpacked body, or its first `cap + 1` bytes: the one too many says that there is more."""
-    gunzip = _gunzip(response.headers.get("Content-Encoding", "identity"))
-    if gunzip is None and response.content_length is not None and response.content_length <= cap:
-        return await response.content.read()
-    body = bytearray()
-    async for piece in response.content.iter_any():
-        room = cap + 1 - len(body)
-        body += _unpacked(gunzip, piece, room) if gunzip else piece[:room]
-        if len(body) > cap:
-            response.close()  # the rest is not worth draining
-            return bytes(body)
-    if body and gunzip and not gunzip.eof:
-        raise ClientPayloadError("the gzip stream breaks off")
-    return bytes(body)
+class Received:
+    """A reply that is kept, up to a cap on its unpacked body."""
 
+    __slots__ = ("_body", "_cap", "_error_cap", "_gunzip", "_packing", "headers", "status")
 
-def _gunzip(encoding: str) -> zlib._Decompress | None:
-    match encoding.strip().lower():
-        case "identity" | "":
-            return None
-        case "gzip" | "x-gzip":
-            return zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        case _:
+    def __init__(self, cap: int, error_cap: int) -> None:
+        """`error_cap` holds for the bodies of unhappy replies."""
+        self._cap = cap
+        self._error_cap = error_cap
+        self._body = bytearray()
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        self.status = status
+        self.headers = headers
+        if not self.succeeded:
+            self._cap = self._error_cap
+        self._packing = headers.get("content-encoding", "").strip().lower()
+        gzip = self._packing in ("gzip", "x-gzip")
+        self._gunzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if gzip else None
+
+    def piece(self, data: bytes) -> bool:
+        room = self._cap + 1 - len(self._body)
+        if self._gunzip is not None:
+            self._body += _unpacked(self._gunzip, data, room)
+        elif self._packing in ("", "identity"):
+            self._body += data[:room]
+        else:
             raise Garbled("the reply is packed in a way that was not asked for")
+        return not self.cut_off
+
+    @property
+    def succeeded(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def cut_off(self) -> bool:
+        """There is more than the cap. One byte more than that is kept."""
+        return len(self._body) > self._cap
+
+    def body(self) -> bytes:
+        """To be asked for when all has come."""
+        if self._body and self._gunzip is not None and not self._gunzip.eof and not self.cut_off:
+            raise BrokenOff
+        return bytes(self._body)
 
 
 def _unpacked(gunzip: zlib._Decompress, piece: bytes, room: int) -> bytes:

@@ -6,22 +6,21 @@ It asks once. Whether and when to ask again is decided by the engine, which alon
 from __future__ import annotations
 
 import asyncio
-import io
 import json as json_text
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import aiohttp
 from yarl import URL
 
 from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, ServiceError, Transient
 
 from .addresses import check_url
-from .bodies import ACCEPTED_ENCODING, Garbled, read_body
+from .bodies import ACCEPTED_ENCODING, Garbled, Received
+from .connections import Connections, Lost, NotConnected, Origin
+from .http1 import BrokenOff, NotHttp, Receiver, ReplyReader, request_bytes
 from .redaction import Redactor
 from .replies import Reply, describe
-from .resolver import GuardedResolver
 
 BODY_CAP = 32 * 2**20
 ERROR_BODY_CAP = 16 * 2**10
@@ -32,8 +31,9 @@ LONGEST_PAUSE = 60.0
 """Seconds without a byte after which a download counts as broken off."""
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 3
-SENT_AT_ONCE = 2**20
-"""aiohttp warns of larger bodies as bytes, and sends a file-like one piece by piece."""
+
+_FIELDS = {"User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
+_NO_REPLY = (NotConnected, Lost, BrokenOff, NotHttp, Garbled, TimeoutError, ValueError)
 
 
 @asynccontextmanager
@@ -49,28 +49,20 @@ async def open_http(
 
     `insecure` allows plain http to other hosts than this one.
     """
-    # No limit on connections: how many calls are in flight is the engine's business.
-    connector = aiohttp.TCPConnector(limit=0, resolver=GuardedResolver())
-    session = aiohttp.ClientSession(
-        connector=connector,
-        headers={"User-Agent": "memorybench", "Accept-Encoding": ACCEPTED_ENCODING},
-        timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout),  # the total is kept by `request`
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,  # not every version of aiohttp unpacks piece by piece
-    )
-    # By itself, aiohttp sends a PUT, GET or DELETE again where a used connection breaks. There is no option against it.
-    session._retry_connection = False
-    async with session:
-        yield Http(session, redactor, insecure, deadline, body_cap)
+    connections = Connections(connect_timeout)
+    try:
+        yield Http(connections, redactor, insecure, deadline, body_cap)
+    finally:
+        await connections.close()
 
 
 class Http:
     """Opened by `open_http`."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, redactor: Redactor, insecure: bool, deadline: float, body_cap: int
+        self, connections: Connections, redactor: Redactor, insecure: bool, deadline: float, body_cap: int
     ) -> None:
-        self._session = session
+        self._connections = connections
         self._redactor = redactor
         self._insecure = insecure
         self._deadline = deadline
@@ -92,37 +84,33 @@ class Http:
         """
         address = check_url(url, self._insecure)
         target = address.update_query(params) if params else address
-        sent, payload = headers or {}, None
-        if json is not None:
-            sent = {"Content-Type": "application/json", **sent}
-            payload = _payload(json)
+        payload = b"" if json is None else json_text.dumps(json, separators=(",", ":"), allow_nan=False).encode()
+        fields = _fields(method, headers or {}, payload)
         seconds = deadline or self._deadline
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(method, target, sent, payload)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            # `from None`: what aiohttp knows of a request includes its headers.
+                return await self._reply(method, target, fields, payload)
+        except _NO_REPLY as error:
+            # `from None`: what is being sent includes its headers.
             raise _lost(error, describe(method, address, self._redactor), seconds) from None
 
-    @asynccontextmanager
-    async def stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The reply to a GET, whatever its status, for the caller to read as it comes: for downloads.
+    async def receive(self, url: str, headers: Mapping[str, str], receiver: Receiver) -> None:
+        """Gives `receiver` the reply to a GET, whatever its status: for downloads.
 
         It has no deadline as a whole, but may not pause for long. Redirects lead to other hosts, too, as those of file
         stores do, at most MOST_REDIRECTS of them and from https only to https: `headers` must hold nothing secret.
         """
         address = check_url(url, self._insecure)
-        timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT, sock_read=LONGEST_PAUSE)
+        fields = _fields("GET", headers, b"")
         try:
             for _ in range(MOST_REDIRECTS + 1):
-                async with self._session.get(
-                    address, headers=headers, timeout=timeout, allow_redirects=False
-                ) as response:
-                    if response.status not in REDIRECTS:
-                        yield response
-                        return
-                    address = self._handed_on(address, response.headers.get("Location", ""))
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                async with asyncio.timeout(LONGEST_PAUSE) as pause:
+                    directed = _Directed(receiver, pause)
+                    await self._exchange("GET", address, fields, b"", directed)
+                if directed.elsewhere is None:
+                    return
+                address = self._handed_on(address, directed.elsewhere)
+        except _NO_REPLY as error:
             raise _lost(error, describe("GET", address, self._redactor), LONGEST_PAUSE) from None
         raise ServiceError(f"{describe('GET', address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
 
@@ -132,44 +120,44 @@ class Http:
 
     def _handed_on(self, address: URL, location: str) -> URL:
         where = describe("GET", address, self._redactor)
-        try:
-            target = address.join(URL(location))
-        except ValueError:
-            raise Malformed(f"{where}: redirects to what is no URL") from None
+        target = _joined(address, location, where)
         if address.scheme == "https" and target.scheme != "https":
             raise ServiceError(f"{where}: redirects from https to {target.scheme}, which is not followed")
         return check_url(str(target), self._insecure)
 
-    async def _exchange(self, method: str, address: URL, headers: Mapping[str, str], payload: Any) -> Reply:
+    async def _reply(self, method: str, address: URL, fields: Mapping[str, str], payload: bytes) -> Reply:
         for _ in range(MOST_REDIRECTS + 1):
-            async with self._session.request(
-                method, address, headers=headers, data=payload, allow_redirects=False
-            ) as response:
-                if response.status not in REDIRECTS:
-                    return await self._reply(method, address, response)
-                address = self._redirected(method, address, response.headers.get("Location", ""))
+            received = Received(self._body_cap, ERROR_BODY_CAP)
+            await self._exchange(method, address, fields, payload, received)
+            if received.status not in REDIRECTS:
+                return self._read(method, address, received)
+            address = self._redirected(method, address, received.headers.get("location", ""))
         raise ServiceError(f"{describe(method, address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
 
-    async def _reply(self, method: str, address: URL, response: aiohttp.ClientResponse) -> Reply:
-        succeeded = 200 <= response.status < 300
-        try:
-            body = await read_body(response, self._body_cap if succeeded else ERROR_BODY_CAP)
-        except Garbled as garbled:
-            raise Malformed(f"{describe(method, address, self._redactor)}: {garbled}") from None
-        reply = Reply(response.status, response.headers, body, method, address, self._redactor)
-        if not succeeded:
+    async def _exchange(
+        self, method: str, address: URL, fields: Mapping[str, str], payload: bytes, receiver: Receiver
+    ) -> None:
+        host, port = address.raw_host, address.port
+        assert host is not None  # check_url saw to it
+        assert port is not None
+        request = request_bytes(
+            method, address.raw_path_qs, {"Host": address.host_port_subcomponent or "", **fields}, payload
+        )
+        origin = Origin(address.scheme == "https", host, port)
+        await self._connections.exchange(origin, request, ReplyReader(method, receiver))
+
+    def _read(self, method: str, address: URL, received: Received) -> Reply:
+        reply = Reply(received.status, received.headers, received.body(), method, address, self._redactor)
+        if not received.succeeded:
             raise reply.failure(reply.status)
-        if len(body) > self._body_cap:
+        if received.cut_off:
             raise Malformed(f"{reply.where}: the reply is larger than {self._body_cap:,} bytes and was cut off")
         return reply
 
     def _redirected(self, method: str, address: URL, location: str) -> URL:
         """Where to ask next: the same server, by the same method, or nowhere. So no header goes astray."""
         where = describe(method, address, self._redactor)
-        try:
-            target = address.join(URL(location))
-        except ValueError:
-            raise Malformed(f"{where}: redirects to what is no URL") from None
+        target = _joined(address, location, where)
         if target.origin() != address.origin():
             raise ServiceError(f"{where}: redirects to {describe('', target, self._redactor)}, which is not followed")
         if method not in ("GET", "HEAD"):
@@ -177,30 +165,56 @@ class Http:
         return target
 
 
-def _payload(json: Any) -> bytes | io.BytesIO:
-    payload = json_text.dumps(json, separators=(",", ":"), allow_nan=False).encode()
-    return payload if len(payload) <= SENT_AT_ONCE else io.BytesIO(payload)
+class _Directed:
+    """Keeps from `receiver` what only leads elsewhere, and renews the time for its next piece."""
+
+    def __init__(self, receiver: Receiver, pause: asyncio.Timeout) -> None:
+        self._receiver = receiver
+        self._pause = pause
+        self.elsewhere: str | None = None
+
+    def head(self, status: int, headers: Mapping[str, str]) -> None:
+        if status in REDIRECTS:
+            self.elsewhere = headers.get("location", "")
+        else:
+            self._receiver.head(status, headers)
+
+    def piece(self, data: bytes) -> bool:
+        self._pause.reschedule(asyncio.get_running_loop().time() + LONGEST_PAUSE)
+        return self.elsewhere is None and self._receiver.piece(data)
+
+
+def _fields(method: str, headers: Mapping[str, str], payload: bytes) -> dict[str, str]:
+    """What is sent beside the Host; `headers` come before our own choice, whatever the case of their names."""
+    fields = {**_FIELDS, "Content-Type": "application/json"} if payload else dict(_FIELDS)
+    if payload or method not in ("GET", "HEAD"):
+        fields["Content-Length"] = str(len(payload))
+    given = {name.lower() for name in headers}
+    return {name: value for name, value in fields.items() if name.lower() not in given} | dict(headers)
+
+
+def _joined(address: URL, location: str, where: str) -> URL:
+    try:
+        return address.join(URL(location))
+    except ValueError:
+        raise Malformed(f"{where}: redirects to what is no URL") from None
 
 
 def _lost(error: Exception, where: str, seconds: float) -> MemorybenchError:
     """Why there is no reply. Once a request may have left, the work may have been done: `uncertain`."""
     match error:
-        case aiohttp.ConnectionTimeoutError():
-            return Transient(f"{where}: no connection in time")
-        case aiohttp.ClientConnectorCertificateError():
-            return ServiceError(f"{where}: the certificate is not accepted")
-        case aiohttp.ClientConnectorSSLError():
-            return ServiceError(f"{where}: no secure connection; is it a plain http server?")
-        case aiohttp.ClientConnectorDNSError():
-            return Transient(f"{where}: the name of the host is not known")
-        case aiohttp.ClientConnectorError():
-            return Transient(f"{where}: not reached: {error.os_error.strerror or 'no route'}")
+        case NotConnected(final=True):
+            return ServiceError(f"{where}: {error}")
+        case NotConnected():
+            return Transient(f"{where}: {error}")
         case TimeoutError():
             return Transient(f"{where}: no full reply within {seconds:g} s", uncertain=True)
-        case aiohttp.ClientPayloadError():
+        case BrokenOff():
             return Transient(f"{where}: the reply breaks off", uncertain=True)
-        case aiohttp.ClientResponseError():
+        case NotHttp():
             return Malformed(f"{where}: the reply is no HTTP")
+        case Garbled():
+            return Malformed(f"{where}: {error}")
         case ValueError():
             return BadInput(where, "a header or the URL holds a character that can not be sent")
         case _:

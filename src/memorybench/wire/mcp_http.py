@@ -44,7 +44,7 @@ class _Endpoint:
 
     async def ask(self, message: Message) -> Message:
         reply = await self._post(message)
-        if session := reply.headers.get(_SESSION):
+        if session := reply.headers.get(_SESSION.lower()):
             self._headers[_SESSION] = session
         for found in _messages(reply):
             if is_reply(found) and found["id"] == message["id"]:
@@ -70,7 +70,7 @@ class _Endpoint:
 
 
 def _messages(reply: Reply) -> Iterator[Message]:
-    if reply.headers.get("Content-Type", "").partition(";")[0].strip().lower() != "text/event-stream":
+    if reply.headers.get("content-type", "").partition(";")[0].strip().lower() != "text/event-stream":
         yield from messages_in(reply.json())
         return
     for event in _events(reply.body.decode("utf-8", "replace")):

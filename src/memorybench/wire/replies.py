@@ -26,7 +26,7 @@ EXCERPT = 300
 class Reply:
     status: int
     headers: Mapping[str, str]
-    """Names in any case."""
+    """Names in lower case."""
     body: bytes = field(repr=False)
     method: str
     url: URL = field(repr=False)
@@ -54,7 +54,7 @@ class Reply:
             return Denied(said)
         if status in TRANSIENT:
             asked = parse_retry_after(
-                self.headers.get("Retry-After"), date=self.headers.get("Date"), now=datetime.now(UTC)
+                self.headers.get("retry-after"), date=self.headers.get("date"), now=datetime.now(UTC)
             )
             return Transient(said, retry_after=asked, uncertain=status in UNCERTAIN)
         return ServiceError(said)

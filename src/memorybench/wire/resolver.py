@@ -2,27 +2,59 @@
 
 from __future__ import annotations
 
+import asyncio
+import ipaddress
 import socket
+from collections.abc import Sequence
+from typing import cast
 
-from aiohttp import ThreadedResolver
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohappyeyeballs import AddrInfoType
 
 from .addresses import refuse_forbidden
 
 
-class GuardedResolver(AbstractResolver):
+class GuardedResolver:
     """Refuses names that lead to forbidden addresses. What it returns is what is connected to: no second look-up."""
 
     def __init__(self) -> None:
-        self._resolver = ThreadedResolver()
+        self._looking: dict[tuple[str, int], asyncio.Task[Sequence[AddrInfoType]]] = {}
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        for one in found:
-            refuse_forbidden(one["host"], named=host)
-        return found
+    async def resolve(self, host: str, port: int) -> Sequence[AddrInfoType]:
+        """Those who ask at once share one look-up."""
+        looking = self._looking.get((host, port))
+        if looking is None:
+            looking = self._looking[host, port] = asyncio.create_task(_resolved(host, port))
+            looking.add_done_callback(lambda _: self._looking.pop((host, port)))
+        return await asyncio.shield(looking)
 
     async def close(self) -> None:
-        await self._resolver.close()
+        looking = list(self._looking.values())
+        for task in looking:
+            task.cancel()
+        await asyncio.gather(*looking, return_exceptions=True)
+
+
+async def _resolved(host: str, port: int) -> Sequence[AddrInfoType]:
+    found = await look_up(host, port)
+    for *_, address in found:
+        refuse_forbidden(str(address[0]), named=host)
+    return found
+
+
+async def look_up(host: str, port: int) -> Sequence[AddrInfoType]:
+    """By the system, in a thread; an address stands for itself."""
+    if _is_address(host):
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    else:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
+        )
+    return cast(Sequence[AddrInfoType], found)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,175 @@
+"""Connections to servers, opened where none is idle, one exchange at a time on each."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import defaultdict
+from functools import lru_cache
+from typing import NamedTuple, cast
+
+from aiohappyeyeballs import start_connection
+
+from .http1 import BrokenOff, ReplyReader
+from .resolver import GuardedResolver
+
+IDLE_SECONDS = 15.0
+"""A connection idle for longer is not trusted: servers close theirs, and what is sent at that moment is lost."""
+EYEBALLS_DELAY = 0.25
+"""After so many seconds the next address of a name is tried beside the first, which may be a dead route."""
+
+
+class Origin(NamedTuple):
+    secure: bool
+    host: str
+    port: int
+
+
+class NotConnected(Exception):
+    """Says why. Nothing was sent. `final`: another attempt would end alike."""
+
+    def __init__(self, reason: str, *, final: bool = False) -> None:
+        super().__init__(reason)
+        self.final = final
+
+
+class Lost(Exception):
+    """The connection ended before a reply began: what was asked for may have been done."""
+
+
+class Connections:
+    """There is no limit on their number: how many calls are in flight is the engine's business."""
+
+    def __init__(self, connect_timeout: float) -> None:
+        self._connect_timeout = connect_timeout
+        self._resolver = GuardedResolver()
+        self._idle: dict[Origin, list[_Connection]] = defaultdict(list)
+        self._open: set[_Connection] = set()
+
+    async def exchange(self, origin: Origin, request: bytes, reader: ReplyReader) -> None:
+        """Sends once and reads until the reply is whole. NotConnected, Lost, BrokenOff, or what the reader raises."""
+        connection = self._unused(origin) or await self._opened(origin)
+        try:
+            await connection.ask(request, reader)
+        except BaseException:
+            connection.drop()
+            raise
+        if connection.free():
+            self._idle[origin].append(connection)
+        else:
+            connection.drop()
+
+    async def close(self) -> None:
+        for connection in self._open:
+            connection.drop()
+        if self._open:
+            await asyncio.wait([connection.closed for connection in self._open])
+        await self._resolver.close()
+
+    def _unused(self, origin: Origin) -> _Connection | None:
+        idle = self._idle[origin]
+        while idle:
+            connection = idle.pop()
+            if connection.idle_for() <= IDLE_SECONDS:
+                return connection
+            connection.drop()
+        return None
+
+    async def _opened(self, origin: Origin) -> _Connection:
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                connection = await self._connected(origin)
+        except TimeoutError:
+            raise NotConnected("no connection in time") from None
+        except socket.gaierror:
+            raise NotConnected("the name of the host is not known") from None
+        except ssl.SSLCertVerificationError:
+            raise NotConnected("the certificate is not accepted", final=True) from None
+        except ssl.SSLError:
+            raise NotConnected("no secure connection; is it a plain http server?", final=True) from None
+        except OSError as error:
+            raise NotConnected(f"not reached: {error.strerror or 'no route'}") from None
+        self._open.add(connection)
+        connection.closed.add_done_callback(lambda _: self._open.discard(connection))
+        return connection
+
+    async def _connected(self, origin: Origin) -> _Connection:
+        found = await self._resolver.resolve(origin.host, origin.port)
+        reached = await start_connection(found, happy_eyeballs_delay=EYEBALLS_DELAY, interleave=1)
+        reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a model may think for minutes
+        _, protocol = await asyncio.get_running_loop().create_connection(
+            _Connection,
+            sock=reached,
+            ssl=_secured() if origin.secure else None,
+            server_hostname=origin.host.rstrip(".") if origin.secure else None,
+        )
+        return protocol
+
+
+@lru_cache(maxsize=1)  # reads all certificates that this machine trusts
+def _secured() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class _Connection(asyncio.Protocol):
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.closed = self._loop.create_future()
+        self._reader: ReplyReader | None = None
+        self._idle_since = 0.0
+
+    def ask(self, request: bytes, reader: ReplyReader) -> asyncio.Future[None]:
+        self._reader = reader
+        self._replied: asyncio.Future[None] = self._loop.create_future()
+        self._transport.write(request)
+        return self._replied
+
+    def free(self) -> bool:
+        """Whether another exchange may follow; from now on it counts as idle."""
+        reader, self._reader = self._reader, None
+        self._idle_since = self._loop.time()
+        sent = not self._transport.get_write_buffer_size()  # a server may reply before it has taken all
+        return reader is not None and reader.keeps_open and sent and not self._transport.is_closing()
+
+    def idle_for(self) -> float:
+        return float("inf") if self._transport.is_closing() else self._loop.time() - self._idle_since
+
+    def drop(self) -> None:
+        self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._reader is None or self._reader.whole:
+            self.drop()  # nobody has asked: the farewell of a server that hangs up
+            return
+        try:
+            self._reader.feed(data)
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._tell()
+
+    def eof_received(self) -> None:
+        if self._reader is not None:
+            self._reader.end()
+            self._tell()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.closed.set_result(None)
+        if self._reader is not None:
+            self._reader.end()
+            self._tell()
+            self._fail(BrokenOff() if self._reader.begun else Lost())
+
+    def _tell(self) -> None:
+        if self._reader is not None and self._reader.whole and not self._replied.done():
+            self._replied.set_result(None)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._replied.done():
+            self._replied.set_exception(error)
