@@ -6,9 +6,9 @@ It asks once. Whether and when to ask again is decided by the engine, which alon
 from __future__ import annotations
 
 import asyncio
-import json as json_text
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from json import JSONEncoder
 from typing import Any
 
 from yarl import URL
@@ -33,6 +33,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 3
 
 _FIELDS = {"User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
+_ENCODER = JSONEncoder(separators=(",", ":"), allow_nan=False)
 _NO_REPLY = (NotConnected, Lost, BrokenOff, NotHttp, Garbled, TimeoutError, ValueError)
 
 
@@ -84,7 +85,7 @@ class Http:
         """
         address = check_url(url, self._insecure)
         target = address.update_query(params) if params else address
-        payload = b"" if json is None else json_text.dumps(json, separators=(",", ":"), allow_nan=False).encode()
+        payload = b"" if json is None else _ENCODER.encode(json).encode()
         fields = _fields(method, headers or {}, payload)
         seconds = deadline or self._deadline
         try:

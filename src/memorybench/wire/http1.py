@@ -10,8 +10,7 @@ HEAD_CAP = 64 * 2**10
 LINE_CAP = 4 * 2**10
 """Of a line between chunks, which may carry extensions that nobody reads."""
 
-_UNSENDABLE = re.compile(r"[\0\r\n]")
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_FIELDS = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\0\r\n]*\r\n)*")
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-5]\d\d)(?: .*)?")
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(r"\r?\n[ \t]+")
@@ -40,10 +39,9 @@ class Receiver(Protocol):
 
 def request_bytes(method: str, target: str, fields: Mapping[str, str], body: bytes) -> bytes:
     """ValueError where a field holds what can not be sent."""
-    for name, value in fields.items():
-        if not _NAME.fullmatch(name) or _UNSENDABLE.search(value):
-            raise ValueError("unsendable")
-    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
+    if not _FIELDS.fullmatch(lines):
+        raise ValueError("a field can not be sent")
     return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
@@ -91,8 +89,7 @@ class ReplyReader:
         if status < 200:  # the reply itself is still to come
             return True
         self._receiver.head(status, headers)
-        tokens = {token.strip() for token in headers.get("connection", "").lower().split(",")}
-        self.keeps_open = "close" not in tokens if minor else "keep-alive" in tokens
+        self.keeps_open = _keeps_open(minor, headers.get("connection", ""))
         self._begin_body(status, headers)
         return True
 
@@ -189,6 +186,11 @@ def _parsed(head: str) -> tuple[int, int, dict[str, str]]:
         name, value = name.strip().lower(), value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return int(told[1]), int(told[2]), headers
+
+
+def _keeps_open(minor: int, told: str) -> bool:
+    tokens = [token.strip() for token in told.lower().split(",")]
+    return "close" not in tokens if minor else "keep-alive" in tokens
 
 
 def _length(told: str) -> int:

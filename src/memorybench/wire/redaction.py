@@ -30,8 +30,9 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         # Nearly every text holds no secret, and `in` finds that out a hundred times faster than a pattern.
-        if any(anchor in text for anchor in self._anchors):
-            return self._found.sub(REDACTED, text)
+        for anchor in self._anchors:
+            if anchor in text:
+                return self._found.sub(REDACTED, text)
         return text
 
 
