@@ -32,15 +32,16 @@ def check_url(url: str, insecure: bool = False) -> URL:
     """The parsed URL, if a request may go there; BadInput otherwise. Names are checked again when resolved."""
     try:
         parsed = URL(url)
+        host = parsed.host
     except ValueError:
         raise BadInput("URL", "can not be read", expected="http://… or https://…") from None
-    where = f"{parsed.scheme}://{parsed.host or ''}"
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    where = f"{parsed.scheme}://{host or ''}"
+    if parsed.scheme not in ("http", "https") or not host:
         raise BadInput(where, "no such address is opened", expected="http://… or https://…")
     if parsed.raw_user is not None or parsed.raw_password is not None:
         raise BadInput(where, "the URL holds credentials", remedy="send them in a header, from an environment variable")
-    refuse_forbidden(parsed.host)
-    if parsed.scheme == "http" and not insecure and not _is_loopback(parsed.host):
+    refuse_forbidden(host)
+    if parsed.scheme == "http" and not insecure and not _is_loopback(host):
         raise BadInput(
             where, "plain http would show keys and data to the network", remedy="use https or allow insecure"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from .http1 import BrokenOff
+from .http1 import REDIRECTS, BrokenOff
 
 ACCEPTED_ENCODING = "gzip"
 
@@ -17,15 +17,16 @@ class Garbled(Exception):
 class Received:
     """A reply that is kept, up to a cap on its unpacked body."""
 
-    __slots__ = ("_body", "_cap", "_error_cap", "_gunzip", "_packing", "headers", "status")
+    __slots__ = ("_begun", "_body", "_cap", "_error_cap", "_gunzip", "_packing", "headers", "status")
 
     def __init__(self, cap: int, error_cap: int) -> None:
         """`error_cap` holds for the bodies of unhappy replies."""
         self._cap = cap
         self._error_cap = error_cap
         self._body = bytearray()
+        self._begun = False
 
-    def head(self, status: int, headers: Mapping[str, str]) -> None:
+    def head(self, status: int, headers: Mapping[str, str]) -> bool:
         self.status = status
         self.headers = headers
         if not self.succeeded:
@@ -33,16 +34,30 @@ class Received:
         self._packing = headers.get("content-encoding", "").strip().lower()
         gzip = self._packing in ("gzip", "x-gzip")
         self._gunzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if gzip else None
+        return status not in REDIRECTS
 
     def piece(self, data: bytes) -> bool:
-        room = self._cap + 1 - len(self._body)
-        if self._gunzip is not None:
-            self._body += _unpacked(self._gunzip, data, room)
-        elif self._packing in ("", "identity"):
-            self._body += data[:room]
-        else:
-            raise Garbled("the reply is packed in a way that was not asked for")
+        self._begun = True
+        try:
+            self._body += self._unpacked(data, self._cap + 1 - len(self._body))
+        except Garbled:
+            if self.succeeded:
+                raise
+            return False  # the status says enough
         return not self.cut_off
+
+    def _unpacked(self, piece: bytes, room: int) -> bytes:
+        if self._packing in ("", "identity"):
+            return piece[:room]
+        if self._gunzip is None:
+            raise Garbled("the reply is packed in a way that was not asked for")
+        try:
+            unpacked = self._gunzip.decompress(piece, room)
+        except zlib.error:
+            raise Garbled("the reply is not the gzip it claims to be") from None
+        if self._gunzip.unused_data:
+            raise Garbled("something follows the end of the reply's gzip")
+        return unpacked
 
     @property
     def succeeded(self) -> bool:
@@ -55,16 +70,7 @@ class Received:
 
     def body(self) -> bytes:
         """To be asked for when all has come."""
-        if self._body and self._gunzip is not None and not self._gunzip.eof and not self.cut_off:
+        unpacked = self._gunzip is None or self._gunzip.eof or not self._begun
+        if not unpacked and self.succeeded and not self.cut_off:
             raise BrokenOff
         return bytes(self._body)
-
-
-def _unpacked(gunzip: zlib._Decompress, piece: bytes, room: int) -> bytes:
-    try:
-        unpacked = gunzip.decompress(piece, room)
-    except zlib.error:
-        raise Garbled("the reply is not the gzip it claims to be") from None
-    if gunzip.unused_data:
-        raise Garbled("something follows the end of the reply's gzip")
-    return unpacked

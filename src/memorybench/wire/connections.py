@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections import defaultdict
+from collections import defaultdict, deque
 from functools import lru_cache
 from typing import NamedTuple, cast
 
@@ -18,6 +18,8 @@ IDLE_SECONDS = 15.0
 """A connection idle for longer is not trusted: servers close theirs, and what is sent at that moment is lost."""
 EYEBALLS_DELAY = 0.25
 """After so many seconds the next address of a name is tried beside the first, which may be a dead route."""
+
+_ENDING = "not asked: connections are being closed"
 
 
 class Origin(NamedTuple):
@@ -44,11 +46,14 @@ class Connections:
     def __init__(self, connect_timeout: float) -> None:
         self._connect_timeout = connect_timeout
         self._resolver = GuardedResolver()
-        self._idle: dict[Origin, list[_Connection]] = defaultdict(list)
+        self._idle: dict[Origin, deque[_Connection]] = defaultdict(deque)
         self._open: set[_Connection] = set()
+        self._closed = False
 
     async def exchange(self, origin: Origin, request: bytes, reader: ReplyReader) -> None:
         """Sends once and reads until the reply is whole. NotConnected, Lost, BrokenOff, or what the reader raises."""
+        if self._closed:
+            raise NotConnected(_ENDING)
         connection = self._unused(origin) or await self._opened(origin)
         try:
             await connection.ask(request, reader)
@@ -61,17 +66,20 @@ class Connections:
             connection.drop()
 
     async def close(self) -> None:
+        self._closed = True
         for connection in self._open:
             connection.drop()
         if self._open:
             await asyncio.wait([connection.closed for connection in self._open])
-        await self._resolver.close()
 
     def _unused(self, origin: Origin) -> _Connection | None:
+        """The one that was used last; those that have aged are closed."""
         idle = self._idle[origin]
+        while idle and idle[0].idle_for() > IDLE_SECONDS:
+            idle.popleft().drop()
         while idle:
             connection = idle.pop()
-            if connection.idle_for() <= IDLE_SECONDS:
+            if connection.silent():
                 return connection
             connection.drop()
         return None
@@ -89,22 +97,26 @@ class Connections:
         except ssl.SSLError:
             raise NotConnected("no secure connection; is it a plain http server?", final=True) from None
         except OSError as error:
-            raise NotConnected(f"not reached: {error.strerror or 'no route'}") from None
+            raise NotConnected(f"not reached: {error.strerror or str(error) or 'it hangs up'}") from None
         self._open.add(connection)
         connection.closed.add_done_callback(lambda _: self._open.discard(connection))
+        if self._closed:  # while we were connecting
+            connection.drop()
+            await asyncio.wait([connection.closed])
+            raise NotConnected(_ENDING)
         return connection
 
     async def _connected(self, origin: Origin) -> _Connection:
+        loop, secured = asyncio.get_running_loop(), _secured() if origin.secure else None
         found = await self._resolver.resolve(origin.host, origin.port)
         reached = await start_connection(found, happy_eyeballs_delay=EYEBALLS_DELAY, interleave=1)
         reached.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # a model may think for minutes
-        _, protocol = await asyncio.get_running_loop().create_connection(
-            _Connection,
-            sock=reached,
-            ssl=_secured() if origin.secure else None,
-            server_hostname=origin.host.rstrip(".") if origin.secure else None,
-        )
-        return protocol
+        plain, connection = await loop.create_connection(lambda: _Connection(reached), sock=reached)
+        if secured is not None:
+            transport = await loop.start_tls(plain, connection, secured, server_hostname=origin.host.rstrip("."))
+            assert transport is not None  # the way it is typed, it may be
+            connection.transport = transport
+        return connection
 
 
 @lru_cache(maxsize=1)  # reads all certificates that this machine trusts
@@ -115,7 +127,12 @@ def _secured() -> ssl.SSLContext:
 
 
 class _Connection(asyncio.Protocol):
-    def __init__(self) -> None:
+    transport: asyncio.Transport
+    """What is written to; over TLS, another one than what is sent from."""
+    _plain: asyncio.Transport
+
+    def __init__(self, reached: socket.socket) -> None:
+        self._reached = reached
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self._reader: ReplyReader | None = None
@@ -124,28 +141,42 @@ class _Connection(asyncio.Protocol):
     def ask(self, request: bytes, reader: ReplyReader) -> asyncio.Future[None]:
         self._reader = reader
         self._replied: asyncio.Future[None] = self._loop.create_future()
-        self._transport.write(request)
+        self.transport.write(request)
         return self._replied
 
     def free(self) -> bool:
         """Whether another exchange may follow; from now on it counts as idle."""
         reader, self._reader = self._reader, None
         self._idle_since = self._loop.time()
-        sent = not self._transport.get_write_buffer_size()  # a server may reply before it has taken all
-        return reader is not None and reader.keeps_open and sent and not self._transport.is_closing()
+        # a server may reply before it has taken all
+        unsent = self.transport.get_write_buffer_size() or self._plain.get_write_buffer_size()
+        return reader is not None and reader.keeps_open and not unsent and not self.transport.is_closing()
 
     def idle_for(self) -> float:
-        return float("inf") if self._transport.is_closing() else self._loop.time() - self._idle_since
+        return self._loop.time() - self._idle_since
+
+    def silent(self) -> bool:
+        """Nothing has come since it was freed. What has is no reply to what will be asked next: a farewell, or worse.
+        The loop need not have noticed yet."""
+        if self.transport.is_closing():
+            return False
+        try:
+            self._reached.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def drop(self) -> None:
-        self._transport.abort()
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
+        self._plain = self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         if self._reader is None or self._reader.whole:
-            self.drop()  # nobody has asked: the farewell of a server that hangs up
+            self.drop()  # nobody has asked
             return
         try:
             self._reader.feed(data)
@@ -155,15 +186,16 @@ class _Connection(asyncio.Protocol):
             self._tell()
 
     def eof_received(self) -> None:
-        if self._reader is not None:
-            self._reader.end()
-            self._tell()
+        if self._reader is None:
+            self.drop()
+            return
+        self._reader.end()
+        self._tell()
+        self._fail(BrokenOff() if self._reader.begun else Lost())
 
     def connection_lost(self, error: Exception | None) -> None:
         self.closed.set_result(None)
         if self._reader is not None:
-            self._reader.end()
-            self._tell()
             self._fail(BrokenOff() if self._reader.begun else Lost())
 
     def _tell(self) -> None:

@@ -70,19 +70,19 @@ class _Arriving:
     def wanted(self) -> Mapping[str, str]:
         return self._draft.headers(self._begun)
 
-    def head(self, status: int, headers: Mapping[str, str]) -> None:
+    def head(self, status: int, headers: Mapping[str, str]) -> bool:
         if status == _BEYOND and headers.get("content-range") == f"bytes */{self._begun}":
-            return  # all of it had come before
+            return False  # all of it had come before
         self._done, self._total = _extent(self._where, status, headers, self._begun)
         if self._total is not None and self._total > self._cap:
             raise Malformed(
                 f"{self._where}: {self._total:,} bytes, which is more than the {self._cap:,} that are accepted"
             )
         self._file = self._draft.opened(self._done, headers.get("etag", ""))
+        return True
 
     def piece(self, data: bytes) -> bool:
-        if self._file is None:
-            return False
+        assert self._file is not None  # opened by the head
         self._done += len(data)
         if self._done > self._cap:
             raise Malformed(f"{self._where}: more than the {self._cap:,} bytes that are accepted")

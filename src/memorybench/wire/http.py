@@ -18,7 +18,7 @@ from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError,
 from .addresses import check_url
 from .bodies import ACCEPTED_ENCODING, Garbled, Received
 from .connections import Connections, Lost, NotConnected, Origin
-from .http1 import BrokenOff, NotHttp, Receiver, ReplyReader, request_bytes
+from .http1 import REDIRECTS, BrokenOff, NotHttp, Receiver, ReplyReader, request_bytes
 from .redaction import Redactor
 from .replies import Reply, describe
 
@@ -29,7 +29,6 @@ DEADLINE = 120.0
 CONNECT_TIMEOUT = 10.0
 LONGEST_PAUSE = 60.0
 """Seconds without a byte after which a download counts as broken off."""
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MOST_REDIRECTS = 3
 
 _FIELDS = {"User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
@@ -141,9 +140,8 @@ class Http:
         host, port = address.raw_host, address.port
         assert host is not None  # check_url saw to it
         assert port is not None
-        request = request_bytes(
-            method, address.raw_path_qs, {"Host": address.host_port_subcomponent or "", **fields}, payload
-        )
+        fields = {"Host": address.host_port_subcomponent or "", **fields}
+        request = request_bytes(method, address.raw_path_qs, fields, payload)
         origin = Origin(address.scheme == "https", host, port)
         await self._connections.exchange(origin, request, ReplyReader(method, receiver))
 
@@ -174,24 +172,29 @@ class _Directed:
         self._pause = pause
         self.elsewhere: str | None = None
 
-    def head(self, status: int, headers: Mapping[str, str]) -> None:
+    def head(self, status: int, headers: Mapping[str, str]) -> bool:
+        self._alive()
         if status in REDIRECTS:
             self.elsewhere = headers.get("location", "")
-        else:
-            self._receiver.head(status, headers)
+            return False
+        return self._receiver.head(status, headers)
 
     def piece(self, data: bytes) -> bool:
+        self._alive()
+        return self._receiver.piece(data)
+
+    def _alive(self) -> None:
         self._pause.reschedule(asyncio.get_running_loop().time() + LONGEST_PAUSE)
-        return self.elsewhere is None and self._receiver.piece(data)
 
 
 def _fields(method: str, headers: Mapping[str, str], payload: bytes) -> dict[str, str]:
     """What is sent beside the Host; `headers` come before our own choice, whatever the case of their names."""
+    headers = {"Host" if name.lower() == "host" else name: value for name, value in headers.items()}
     fields = {**_FIELDS, "Content-Type": "application/json"} if payload else dict(_FIELDS)
     if payload or method not in ("GET", "HEAD"):
         fields["Content-Length"] = str(len(payload))
     given = {name.lower() for name in headers}
-    return {name: value for name, value in fields.items() if name.lower() not in given} | dict(headers)
+    return {name: value for name, value in fields.items() if name.lower() not in given} | headers
 
 
 def _joined(address: URL, location: str, where: str) -> URL:

@@ -10,13 +10,20 @@ HEAD_CAP = 64 * 2**10
 LINE_CAP = 4 * 2**10
 """Of a line between chunks, which may carry extensions that nobody reads."""
 
-_FIELDS = re.compile(r"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\0\r\n]*\r\n)*")
-_STATUS = re.compile(r"HTTP/1\.([01]) ([1-5]\d\d)(?: .*)?")
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+_REQUEST = re.compile(
+    r"[A-Z]+ [!-~]+ HTTP/1\.1\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*\r\n)*\r\n"
+)
+_STATUS = re.compile(r"HTTP/1\.([01]) ([1-9]\d\d)(?: .*)?", re.ASCII)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(r"\r?\n[ \t]+")
+_OUT_OF_PLACE = re.compile(r"\0|\r(?!\n)")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,12}")
 _BEGINNING = b"HTTP/1."
 _WITHOUT_BODY = frozenset({204, 304})
+_OF_FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
+"""Headers of which each occurrence counts."""
 
 
 class NotHttp(Exception):
@@ -30,8 +37,8 @@ class BrokenOff(Exception):
 class Receiver(Protocol):
     """Takes a reply as it comes. What it raises ends the exchange."""
 
-    def head(self, status: int, headers: Mapping[str, str]) -> None:
-        """Names of headers are in lower case; what was sent under one name several times is joined by commas."""
+    def head(self, status: int, headers: Mapping[str, str]) -> bool:
+        """Whether the body is wanted. Names of headers are in lower case; the first of a name counts."""
 
     def piece(self, data: bytes) -> bool:
         """Whether more is wanted."""
@@ -40,22 +47,28 @@ class Receiver(Protocol):
 def request_bytes(method: str, target: str, fields: Mapping[str, str], body: bytes) -> bytes:
     """ValueError where a field holds what can not be sent."""
     lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-    if not _FIELDS.fullmatch(lines):
-        raise ValueError("a field can not be sent")
-    return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode() + body
+    head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n"
+    # as many lines as there should be: a value that brings another field along makes one more
+    if not _REQUEST.fullmatch(head) or head.count("\n") != len(fields) + 2:
+        raise ValueError("unsendable")
+    return head.encode() + body
 
 
 class ReplyReader:
     """Reads one reply: `feed` takes the bytes as they come, `end` that no more will."""
 
-    __slots__ = ("_bodiless", "_left", "_next", "_receiver", "_unread", "begun", "keeps_open", "whole")
+    __slots__ = ("_at", "_bodiless", "_left", "_next", "_receiver", "_unread", "begun", "keeps_open", "whole")
 
     def __init__(self, method: str, receiver: Receiver) -> None:
         self._bodiless = method == "HEAD"
         self._receiver = receiver
         self._unread = b""
+        self._at = 0
+        """Where in `_unread` the next part begins."""
         self._left = 0
+        """Bytes that are still to come of a body, or of a chunk of it."""
         self._next: Callable[[], bool] = self._head
+        """Reads a part. Whether it was there, and the next may be."""
         self.begun = False
         self.whole = False
         self.keeps_open = False
@@ -66,6 +79,7 @@ class ReplyReader:
         self._unread = self._unread + data if self._unread else data
         while not self.whole and self._next():
             pass
+        self._unread, self._at = self._unread[self._at :], 0
         if self.whole and self._unread:  # more than the reply: it is not known what that would be
             self.keeps_open = False
 
@@ -74,34 +88,39 @@ class ReplyReader:
         self.whole = self.whole or self._next == self._until_the_end
 
     def _head(self) -> bool:
-        unread = self._unread.lstrip(b"\r\n")
-        if not unread.startswith(_BEGINNING[: len(unread)]):
+        if self._unread[self._at : self._at + 1] in (b"\r", b"\n"):  # some send an empty line before
+            self._unread, self._at = self._unread[self._at :].lstrip(b"\r\n"), 0
+        beginning = self._unread[self._at : self._at + len(_BEGINNING)]
+        if not _BEGINNING.startswith(beginning):
             raise NotHttp
-        end = _BLANK_LINE.search(unread, endpos=HEAD_CAP)
+        end = _BLANK_LINE.search(self._unread, self._at, self._at + HEAD_CAP)
         if end is None:
-            if len(unread) >= HEAD_CAP:
+            if len(self._unread) - self._at >= HEAD_CAP:
                 raise NotHttp
             return False
-        self._unread = unread[end.end() :]
-        minor, status, headers = _parsed(unread[: end.start()].decode("utf-8", "replace"))
+        minor, status, headers = _parsed(self._unread[self._at : end.start()].decode("utf-8", "replace"))
+        self._at = end.end()
         if status == 101:  # was never asked for
             raise NotHttp
         if status < 200:  # the reply itself is still to come
             return True
-        self._receiver.head(status, headers)
-        self.keeps_open = _keeps_open(minor, headers.get("connection", ""))
+        wanted = self._receiver.head(status, headers)
+        self.keeps_open = _keeps_open(minor, headers)
         self._begin_body(status, headers)
+        if not wanted and not self.whole:
+            self.whole, self.keeps_open = True, False
         return True
 
     def _begin_body(self, status: int, headers: Mapping[str, str]) -> None:
         coding, length = headers.get("transfer-encoding"), headers.get("content-length")
-        if self._bodiless or status in _WITHOUT_BODY:
+        if self._bodiless:
             self.whole = True
+        elif status in _WITHOUT_BODY:
+            self.whole = True
+            self.keeps_open &= coding is None and (status == 304 or length in (None, "0"))  # it might come all the same
         elif coding is not None:
-            if coding.strip().lower() != "chunked":  # none other was accepted
+            if coding.lower() != "chunked":  # none other was accepted
                 raise NotHttp
-            if length is not None:
-                self.keeps_open = False  # only one of them can be true
             self._next = self._chunk_size
         elif length is not None:
             self._left = _length(length)
@@ -117,7 +136,7 @@ class ReplyReader:
         return False
 
     def _until_the_end(self) -> bool:
-        self._left = len(self._unread)
+        self._left = len(self._unread) - self._at
         self._take()
         return False
 
@@ -125,7 +144,7 @@ class ReplyReader:
         line = self._line()
         if line is None:
             return False
-        size = line.partition(b";")[0].strip()
+        size = line.partition(b";")[0].strip(b" \t")
         if not _CHUNK_SIZE.fullmatch(size):
             raise NotHttp
         self._left = int(size, 16)
@@ -141,10 +160,12 @@ class ReplyReader:
 
     def _chunk_end(self) -> bool:
         line = self._line()
+        if line is None:
+            return False
         if line:
             raise NotHttp
         self._next = self._chunk_size
-        return line is not None
+        return True
 
     def _trailer(self) -> bool:
         line = self._line()
@@ -153,43 +174,48 @@ class ReplyReader:
 
     def _line(self) -> bytes | None:
         """The next one, if all of it is there."""
-        line, ended, rest = self._unread.partition(b"\n")
-        if len(line) > LINE_CAP:
-            raise NotHttp
-        if not ended:
+        end = self._unread.find(b"\n", self._at, self._at + LINE_CAP)
+        if end < 0:
+            if len(self._unread) - self._at >= LINE_CAP:
+                raise NotHttp
             return None
-        self._unread = rest
-        return line.removesuffix(b"\r")
+        line = self._unread[self._at : end].removesuffix(b"\r")
+        self._at = end + 1
+        return line
 
     def _take(self) -> None:
         """Hands on what belongs to the body."""
-        if not (piece := self._unread[: self._left]):
+        if not (piece := self._unread[self._at : self._at + self._left]):
             return
         self._left -= len(piece)
-        self._unread = self._unread[len(piece) :]
+        self._at += len(piece)
         if not self._receiver.piece(piece):
-            self.keeps_open = False
-            self.whole = True
+            self.whole, self.keeps_open = True, False
 
 
 def _parsed(head: str) -> tuple[int, int, dict[str, str]]:
     """The minor version, the status, the headers."""
     status_line, *lines = _FOLD.sub(" ", head).replace("\r\n", "\n").split("\n")
     told = _STATUS.fullmatch(status_line)
-    if told is None:
+    if told is None or _OUT_OF_PLACE.search(head):
         raise NotHttp
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")
         if not colon:
             raise NotHttp
-        name, value = name.strip().lower(), value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        name, value = name.strip(" \t").lower(), value.strip(" \t")
+        if name not in headers:
+            headers[name] = value
+        elif name in _OF_FRAMING:
+            headers[name] += f", {value}"
     return int(told[1]), int(told[2]), headers
 
 
-def _keeps_open(minor: int, told: str) -> bool:
-    tokens = [token.strip() for token in told.lower().split(",")]
+def _keeps_open(minor: int, headers: Mapping[str, str]) -> bool:
+    tokens = [token.strip() for token in headers.get("connection", "").lower().split(",")]
+    if "transfer-encoding" in headers and (not minor or "content-length" in headers):
+        return False  # what delimits it, and whether everybody on the way agrees, is anybody's guess
     return "close" not in tokens if minor else "keep-alive" in tokens
 
 

@@ -24,14 +24,13 @@ class GuardedResolver:
         looking = self._looking.get((host, port))
         if looking is None:
             looking = self._looking[host, port] = asyncio.create_task(_resolved(host, port))
-            looking.add_done_callback(lambda _: self._looking.pop((host, port)))
+            looking.add_done_callback(lambda done: self._looked_up(host, port, done))
         return await asyncio.shield(looking)
 
-    async def close(self) -> None:
-        looking = list(self._looking.values())
-        for task in looking:
-            task.cancel()
-        await asyncio.gather(*looking, return_exceptions=True)
+    def _looked_up(self, host: str, port: int, done: asyncio.Task[Sequence[AddrInfoType]]) -> None:
+        del self._looking[host, port]
+        if not done.cancelled():
+            done.exception()  # seen: those who asked may have given up before
 
 
 async def _resolved(host: str, port: int) -> Sequence[AddrInfoType]:
