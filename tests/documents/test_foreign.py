@@ -21,6 +21,7 @@ from memorybench.documents.foreign import clean, csv_safe, shown
         ("\x1bPdevice\x1b\\x", "x"),
         ("\x1b(Bx\x1b=y", "xy"),
         ("\x1b]never ended", "never ended"),
+        ("\x9dended\nin another line\x07", "ended\nin another line"),
         ("\x1b", ""),
         ("abc\u202edef\u2066\u200f\u061c", "abcdef"),
         ("half \ud83d", "half \ufffd"),

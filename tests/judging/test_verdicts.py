@@ -3,7 +3,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memorybench.judging.verdicts import read_verdict
@@ -98,6 +98,7 @@ def test_the_complaint_shows_the_reply_short_and_cleaned() -> None:
     assert len(message) < 120
 
 
+@example("", "yes", "\x9d", "no", "\x07")  # what a terminal takes for one title
 @given(st.text(), st.sampled_from(["yes", "no"]), st.text(), st.sampled_from(["yes", "no"]), st.text())
 def test_two_different_verdict_lines_are_never_one_verdict(
     before: str, first: str, between: str, second: str, after: str

@@ -6,10 +6,11 @@ import json
 import re
 from typing import Any
 
-# Each string sequence stops at the next escape, so that a text full of openings is still read in one pass.
+# Each string sequence stops at the next escape, so that a text full of openings is still read in one pass, and at the
+# end of its line: an opening must not take away what the next lines say.
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # titles, links, device strings
     r"|\x1b[ -/]*[0-~]"  # everything else that two or three characters can do
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
