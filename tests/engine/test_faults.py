@@ -1,12 +1,14 @@
 """What the engine survives. Numbers in brackets are those of the fault catalogue in docs/engine.md."""
 
 import asyncio
+import gc
 import os
 import signal
 import sqlite3
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -333,6 +335,27 @@ def test_a_disk_that_fills_up_while_calls_wait_ends_the_run(tmp_path: Path, ledg
     work = replace(plan(ledger), opening=canaries(call))
     with pytest.raises(JournalError, match="free some space, then resume"):
         run_once(tmp_path / "results", work, concurrency=concurrency, fault=fault)
+
+
+@pytest.mark.parametrize("outcomes", [1, 20, 40])
+def test_a_disk_that_fails_under_an_outcome_ends_the_run(
+    tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, outcomes: int
+) -> None:
+    """[13] Nobody waits for an outcome before the next job begins; that it failed must be heard all the same."""
+    file, fails = tmp_path / "results" / "results.db", [True]
+
+    def failing(log: int) -> None:
+        with closing(sqlite3.connect(file)) as db:
+            (settled,) = db.execute("SELECT count(*) FROM outcomes").fetchone()
+        if settled >= outcomes and fails:
+            fails.clear()  # a disk says it once, and then that all is well
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("memorybench.journal.writer._sync", failing)
+    with pytest.raises(JournalError, match=r"Input/output error.*resume the run"):
+        run_once(tmp_path / "results", plan(ledger))
+    gc.collect()
+    assert not caplog.records, "what nobody retrieved is told by the loop, too"
 
 
 def test_a_call_that_failed_counts_until_that_is_written(tmp_path: Path, ledger: Ledger) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -238,6 +239,52 @@ def test_all_land_while_the_log_is_tidied_again_and_again(writing: Open, monkeyp
 
     asyncio.run(everybody())
     assert len(notes(writer)) == 2_000
+
+
+def test_rows_are_written_while_the_log_is_tidied(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    tidying, tidied = Event(), Event()
+
+    def tidy(writer: Writer) -> None:
+        tidying.set()
+        tidied.wait()
+
+    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 1)
+    monkeypatch.setattr(Writer, "_tidy", tidy)
+    writer = writing()
+
+    async def write() -> None:
+        first = writer.write([note("before")])
+        await asyncio.to_thread(tidying.wait)
+        second = writer.write([note("meanwhile")])
+        await asyncio.sleep(0.05)
+        seen = notes(writer)
+        tidied.set()
+        await asyncio.gather(first, second)
+        assert seen == ["before", "meanwhile"]
+
+    asyncio.run(write())
+
+
+def test_who_reads_for_long_holds_up_nobody_and_the_log_is_tidied_after_him(
+    writing: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 20)
+    writer = writing()
+    log = writer.path.with_name(f"{writer.path.name}-wal")
+
+    async def write(rows: int) -> int:
+        for _ in range(rows // 20):
+            await asyncio.gather(*(writer.write([note("x" * 2_000)]) for _ in range(20)))
+        return log.stat().st_size
+
+    with closing(sqlite3.connect(writer.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        (before,) = reader.execute("SELECT count(*) FROM notes").fetchone()
+        grown = asyncio.run(write(200))
+        assert reader.execute("SELECT count(*) FROM notes").fetchone() == (before,)
+        reader.execute("COMMIT")
+    assert asyncio.run(write(2_000)) < 2 * grown
+    assert len(notes(writer)) == 2_200
 
 
 def test_the_log_does_not_grow_with_the_run(writing: Open) -> None:

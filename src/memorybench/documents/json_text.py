@@ -111,8 +111,7 @@ def _check(value: Any) -> None:
         level = below
     else:
         raise _TooDeep
-    for key in keys:
-        _check_text(key)
+    _check_text("".join(keys))
 
 
 def _check_text(text: str) -> None:

@@ -23,7 +23,7 @@ from .lock import RunLock
 from .rows import Fingerprint, Run, RunStatus, Step, crc, differences, storable
 from .seen import SeenKeys
 from .shelf import OPEN_ATTEMPT, Shelf
-from .writer import Statement, Writer, connection
+from .writer import Landing, Statement, Writer, connection
 
 Redact = Callable[[str], str]
 
@@ -190,7 +190,7 @@ class Book:
             written,
         )
 
-    async def settle(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
+    def settle(self, outcome: Outcome, ordinal: int, case: Case | None) -> Landing:
         body = self._redact(outcome.model_dump_json())
         trial = outcome.trial
         columns = (
@@ -210,7 +210,7 @@ class Book:
             statements.append(
                 ("INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)", (*kept, crc(*kept)))
             )
-        await self._writer.write(statements)
+        return self._writer.write(statements)
 
     async def note(self, kind: str, text: str) -> None:
         await self._writer.write(

@@ -44,8 +44,12 @@ def _create(path: Path) -> None:
     try:
         with translated(path):
             db = sqlite3.connect(draft, isolation_level=None)
-            db.execute("PRAGMA journal_mode=WAL")
+            # a draft may be lost at any moment: its last commit waits for the disk, and that for all of it
+            db.execute("PRAGMA synchronous=OFF")
+            db.execute("PRAGMA journal_mode=MEMORY")
             migrate(db)
+            db.execute("PRAGMA synchronous=FULL")
+            db.execute("PRAGMA journal_mode=WAL")
             db.close()
         with suppress(FileExistsError):  # another process was quicker: its file is as good
             os.link(draft, path)

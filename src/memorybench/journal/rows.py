@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -39,8 +38,7 @@ class Run(Record):
     finished: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """Made of our own values a hundred thousand times: not checked again, so no Record."""
 
     key: str

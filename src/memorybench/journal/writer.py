@@ -19,11 +19,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from threading import Lock, Thread
-from typing import Any
+from threading import Thread
+from typing import Any, NamedTuple
 
 from memorybench.vocabulary.errors import JournalError
 
@@ -37,21 +36,21 @@ _TIDIED_EVERY = 1000
 """Rows after which the log is moved into the file."""
 _LONG_LOG = 8_000
 """Pages. A log of that length is not left to grow on."""
-_TIDYING_MILLISECONDS = 2_000
+_OUR_TURN = 20
+_TIDYING = 2_000
+"""Milliseconds to wait for others while the log is tidied: usually, and where it must not grow on."""
 _FEW = 8
 _PAUSE = 0.003
 """Seconds. Where more than a few land at a time, the thread rests a little, so that still more land at the next."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entry:
+class _Entry(NamedTuple):
     statements: Sequence[Statement]
     landing: Landing
     written: Callable[[], None] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Handed:
+class _Handed(NamedTuple):
     """To the thread."""
 
     landings: list[Landing]
@@ -64,6 +63,8 @@ class Writer:
         """`fault` is called before and after every commit: tests kill the process there."""
         self.path = folder / FILE_NAME
         self._db = open_for_writing(folder)
+        self._tidier = connection(self.path)
+        """The thread's own: two threads at once confuse a connection."""
         self._log: int | None = None
         self._rows = 0
         self._fault = fault or (lambda: None)
@@ -78,9 +79,6 @@ class Writer:
         self._written: list[Landing] = []
         self._told_to: asyncio.AbstractEventLoop | None = None
         """The loop that hears from the thread next; None: the thread rests."""
-        self._tidying = False
-        self._file = Lock()
-        """Held by the thread while it has the file: two threads at once confuse a connection."""
         self._patience_ends: float | None = None
 
     def write(self, statements: Sequence[Statement], written: Callable[[], None] | None = None) -> Landing:
@@ -96,7 +94,7 @@ class Writer:
 
     def write_now(self, statements: Sequence[Statement]) -> None:
         """The same for callers outside a loop: opening and closing a run."""
-        with translated(self.path), self._file:
+        with translated(self.path):
             self._patience_ends = None
             while not self._begins():
                 time.sleep(_moment())
@@ -106,13 +104,12 @@ class Writer:
     def close(self) -> None:
         self._handed.put(None)
         self._thread.join()
+        self._tidier.close()
         self._db.close()
         if self._log is not None:
             os.close(self._log)
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._tidying and self._told_to is loop:
-            return  # the thread has the file; when it reports, we come back
         self._flushed_by = None
         try:
             with translated(self.path):
@@ -171,10 +168,11 @@ class Writer:
 
     def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:
         try:
+            execute = self._db.cursor().execute
             for statements in batch:
                 self._rows += len(statements)
                 for sql, values in statements:
-                    self._db.execute(sql, values)
+                    execute(sql, values)
             self._fault()
             self._db.execute("COMMIT")
             self._fault()
@@ -186,8 +184,10 @@ class Writer:
         if self._told_to is loop or not self._written:
             return
         landings, self._written, self._told_to = self._written, [], loop
-        self._tidying = self._rows >= _TIDIED_EVERY
-        self._handed.put(_Handed(landings, self._tidying, loop))
+        tidy = self._rows >= _TIDIED_EVERY
+        if tidy:
+            self._rows = 0
+        self._handed.put(_Handed(landings, tidy, loop))
 
     def _keep_landing(self) -> None:
         """The thread."""
@@ -197,17 +197,13 @@ class Writer:
                 with translated(self.path):
                     self._reach_disk()
                     if handed.tidy:
-                        with self._file:
-                            self._tidy()
+                        self._tidy()
             except Exception as error:
                 failed = self._told(error)
             with suppress(RuntimeError):  # its loop has ended meanwhile: nobody waits any more
                 handed.loop.call_soon_threadsafe(self._heard, handed.landings, failed, handed.loop)
 
     def _heard(self, landings: list[Landing], failed: JournalError | None, loop: asyncio.AbstractEventLoop) -> None:
-        tidied, self._tidying = self._tidying, False
-        if tidied and self._waiting:
-            self._flush(loop)
         if len(landings) > _FEW:
             loop.call_later(_PAUSE, self._hand_on, loop)
         else:
@@ -227,16 +223,20 @@ class Writer:
             raise JournalError(f"{self.path}: {error}; free or mend the disk, then resume the run") from error
 
     def _tidy(self) -> None:
-        """Moves the log into the file, as far as others who read just now allow. The log is then written over: one that
-        is cut off instead would take twice as long to reach the disk."""
-        self._rows = 0
+        """Moves the log into the file, as far as others who read just now allow: most of it while we go on writing, the
+        rest while nobody writes, so that the log is then written over. One that is cut off instead would take twice as
+        long to reach the disk."""
         with suppress(sqlite3.OperationalError):  # what has landed has landed; the next time will do
-            _, pages, moved = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            self._moved("PASSIVE", _OUR_TURN)
+            pages, moved = self._moved("FULL", _OUR_TURN)
             if pages > max(moved, _LONG_LOG):
-                # another process writes faster than we tidy: it has to wait for once
-                self._db.execute(f"PRAGMA busy_timeout={_TIDYING_MILLISECONDS}")
-                self._db.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
-        self._db.execute("PRAGMA busy_timeout=0")
+                self._moved("RESTART", _TIDYING)  # another process writes faster than we tidy: it has to wait for once
+
+    def _moved(self, how: str, milliseconds: int) -> tuple[int, int]:
+        """Pages of the log, and how many of them are in the file."""
+        self._tidier.execute(f"PRAGMA busy_timeout={milliseconds}")
+        _, pages, moved = self._tidier.execute(f"PRAGMA wal_checkpoint({how})").fetchone()
+        return pages, moved
 
     def _told(self, error: Exception) -> JournalError:
         return error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
@@ -251,6 +251,7 @@ def _tell(landings: list[Landing], error: JournalError | None) -> None:
             landing.set_result(None)
         else:
             landing.set_exception(error)
+            landing.exception()  # seen: who was to await it may have been stopped meanwhile
 
 
 def _moment() -> float:
@@ -262,6 +263,6 @@ _sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)
 
 
 def connection(path: Path) -> sqlite3.Connection:
-    """A second connection for reads from the event loop: short look-ups by key."""
+    """One more connection to a file that is being written."""
     with translated(path):
         return sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)

@@ -75,9 +75,9 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
 
 def fact_from(line: str) -> MemoryFact | None:
     """The fact of a line `category: fact`; None where it is no such line."""
-    name, colon, text = line.partition(":")
-    category = normal_category(name)
-    return MemoryFact(text.strip(), (category,)) if colon and category and text.strip() else None
+    name, _, text = line.partition(":")
+    category, said = normal_category(name), text.strip()
+    return MemoryFact(said, (category,)) if category and said else None
 
 
 def categories_of(state: Any, facts: Iterable[MemoryFact] | None = None) -> frozenset[str]:

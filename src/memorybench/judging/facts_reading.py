@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from typing import NamedTuple
 
 from .facts_quantities import FIXED, MONTH_SIGNS, MONTHS, Quantity, is_mark, place_of, taken_out
 from .facts_signs import Signs, rewritten, rule, rules, signs_of
@@ -106,8 +106,7 @@ _WEEKDAYS = frozenset(("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
 _NO_NAMES = frozenset((*MONTHS, "eur", "usd", "gbp", "chf", "jpy", "inr"))
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     text: str
     """In lower case, without punctuation at the ends and double blanks."""
     words: tuple[str, ...]

@@ -271,9 +271,14 @@ def _beyond(reading: Reading, other: Reading, understood: frozenset[str]) -> fro
 
 def _unmatched(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
     """Whether one of them agrees with none of the others, not even perhaps."""
-    return not quantities <= others and any(
-        all(quantity.agrees(other) is False for other in others) for quantity in quantities
-    )
+    # loops, here and below: of two facts with a quantity each, generators would take most of the comparison
+    for quantity in quantities - others:
+        for other in others:
+            if quantity.agrees(other) is not False:
+                break
+        else:
+            return True
+    return False
 
 
 def _maybe(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
@@ -290,11 +295,11 @@ def _agreeing(a: Reading, b: Reading) -> bool:
     if not a.quantities or not b.quantities:
         return False
     values = not a.words or not b.words
-    return any(
-        (values or (quantity.unit and other.unit)) and quantity.agrees(other) is not False
-        for quantity in a.quantities
-        for other in b.quantities
-    )
+    for quantity in a.quantities:
+        for other in b.quantities:
+            if (values or (quantity.unit and other.unit)) and quantity.agrees(other) is not False:
+                return True
+    return False
 
 
 def _within(reading: Reading, words: frozenset[str], quantities: frozenset[Quantity]) -> bool:

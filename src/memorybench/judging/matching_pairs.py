@@ -108,7 +108,7 @@ class Matching:
 
     def supported(self, found: int, among: Collection[int]) -> bool | None:
         """Whether some of these gold facts, alone or together, say what this found one says; None: undecided."""
-        if found in self.pairs.values() and any(self.pairs.get(gold) == found for gold in among):
+        if found in map(self.pairs.get, among):
             return True
         grid = self.grid
         row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]

@@ -70,13 +70,14 @@ def estimated_tokens(text: str) -> int:
 
 
 async def answer(steps: Steps, reading: Reading, question: Question, context: str) -> Completion:
-    text = reading.prompt(question.kind).render(
-        {
-            "question": question.question,
-            "questionDate": _date(question.asked_at),
-            "questionType": question.kind,
-            "retrievedContext": context,
-        }
+    return await ask(steps, reading, question.question, context, kind=question.kind, at=question.asked_at)
+
+
+async def ask(
+    steps: Steps, reading: Reading, question: str, context: str, *, kind: str = "", at: datetime | None = None
+) -> Completion:
+    text = reading.prompt(kind).render(
+        {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
     model = reading.model
     return await steps.once(

@@ -10,14 +10,13 @@ from functools import lru_cache, partial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import Judge, self_judged
-from memorybench.suites.answering import Reading, answer, context_of, estimated_tokens
+from memorybench.suites.answering import Reading, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.vocabulary.contracts import Model
 from memorybench.vocabulary.conversation import Haystack, Memory, Session, Turn
 from memorybench.vocabulary.errors import Blocked, Lacking, ServiceError, Unreadable
 from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.questions import Question
 from memorybench.vocabulary.trials import Exhibit, Failure, Score, Subject, Trial
 
 from .generation import admit
@@ -39,7 +38,9 @@ class Transcripts:
     def __init__(self, dataset: AuditDataset) -> None:
         self.name = dataset.id
         self._conversations = {conversation.id: conversation for conversation in dataset.conversations}
+        # asked for by probe after probe: the last few conversations are kept
         self.transcript = lru_cache(maxsize=SIDE_BY_SIDE)(self._transcript)
+        self.ended = lru_cache(maxsize=SIDE_BY_SIDE)(self._ended)
 
     def haystack(self, id: str) -> Haystack:
         return Haystack(id=id, sessions=_sessions(self._conversations[id]))
@@ -51,7 +52,7 @@ class Transcripts:
     def conversation(self, id: str) -> AuditConversation:
         return self._conversations[id]
 
-    def ended(self, id: str) -> datetime | None:
+    def _ended(self, id: str) -> datetime | None:
         return max((turn.at for turn in self._conversations[id].turns if turn.at), default=None)
 
 
@@ -244,7 +245,7 @@ class _Probing:
         """What is answered rightly without any context tests what the model knows anyway, not what it was told."""
         if not self._plan.verified or probe.abstain or probe.options:
             return
-        said = (await answer(steps, self._plan.reading, self._question(probe), "")).text
+        said = await self._ask(steps, probe, "")
         try:
             known = (await judged(steps, self._plan.judge, probe, said)).correct
         except Unreadable:
@@ -261,20 +262,18 @@ class _Probing:
         else:
             memories = await ingest.search(steps, probe.conversation, probe.question, plan.shown)
             context = context_of(memories)
-        return (await answer(steps, plan.reading, self._question(probe), context)).text, context
+        return await self._ask(steps, probe, context), context
 
-    def _question(self, probe: Probe) -> Question:
-        return Question(
-            id=probe.id,
-            haystack=probe.conversation,
-            question=probe.question,
-            asked_at=self._plan.transcripts.ended(probe.conversation),
-        )
+    async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
+        ended = self._plan.transcripts.ended(probe.conversation)
+        return (await ask(steps, self._plan.reading, probe.question, context, at=ended)).text
 
     def _check_fits(self, probe: Probe, context: str) -> None:
         """Nothing is cut off in silence."""
+        if self._plan.window is None:
+            return
         tokens = estimated_tokens(context) + _FOR_THE_REPLY
-        if self._plan.window is not None and tokens > self._plan.window:
+        if tokens > self._plan.window:
             raise ServiceError(too_long(probe.conversation, tokens, self._plan.window))
 
 

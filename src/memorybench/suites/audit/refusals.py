@@ -7,7 +7,7 @@ all the same; where code can not tell, nobody is told anything.
 from __future__ import annotations
 
 import re
-from enum import Enum, auto
+from enum import IntEnum, auto
 from itertools import pairwise
 
 from .admissions import ABOUT_KNOWING, ADMISSIONS, DENIALS, UNTOLD
@@ -17,7 +17,7 @@ from .verbs import is_past, is_third_person
 from .words import akin, content, key, words
 
 
-class _Reading(Enum):
+class _Reading(IntEnum):
     ADMITS = auto()
     """Says that it does not know, or was not told."""
     DENIES = auto()

@@ -30,6 +30,8 @@ _NO_CENTS = re.compile(r"(?<=\d)[.]00\b")
 _THOUSANDS = re.compile(r"\b(\d+) (thousand|million)\b")
 _HUNDREDS = re.compile(r"\b(?:hundred|thousand) and\b")
 _SLASH = re.compile(r"(?<=[a-z])/(?=[a-z])")
+_SPELLED_IN = re.compile(r"[\d/]")
+"""Without one of these nothing is spelled otherwise, as in most sentences."""
 _SAME_UNIT = {
     "quid": "pound", "gbp": "pound", "sterl": "pound", "eur": "euro", "usd": "dollar", "buck": "dollar", "hr": "hour",
     "h": "hour", "min": "minut", "kilo": "kilogram", "kg": "kilogram", "km": "kilometr", "kilomet": "kilometr",
@@ -42,12 +44,13 @@ UNITS = frozenset(key(unit) for unit in (
 
 def unadorned(text: str) -> str:
     """In small letters, without markup and quotes, contractions of `not` written out, idioms left out."""
-    said = _ORNAMENT.sub("", plain(text)).replace("cannot", "can not").replace("can't", "can not")
-    said = _NEGATED.sub(r"\1 not", said.replace("won't", "will not"))
-    return " ".join(_IDIOM.sub(" ", said).split(" ")).strip()
+    said = _ORNAMENT.sub("", plain(text)).replace("cannot", "can not")
+    if "n't" in said:
+        said = _NEGATED.sub(r"\1 not", said.replace("can't", "can not").replace("won't", "will not"))
+    return _IDIOM.sub(" ", said).strip()
 
 
-@lru_cache(maxsize=256)  # a reply is read for every value that it may name
+@lru_cache(maxsize=256)  # a reply is looked at from several sides
 def sentences(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in _SENTENCE_END.split(unadorned(text)) if part.strip())
 
@@ -62,6 +65,11 @@ def marked_words(sentence: str) -> list[str]:
     for clause in clauses(_amounts_spelled(sentence)):
         found += [MARK, *words(clause)]
     return _hundreds_added(found[1:]) if _HUNDREDS.search(sentence) else found[1:]
+
+
+@lru_cache(maxsize=256)  # a reply is read for every value that it may name
+def marked_sentences(text: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(marked_words(sentence)) for sentence in sentences(text))
 
 
 def _hundreds_added(said: list[str]) -> list[str]:
@@ -87,6 +95,8 @@ def worth(word: str) -> str:
 
 def _amounts_spelled(text: str) -> str:
     """€48k, EUR 48,000 and 48 thousand euros become 48k euros, 48,000 euros and 48000 euros."""
+    if not _SPELLED_IN.search(text):
+        return text
     text = _BEFORE_NUMBER.sub(lambda match: f"{match[2]}{match[3] or ''} {_SYMBOLS.get(match[1], match[1])}", text)
     text = _AFTER_NUMBER.sub(lambda match: f"{match[1]} {_SYMBOLS[match[2]]}", text)
     text = _THOUSANDS.sub(lambda match: match[1] + ("000" if match[2] == "thousand" else "000000"), text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from .lexicon import STOP_WORDS
-from .spoken import MARK, UNITS, marked_words, sentences, value_words, worth
+from .spoken import MARK, UNITS, marked_sentences, marked_words, value_words, worth
 from .verbs import base_form, is_past
 from .words import MONTHS, WEEKDAYS, words
 
@@ -67,6 +67,7 @@ _AFTER_AND = frozenset(
     ("now", "currently", "later", "then", "today", "these", "you", "it", "he", "she", "they", "is", "was")
 )
 _TITLES = frozenset(("mr", "mrs", "ms", "miss", "dr", "prof", "professor", "sir"))
+_JOINT = re.compile(rf"{MARK}|\band\b")
 _NUMBER = re.compile(r"\d[\d.:,]*")
 _CLOCK = re.compile(r"\d+:\d\d")
 _DATED = frozenset(worth(name) for name in (*MONTHS, *WEEKDAYS))
@@ -84,12 +85,12 @@ _NAME = 3
 def standings(text: str, value: str, question: str = "") -> frozenset[Standing]:
     """As what a value is named, each time it is; empty: it is not."""
     wanted = Wanted.of(value, question)
-    parts = [marked_words(sentence) for sentence in sentences(text)]
+    parts = marked_sentences(text)
     found = frozenset(_standing(said, span, wanted) for said in parts for span in wanted.spans(said))
     if (
         any(standing > Standing.DENIED for standing in found)
-        and not {MARK, "and"} & set(wanted.words)
         and _row_of_names(parts)
+        and not {MARK, "and"} & set(wanted.words)
     ):
         return frozenset((Standing.PARTLY,))
     if found or not wanted.hinted_at([word for said in parts for word in said]):
@@ -101,15 +102,13 @@ def standings(text: str, value: str, question: str = "") -> frozenset[Standing]:
 class Wanted:
     """A value as it is looked for."""
 
-    words: tuple[str, ...]
+    value: str
+    question: str
+    said: tuple[str, ...]
     keys: frozenset[str]
     """What must all be there. `Dr` may be missing from `Dr Okafor`."""
     unit: str | None
     """Of a value that is a number and a unit."""
-    said: tuple[str, ...]
-    question: str
-    unit_needed: bool
-    negated: bool
 
     @classmethod
     def of(cls, value: str, question: str) -> Wanted:
@@ -118,15 +117,20 @@ class Wanted:
         keys = frozenset(worth(word) for word in telling)
         amount = len(telling) == 2 and _NUMBER.fullmatch(telling[0]) and worth(telling[1]) in UNITS
         followed = amount and said.index(telling[1]) == said.index(telling[0]) + 1
-        return cls(
-            words=tuple(marked_words(value)),
-            keys=keys,
-            unit=worth(telling[1]) if followed else None,
-            said=said,
-            question=question,
-            unit_needed=_AMOUNT.search(question.lower()) is None,
-            negated=bool(_NEGATORS & set(said)),
-        )
+        return cls(value, question, said, keys, unit=worth(telling[1]) if followed else None)
+
+    @property
+    def words(self) -> list[str]:
+        """As it is written: marks and idioms, too."""
+        return marked_words(self.value)
+
+    @property
+    def unit_needed(self) -> bool:
+        return _AMOUNT.search(self.question.lower()) is None
+
+    @property
+    def negated(self) -> bool:
+        return bool(_NEGATORS & set(self.said))
 
     @property
     def known(self) -> frozenset[str]:
@@ -164,8 +168,12 @@ class Wanted:
 
     def _start(self, said: Said, start: int, end: int) -> int:
         """The last place from which all of it is there."""
-        later = [place for place in range(start, end) if self.keys <= {worth(word) for word in said[place:end]}]
-        return max(later, default=start)
+        missing = set(self.keys)
+        for place in range(end - 1, start, -1):
+            missing.discard(worth(said[place]))
+            if not missing:
+                return place
+        return start
 
     def hinted_at(self, said: Said) -> bool:
         """Whether some of its words are there, without another number, date or unit in place of its own."""
@@ -194,6 +202,8 @@ def _standing(said: Said, span: tuple[int, int], wanted: Wanted) -> Standing:
     if (alternative := _alternative(said, span, wanted)) is not None:
         return alternative
     start, end = span
+    if end - start == len(said):  # a bare answer: nothing is said of it
+        return Standing.DENIED if wanted.negated else Standing.PLAIN
     clause = _clause_around(said, start, end)
     before = " ".join(said[:start])
     around = _RETOLD.sub(" ", " ".join((*said[clause.start : start], *said[end : clause.stop])))
@@ -262,10 +272,10 @@ def _with_lone_time(said: Said, left: int) -> int:
 
 def _alternative(said: Said, span: tuple[int, int], wanted: Wanted) -> Standing | None:
     """Whitby or York; Whitby, York or Leeds."""
-    if "or" in wanted.words:
-        return None
     start, end = span
     ors = [place for place, word in enumerate(said) if word == "or"]
+    if not ors or "or" in wanted.words:
+        return None
     in_row = [place for place in ors if _row_before(said, place)]
     reach = 2 * _BESIDE if in_row else _BESIDE
     if not any(start - reach <= place < end + reach for place in ors):
@@ -282,7 +292,7 @@ def _row_before(said: Said, place: int) -> bool:
 def _row_of_names(parts: Sequence[Said]) -> bool:
     """Two bare names that `and` joins, or three or more, and no word of which it is."""
     text = f" {MARK} ".join(" ".join(said) for said in parts)
-    rows = [row.split() for row in re.split(rf"{MARK}|\band\b", text)]
+    rows = [row.split() for row in _JOINT.split(text)]
     if len(rows) == 2 and "and" not in text.split():
         return False
     # the first of three may have a beginning before it: games such as whist, bridge and rummy

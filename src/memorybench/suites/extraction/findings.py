@@ -183,7 +183,7 @@ class _Examination:
         return target in self._matching.pairs or target in self._matching.misfiled
 
     def _open(self, targets: range) -> int:
-        return sum(target in self._matching.undecided for target in targets)
+        return len(self._matching.undecided.keys() & targets)
 
     def _coverage(self, gone: list[int], stale: list[int]) -> dict[str, int]:
         standing = range(len(self._kept) + len(self._added))

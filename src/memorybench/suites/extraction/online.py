@@ -104,7 +104,7 @@ class Judged:
     @property
     def scores(self) -> tuple[Score, ...]:
         """As those of a case, but for the operations: of these it is known from outside what was kept, no more."""
-        return tuple([score for score in scores_of(self.findings) if score.name not in _UNKNOWN])
+        return scores_of(self.findings, _UNKNOWN)
 
     @property
     def comment(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import lru_cache
 from operator import attrgetter
 
@@ -26,7 +27,8 @@ COUNTS = (
 _counts = attrgetter(*COUNTS)
 
 
-def scores_of(found: Findings) -> tuple[Score, ...]:
+def scores_of(found: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
+    """All but those that are `unknown`."""
     labels = [remark.label for remark in found.remarks]
     values: dict[str, float | None] = {
         "correct": None if found.undecided and found.flawless else float(found.flawless),
@@ -43,7 +45,7 @@ def scores_of(found: Findings) -> tuple[Score, ...]:
         **{label: labels.count(label) for label in COUNTED},
         **found.operations._asdict(),
     }
-    return tuple([_score(name, value) for name, value in values.items() if value is not None])
+    return tuple([_score(name, value) for name, value in values.items() if value is not None and name not in unknown])
 
 
 @lru_cache(maxsize=4_000)  # mostly small counts: to make one anew each time takes longer than to count
