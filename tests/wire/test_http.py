@@ -183,6 +183,16 @@ def test_no_connection_in_time_is_certain_not_to_have_done_anything(monkeypatch:
     assert failed.value.uncertain is False
 
 
+def test_a_deadline_that_passes_before_there_is_a_connection_is_certain_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr("memorybench.wire.resolver.look_up", never)
+    with pytest.raises(Transient, match="no connection in time") as failed:
+        ask("https://slow.invalid/", deadline=0.05)
+    assert failed.value.uncertain is False
+
+
 @pytest.mark.parametrize("behaviour", [reset(), half_body(), drip(), hang()], ids=["reset", "half", "drip", "hang"])
 def test_a_reply_lost_after_sending_is_uncertain(stub: Stub, behaviour: Behaviour) -> None:
     stub.always(behaviour)

@@ -54,6 +54,7 @@ async def perform(
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(under_way(concurrency), plan.size)):
                     workers.create_task(_work(feed, shared, stopping, watch))
+                    await asyncio.sleep(0)  # the first call leaves before the last job begins
             ending = _ending(feed, stopping, budget)
             if ending.status == "complete" and plan.closing is not None:
                 await plan.closing(JobSteps(shared))

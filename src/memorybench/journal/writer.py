@@ -107,7 +107,8 @@ class Writer:
         self._tidier.close()
         self._db.close()
         if self._log is not None:
-            os.close(self._log)
+            # nobody need wait while the file system frees the log, which is gone by now
+            Thread(target=os.close, args=(self._log,)).start()
 
     def _flush(self, loop: asyncio.AbstractEventLoop) -> None:
         self._flushed_by = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import ssl
 from collections import defaultdict, deque
@@ -50,13 +51,14 @@ class Connections:
         self._open: set[_Connection] = set()
         self._closed = False
 
-    async def exchange(self, origin: Origin, request: bytes, reader: ReplyReader) -> None:
-        """Sends once and reads until the reply is whole. NotConnected, Lost, BrokenOff, or what the reader raises."""
+    async def exchange(self, origin: Origin, request: bytes, reader: ReplyReader, deadline: float) -> None:
+        """Sends once and reads until the reply is whole. NotConnected, Lost, BrokenOff, TimeoutError where `deadline`,
+        by the loop's clock, passes after something was sent, or what the reader raises."""
         if self._closed:
             raise NotConnected(_ENDING)
-        connection = self._unused(origin) or await self._opened(origin)
+        connection = self._unused(origin) or await self._opened(origin, deadline)
         try:
-            await connection.ask(request, reader)
+            await connection.ask(request, reader, deadline)
         except BaseException:
             connection.drop()
             raise
@@ -84,9 +86,10 @@ class Connections:
             connection.drop()
         return None
 
-    async def _opened(self, origin: Origin) -> _Connection:
+    async def _opened(self, origin: Origin, deadline: float) -> _Connection:
+        latest = asyncio.get_running_loop().time() + self._connect_timeout
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout_at(min(latest, deadline)):
                 connection = await self._connected(origin)
         except TimeoutError:
             raise NotConnected("no connection in time") from None
@@ -130,22 +133,27 @@ class _Connection(asyncio.Protocol):
     transport: asyncio.Transport
     """What is written to; over TLS, another one than what is sent from."""
     _plain: asyncio.Transport
+    _replied: asyncio.Future[None]
+    _overdue: asyncio.TimerHandle
 
     def __init__(self, reached: socket.socket) -> None:
-        self._reached = reached
+        self._arrivals = select.poll()
+        self._arrivals.register(reached, select.POLLIN)
         self._loop = asyncio.get_running_loop()
         self.closed = self._loop.create_future()
         self._reader: ReplyReader | None = None
         self._idle_since = 0.0
 
-    def ask(self, request: bytes, reader: ReplyReader) -> asyncio.Future[None]:
+    def ask(self, request: bytes, reader: ReplyReader, deadline: float) -> asyncio.Future[None]:
         self._reader = reader
-        self._replied: asyncio.Future[None] = self._loop.create_future()
+        self._replied = self._loop.create_future()
+        self._overdue = self._loop.call_at(deadline, self._fail, TimeoutError())
         self.transport.write(request)
         return self._replied
 
     def free(self) -> bool:
         """Whether another exchange may follow; from now on it counts as idle."""
+        self._overdue.cancel()
         reader, self._reader = self._reader, None
         self._idle_since = self._loop.time()
         # a server may reply before it has taken all
@@ -158,15 +166,7 @@ class _Connection(asyncio.Protocol):
     def silent(self) -> bool:
         """Nothing has come since it was freed. What has is no reply to what will be asked next: a farewell, or worse.
         The loop need not have noticed yet."""
-        if self.transport.is_closing():
-            return False
-        try:
-            self._reached.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return False
+        return not self.transport.is_closing() and not self._arrivals.poll(0)
 
     def drop(self) -> None:
         self.transport.abort()
@@ -196,6 +196,7 @@ class _Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.closed.set_result(None)
         if self._reader is not None:
+            self._overdue.cancel()
             self._fail(BrokenOff() if self._reader.begun else Lost())
 
     def _tell(self) -> None:

@@ -6,8 +6,10 @@ It asks once. Whether and when to ask again is decided by the engine, which alon
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
 
@@ -18,7 +20,7 @@ from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError,
 from .addresses import check_url
 from .bodies import ACCEPTED_ENCODING, Garbled, Received
 from .connections import Connections, Lost, NotConnected, Origin
-from .http1 import REDIRECTS, BrokenOff, NotHttp, Receiver, ReplyReader, request_bytes
+from .http1 import REDIRECTS, BrokenOff, NotHttp, Receiver, ReplyReader, field_lines, request_bytes
 from .redaction import Redactor
 from .replies import Reply, describe
 
@@ -31,7 +33,8 @@ LONGEST_PAUSE = 60.0
 """Seconds without a byte after which a download counts as broken off."""
 MOST_REDIRECTS = 3
 
-_FIELDS = {"User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
+_OURS_TO_SAY = frozenset({"connection", "content-length", "transfer-encoding"})
+"""Headers on which it hangs where a request ends and the next may begin."""
 _ENCODER = JSONEncoder(separators=(",", ":"), allow_nan=False)
 _NO_REPLY = (NotConnected, Lost, BrokenOff, NotHttp, Garbled, TimeoutError, ValueError)
 
@@ -85,11 +88,9 @@ class Http:
         address = check_url(url, self._insecure)
         target = address.update_query(params) if params else address
         payload = b"" if json is None else _ENCODER.encode(json).encode()
-        fields = _fields(method, headers or {}, payload)
         seconds = deadline or self._deadline
         try:
-            async with asyncio.timeout(seconds):
-                return await self._reply(method, target, fields, payload)
+            return await self._reply(method, target, headers or {}, payload, seconds)
         except _NO_REPLY as error:
             # `from None`: what is being sent includes its headers.
             raise _lost(error, describe(method, address, self._redactor), seconds) from None
@@ -101,12 +102,11 @@ class Http:
         stores do, at most MOST_REDIRECTS of them and from https only to https: `headers` must hold nothing secret.
         """
         address = check_url(url, self._insecure)
-        fields = _fields("GET", headers, b"")
         try:
             for _ in range(MOST_REDIRECTS + 1):
                 async with asyncio.timeout(LONGEST_PAUSE) as pause:
                     directed = _Directed(receiver, pause)
-                    await self._exchange("GET", address, fields, b"", directed)
+                    await self._exchange("GET", address, headers, b"", directed, math.inf)
                 if directed.elsewhere is None:
                     return
                 address = self._handed_on(address, directed.elsewhere)
@@ -125,25 +125,34 @@ class Http:
             raise ServiceError(f"{where}: redirects from https to {target.scheme}, which is not followed")
         return check_url(str(target), self._insecure)
 
-    async def _reply(self, method: str, address: URL, fields: Mapping[str, str], payload: bytes) -> Reply:
+    async def _reply(
+        self, method: str, address: URL, headers: Mapping[str, str], payload: bytes, seconds: float
+    ) -> Reply:
+        deadline = asyncio.get_running_loop().time() + seconds
         for _ in range(MOST_REDIRECTS + 1):
             received = Received(self._body_cap, ERROR_BODY_CAP)
-            await self._exchange(method, address, fields, payload, received)
+            await self._exchange(method, address, headers, payload, received, deadline)
             if received.status not in REDIRECTS:
                 return self._read(method, address, received)
             address = self._redirected(method, address, received.headers.get("location", ""))
         raise ServiceError(f"{describe(method, address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
 
     async def _exchange(
-        self, method: str, address: URL, fields: Mapping[str, str], payload: bytes, receiver: Receiver
+        self,
+        method: str,
+        address: URL,
+        headers: Mapping[str, str],
+        payload: bytes,
+        receiver: Receiver,
+        deadline: float,
     ) -> None:
         host, port = address.raw_host, address.port
         assert host is not None  # check_url saw to it
         assert port is not None
-        fields = {"Host": address.host_port_subcomponent or "", **fields}
-        request = request_bytes(method, address.raw_path_qs, fields, payload)
+        lines = _fields(address.host_port_subcomponent or "", tuple(headers.items()), bool(payload))
+        request = request_bytes(method, address.raw_path_qs, lines, payload)
         origin = Origin(address.scheme == "https", host, port)
-        await self._connections.exchange(origin, request, ReplyReader(method, receiver))
+        await self._connections.exchange(origin, request, ReplyReader(method, receiver), deadline)
 
     def _read(self, method: str, address: URL, received: Received) -> Reply:
         reply = Reply(received.status, received.headers, received.body(), method, address, self._redactor)
@@ -187,14 +196,15 @@ class _Directed:
         self._pause.reschedule(asyncio.get_running_loop().time() + LONGEST_PAUSE)
 
 
-def _fields(method: str, headers: Mapping[str, str], payload: bytes) -> dict[str, str]:
-    """What is sent beside the Host; `headers` come before our own choice, whatever the case of their names."""
-    headers = {"Host" if name.lower() == "host" else name: value for name, value in headers.items()}
-    fields = {**_FIELDS, "Content-Type": "application/json"} if payload else dict(_FIELDS)
-    if payload or method not in ("GET", "HEAD"):
-        fields["Content-Length"] = str(len(payload))
-    given = {name.lower() for name in headers}
-    return {name: value for name, value in fields.items() if name.lower() not in given} | headers
+@lru_cache(maxsize=256)  # a run sends the same few, thousands of times
+def _fields(host: str, headers: tuple[tuple[str, str], ...], sends_json: bool) -> str:
+    """What is sent beside the length of the body. `headers` come before our own, whatever the case of their names."""
+    own = {"Host": host, "User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
+    if sends_json:
+        own["Content-Type"] = "application/json"
+    given = {name: value for name, value in headers if name.lower() not in _OURS_TO_SAY}
+    names = {name.lower() for name in given}
+    return field_lines({name: value for name, value in own.items() if name.lower() not in names} | given)
 
 
 def _joined(address: URL, location: str, where: str) -> URL:

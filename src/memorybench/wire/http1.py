@@ -12,9 +12,7 @@ LINE_CAP = 4 * 2**10
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-_REQUEST = re.compile(
-    r"[A-Z]+ [!-~]+ HTTP/1\.1\r\n(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*\r\n)*\r\n"
-)
+_FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9]\d\d)(?: .*)?", re.ASCII)
 _BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(r"\r?\n[ \t]+")
@@ -44,14 +42,19 @@ class Receiver(Protocol):
         """Whether more is wanted."""
 
 
-def request_bytes(method: str, target: str, fields: Mapping[str, str], body: bytes) -> bytes:
-    """ValueError where a field holds what can not be sent."""
-    lines = "".join([f"{name}: {value}\r\n" for name, value in fields.items()])
-    head = f"{method} {target} HTTP/1.1\r\n{lines}\r\n"
-    # as many lines as there should be: a value that brings another field along makes one more
-    if not _REQUEST.fullmatch(head) or head.count("\n") != len(fields) + 2:
+def field_lines(fields: Mapping[str, str]) -> str:
+    """The lines of a request's head. ValueError where one holds what can not be sent, such as another line."""
+    lines = [f"{name}: {value}" for name, value in fields.items()]
+    if not all(map(_FIELD.fullmatch, lines)):
         raise ValueError("unsendable")
-    return head.encode() + body
+    return "".join([f"{line}\r\n" for line in lines])
+
+
+def request_bytes(method: str, target: str, lines: str, body: bytes) -> bytes:
+    """`lines` as `field_lines` gave them."""
+    if body or method not in ("GET", "HEAD"):
+        lines = f"{lines}Content-Length: {len(body)}\r\n"
+    return f"{method} {target} HTTP/1.1\r\n{lines}\r\n".encode() + body
 
 
 class ReplyReader:

@@ -20,7 +20,9 @@ class GuardedResolver:
         self._looking: dict[tuple[str, int], asyncio.Task[Sequence[AddrInfoType]]] = {}
 
     async def resolve(self, host: str, port: int) -> Sequence[AddrInfoType]:
-        """Those who ask at once share one look-up."""
+        """Those who ask at once share one look-up; an address stands for itself."""
+        if _is_address(host):
+            return _found(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST))
         looking = self._looking.get((host, port))
         if looking is None:
             looking = self._looking[host, port] = asyncio.create_task(_resolved(host, port))
@@ -41,14 +43,13 @@ async def _resolved(host: str, port: int) -> Sequence[AddrInfoType]:
 
 
 async def look_up(host: str, port: int) -> Sequence[AddrInfoType]:
-    """By the system, in a thread; an address stands for itself."""
-    if _is_address(host):
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    else:
-        found = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-        )
-    return cast(Sequence[AddrInfoType], found)
+    """By the system, in a thread."""
+    loop = asyncio.get_running_loop()
+    return _found(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG))
+
+
+def _found(infos: object) -> Sequence[AddrInfoType]:
+    return cast(Sequence[AddrInfoType], infos)  # typed more narrowly than what makes them
 
 
 def _is_address(host: str) -> bool:
