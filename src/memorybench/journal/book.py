@@ -39,7 +39,10 @@ SHARED = ("canary", "entail", "feedback", "stated", "written")
 """Steps that are about a judge, a pair of facts or a trace, and not about a run: what was once asked, or told, is not
 asked or told again in this folder."""
 _SHARED = f"SELECT run FROM steps WHERE name IN {SHARED} AND key = ? LIMIT 1"  # noqa: S608
-_ANY_SHARED = f"SELECT 1 FROM steps WHERE name IN {SHARED} LIMIT 1"  # noqa: S608
+_ALL_SHARED = f"SELECT key FROM steps WHERE name IN {SHARED}"  # noqa: S608
+_NEWLY_SHARED = f"SELECT key FROM steps NOT INDEXED WHERE rowid > ? AND run <> ? AND name IN {SHARED}"  # noqa: S608
+_KNOWN_FOR = 0.1
+"""Seconds in which other processes are not asked again for what they share: hardly longer than a call takes."""
 _OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
@@ -68,8 +71,13 @@ class Book:
         # made here, so that no commit need hand one back; one after the other, so that they lie on one page
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
         self._seen = SeenKeys()
-        self.has_heritage = reuse is not None or self._reads.execute(_ANY_SHARED).fetchone() is not None
+        self._shared = SeenKeys()
+        self._shared_until, self._shared_at = self._last_row(), time.monotonic()
+        self.has_heritage = reuse is not None
         """Whether there were steps, when it was opened, that this run need not do."""
+        for (key,) in self._reads.execute(_ALL_SHARED):
+            self._shared.add(key)
+            self.has_heritage = True
         for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
             self._seen.add(key)
             self.has_heritage = True
@@ -84,10 +92,7 @@ class Book:
     def reusable(self, key: str, name: str) -> Step | None:
         """The step as another run recorded it, where this run may take steps over: any run of the folder will do for
         what is shared."""
-        source = self._reuse
-        if name in SHARED:
-            found = self._reads.execute(_SHARED, (key,)).fetchone()
-            source = found[0] if found else None
+        source = self._who_shares(key) if name in SHARED else self._reuse
         if source is None:
             return None
         row = self._row(source, key)
@@ -104,6 +109,21 @@ class Book:
             seconds=seconds,
             reused_from=source,
         )
+
+    def _who_shares(self, key: str) -> str | None:
+        """Another run that has such a step. Other processes may have added theirs since we looked."""
+        if time.monotonic() > self._shared_at + _KNOWN_FOR:
+            since, self._shared_until, self._shared_at = self._shared_until, self._last_row(), time.monotonic()
+            for (new,) in self._reads.execute(_NEWLY_SHARED, (since, self.run.id)):
+                self._shared.add(new)
+        if not self._shared.may_hold(key):
+            return None
+        found = self._reads.execute(_SHARED, (key,)).fetchone()
+        return found[0] if found else None
+
+    def _last_row(self) -> int:
+        last: int | None = self._reads.execute("SELECT max(rowid) FROM steps").fetchone()[0]
+        return last or 0
 
     def _row(self, run: str, key: str) -> tuple[Any, ...] | None:
         row = self._reads.execute(_STEP_ROW, (run, key)).fetchone()
