@@ -80,12 +80,13 @@ def _latency(folder: Path) -> list[Row]:
 def _ingest(folder: Path) -> list[Row]:
     (folder / "ingest").mkdir()
     taken = {name: Gauges(**told) for name, told in _child("perf.ingest", folder / "ingest").items()}
-    bare, durable, ours, batched = (taken[name] for name in ("bare", "durable", "ours", "batched"))
+    raw, bare, durable, ours, batched = (taken[name] for name in ("raw", "bare", "durable", "ours", "batched"))
     calls = ingest.HAYSTACKS * ingest.REQUESTS[ingest.ours]
     return [
         at_most("ingest, if nothing but the memory took time", ours.wall / ingest.IDEAL, 1.15),
         Row("  and a bare loop with durable commits", durable.wall / ingest.IDEAL, "", True),
         Row("  and one without a journal", bare.wall / ingest.IDEAL, "", True),
+        Row("  and sockets, without HTTP, JSON or a journal", raw.wall / ingest.IDEAL, "", True),
         Row("  CPU a call", ours.cpu / calls * 1e6, "", True, "µs"),
         Row("    and of the loop without a journal", bare.cpu / calls * 1e6, "", True, "µs"),
         Row("  in batches / one by one: wall", batched.wall / ours.wall, "< 1 ×", batched.wall < ours.wall),
