@@ -20,6 +20,8 @@ from .located import DEEPEST, Place, Step
 _BARE_NAME = re.compile(r"[^$@.\[\]()*?'\"|]+")
 _QUOTED_OR_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]|\|""", re.DOTALL)
 
+_MAPPINGS = (dict, Mapping)  # an abstract class alone takes long to ask
+
 
 class _Strict(JSONPathEnvironment):
     # of the descendant segment; ours are no deeper
@@ -130,7 +132,7 @@ def _plain_steps(path: JSONPath) -> Iterator[Step]:
 def _follow(steps: Place, value: Any) -> list[Any]:
     for step in steps:
         if isinstance(step, str):
-            if not isinstance(value, Mapping) or step not in value:
+            if not isinstance(value, _MAPPINGS) or step not in value:
                 return []
         elif not isinstance(value, list | tuple) or not -len(value) <= step < len(value):
             return []

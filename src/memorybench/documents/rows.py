@@ -17,9 +17,16 @@ from .reading import LARGEST, LONGEST_LINE, read_lines
 
 def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
     """Blank lines are passed over."""
+    for number, value in numbered_jsonl(path, largest):
+        yield _row(path, value, number)
+
+
+def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
+    """As `stream_jsonl`, for those who ask for no place within a row: its line and its value."""
+    name = str(path)
     for number, line in read_lines(Path(path), largest):
         if line and not line.isspace():
-            yield _row(path, _decode_line(line, str(path), number), number)
+            yield number, _decode_line(line, name, number)
 
 
 def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:

@@ -17,7 +17,8 @@ def mark_for(prompt: str, texts: Mapping[str, str]) -> str:
     resumed run must find its recorded verdict under the same prompt.
     """
     marks = (digest([prompt, dict(texts), attempt])[:_LENGTH] for attempt in count())
-    return next(mark for mark in marks if not any(mark in text for text in (prompt, *texts.values())))
+    everything = "\n".join((prompt, *texts.values()))
+    return next(mark for mark in marks if mark not in everything)
 
 
 def fenced(name: str, text: str, mark: str) -> str:

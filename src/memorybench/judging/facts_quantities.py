@@ -83,7 +83,9 @@ _MONTH_OF = {name[:3]: place for place, name in enumerate(MONTHS, 1)}
 
 _MONTH = r"(?P<month>" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + r"|sept)\b\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-_ISO_DATE = re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b")
+_FIRST_DIGIT = r"\d(?<!\w\d)"
+"""As `\\b\\d`; but a pattern that begins with it is tried at digits only, and not at every character."""
+_ISO_DATE = re.compile(rf"(?P<year>{_FIRST_DIGIT}\d{{3}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})\b")
 _DATES = (
     re.compile(rf"\b{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+(?P<year>\d{{4}}))?", re.IGNORECASE),
     re.compile(rf"\b{_MONTH}\s+{_DAY}(?!\d)(?:,?\s+(?P<year>\d{{4}}))?", re.IGNORECASE),
@@ -92,23 +94,28 @@ _DATES = (
     re.compile(r"\b(?P<month>" + "|".join(name.title() for name in MONTHS if name != "may") + r")\b"),
     re.compile(r"(?:(?<=\b[Ii]n )|(?<=\b[Bb]y )|(?<=\bof ))(?P<month>May)\b"),
 )
-_DOTTED_DATE = re.compile(r"\b(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})\b")
-_SLASHED_DATE = re.compile(r"\b(?P<one>\d{1,2})/(?P<two>\d{1,2})/(?P<year>\d{4})\b")
-_HALF_DAY_CLOCK = re.compile(r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
-_CLOCK = re.compile(r"\b(?P<hour>\d{1,2}):(?P<minute>\d{2})\b")
+_DOTTED_DATE = re.compile(rf"(?P<day>{_FIRST_DIGIT}\d?)\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})\b")
+_SLASHED_DATE = re.compile(rf"(?P<one>{_FIRST_DIGIT}\d?)/(?P<two>\d{{1,2}})/(?P<year>\d{{4}})\b")
+_HALF_DAY_CLOCK = re.compile(
+    rf"(?P<hour>{_FIRST_DIGIT}\d?+)(?::(?P<minute>\d{{2}}))?+\s?+(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
+)
+_CLOCK = re.compile(rf"(?P<hour>{_FIRST_DIGIT}\d?):(?P<minute>\d{{2}})\b")
 _AMOUNT = re.compile(
     r"(?=[-$€£¥₹\d]|\b[uegcji])"  # how one may begin: spares most places of a text all that follows
     r"(?P<minus>(?<![^\s(:,])-(?=[$€£¥₹]?\d))?"
     r"(?:(?P<sign>[$€£¥₹]|\b(?:usd|eur|gbp|chf|jpy|inr)\s?)\s?(?P<less>-)?|(?<![\w.]))"
     r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?)"
-    r"(?:\s?(?P<share>%|percent\b|per\s+cent\b|pct\b)"
+    r"(?:(?=[\s-]?[%a-z])"  # else nothing of all this follows
+    r"(?:\s?+(?P<share>%|percent\b|per\s+cent\b|pct\b)"
     r"|(?:st|nd|rd|th)\b"
-    r"|[\s-]?(?P<measure>minutes?|mins?|hours?|hrs?|h|days?|weeks?|g|grams?|kg|kgs|kilos?|kilograms?|met(?:er|re)s?|km"
+    r"|[\s-]?+(?P<measure>minutes?|mins?|hours?|hrs?|h|days?|weeks?|g|grams?|kg|kgs|kilos?|kilograms?|met(?:er|re)s?|km"
     r"|kilomet(?:er|re)s?|ml|l|lit(?:er|re)s?|lbs?|miles?|m(?!\s?(?:usd|dollar|eur|gbp|pound|jpy|yen|chf|franc|inr)))\b"
-    r"|(?:\s?(?P<magnitude>k|thousand|mn?|million|bn|billion)\b)?"
-    r"(?:\s?(?P<named>usd|dollars?|eur|euros?|gbp|pounds?|jpy|yen|chf|francs|inr|rupees)\b)?)",
+    r"|(?:\s?+(?P<magnitude>k|thousand|mn?|million|bn|billion)\b)?"
+    r"(?:\s?+(?P<named>usd|dollars?|eur|euros?|gbp|pounds?|jpy|yen|chf|francs|inr|rupees)\b)?))?",
     re.IGNORECASE,
 )
+_BEFORE_NUMBER = 7
+"""Characters that an amount may have before its first digit: "-", "usd", two blanks, "-"."""
 _TO_NINETEEN = """
     zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
     eighteen nineteen
@@ -136,6 +143,7 @@ FIXED = rules(
     rule("hundred thousand million", r"\ba\s+(?=hundred|thousand|million)\b", "1 "),
     rule("hundred", r"\b(?<=\d )hundred\b", "00"),
 )
+_IN_WORDS = FIXED.needs | _SPELLED_IN
 _APART = re.compile(r"(?<=\d) 00\b")
 _AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+a\s+half\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
@@ -143,51 +151,60 @@ MONTH_SIGNS = frozenset((*MONTHS, *_MONTH_OF, "sept"))
 
 _FIRST_MARK, _LAST_MARK = 0xF0000, 0xFFFFD
 """Characters for private use, of which `plain` text has none."""
+_MOST_MARKS = _LAST_MARK - _FIRST_MARK
 _FORGED = re.compile(f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]")
 
 
-def taken_out(text: str, signs: Signs) -> tuple[str, list[Quantity]]:
-    """The text with a mark (`is_mark`) in the place of every quantity, and these in the order of their marks.
+def taken_out(text: str, signs: Signs) -> tuple[str, dict[str, Quantity]]:
+    """The text with a mark of one character in the place of every quantity, and these by their marks.
 
     `signs` are those of the text, or of a longer one that it is part of. Marks that it brings with it are dropped.
     """
     if not text.isascii():
         text = _FORGED.sub("", text)
-    text, told = rewritten(text, signs, FIXED)
-    if told is not signs:
-        signs |= told
-    if not _SPELLED_IN.isdisjoint(signs):
-        text = _SPELLED.sub(_in_digits, text)
-    if " 00" in text:
+    if not _IN_WORDS.isdisjoint(signs):
+        text, signs = _in_figures(text, signs)
+    elif " 00" in text:
         text = _APART.sub("00", text)
-    if "half" in signs:
-        text = _AND_A_HALF.sub(".5", text)
-    found: list[Quantity] = []
-    if MONTH_SIGNS.isdisjoint(signs) and _DIGIT.search(text) is None:
+    found: dict[str, Quantity] = {}
+    digit = _DIGIT.search(text)
+    if digit is None and MONTH_SIGNS.isdisjoint(signs):
         return text, found
-    for needs, read, patterns in _READERS:
-        if not needs or not needs.isdisjoint(signs):
-            for pattern in patterns:
-                text = pattern.sub(partial(_take, read, found), text)
+    if not _DATED_BY.isdisjoint(signs):
+        for needs, read, patterns in _DATED:
+            if not needs.isdisjoint(signs):
+                for pattern in patterns:
+                    text = pattern.sub(partial(_take, read, found), text)
+    text = _HALF_DAY_CLOCK.sub(partial(_take, _clock, found), text)
+    if ":" in text:
+        text = _CLOCK.sub(partial(_take, _clock, found), text)
+    if found:
+        digit = _DIGIT.search(text)
+    if digit is not None:
+        # from a blank on, before which no amount can begin: to look for one there takes longer than to read it
+        start = text.rfind(" ", 0, max(0, digit.start() - _BEFORE_NUMBER)) + 1
+        text = text[:start] + _AMOUNT.sub(partial(_take, _amount, found), text[start:])
     return text, found
 
 
-def _take(read: Callable[[re.Match[str]], list[Quantity]], found: list[Quantity], match: re.Match[str]) -> str:
+def _in_figures(text: str, signs: Signs) -> tuple[str, Signs]:
+    text, told = rewritten(text, signs, FIXED)
+    signs |= told
+    if not _SPELLED_IN.isdisjoint(signs):
+        text = _SPELLED.sub(_in_digits, text)
+    return _AND_A_HALF.sub(".5", _APART.sub("00", text)), signs
+
+
+def _take(read: Callable[[re.Match[str]], list[Quantity]], found: dict[str, Quantity], match: re.Match[str]) -> str:
     taken = read(match)
-    first = _FIRST_MARK + len(found)
-    if first + len(taken) > _LAST_MARK:
+    if len(found) + len(taken) > _MOST_MARKS:
         return match[0]  # out of marks: no text has that much to say
-    found.extend(taken)
-    marks = chr(first) if len(taken) == 1 else "".join(map(chr, range(first, first + len(taken))))
-    return f" {marks} "
-
-
-def is_mark(character: str) -> bool:
-    return _FIRST_MARK <= ord(character) <= _LAST_MARK
-
-
-def place_of(mark: str) -> int:
-    return ord(mark) - _FIRST_MARK
+    marks = ""
+    for quantity in taken:
+        mark = chr(_FIRST_MARK + len(found))
+        found[mark] = quantity
+        marks += f" {mark}"
+    return f"{marks} "
 
 
 def _in_digits(match: re.Match[str]) -> str:
@@ -236,7 +253,8 @@ def _amount(match: re.Match[str]) -> list[Quantity]:
     value = Decimal(number.replace(",", ""))
     if minus or less:
         value = -value
-    unit = "%" if share else _CURRENCIES.get((sign or named or "").strip().lower(), "")
+    currency = sign or named
+    unit = "%" if share else _CURRENCIES.get(currency.strip().lower(), "") if currency else ""
     if measure and unit and measure.lower() in ("m", "l", "h", "g"):
         magnitude, measure = measure, ""  # $5m are millions
     if measure and not unit:
@@ -245,16 +263,14 @@ def _amount(match: re.Match[str]) -> list[Quantity]:
         return [Quantity((value * times).normalize(), unit)]
     if magnitude:
         value *= 10 ** _MAGNITUDES.get(magnitude.lower(), 0)
-    return [Quantity(value.normalize(), unit, written=number if not unit and "." in number else "")]
+    return [Quantity(value.normalize(), unit, "", number if not unit and "." in number else "")]
 
 
-_READERS: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (
+_DATED: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (
     (frozenset("-"), _numbered_date, (_ISO_DATE,)),
     (frozenset("."), _numbered_date, (_DOTTED_DATE,)),
     (frozenset("/"), _slashed_date, (_SLASHED_DATE,)),
     (MONTH_SIGNS, _date, _DATES),
-    (frozenset(), _clock, (_HALF_DAY_CLOCK,)),
-    (frozenset(":"), _clock, (_CLOCK,)),
-    (frozenset(), _amount, (_AMOUNT,)),
 )
-"""In their order: which signs a text needs, if any, how it is read, and what it looks like."""
+"""Dates, in their order: which signs a text needs for one, how it is read, and what it looks like."""
+_DATED_BY = MONTH_SIGNS | frozenset("-./")

@@ -7,12 +7,12 @@ A denial or a doubt holds for its whole clause, before and after the word that m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from .facts_quantities import FIXED, MONTH_SIGNS, MONTHS, Quantity, is_mark, place_of, taken_out
+from .facts_quantities import FIXED, MONTH_SIGNS, MONTHS, Quantity, taken_out
 from .facts_signs import Signs, rewritten, rule, rules, signs_of
 from .plain import plain
 
@@ -59,6 +59,7 @@ _CLAUSES = re.compile(
 )
 _BREAKING = "but although though whereas while and nor rather instead"
 _CLAUSE_SIGNS = frozenset((*";!?()\n.,-", *_BREAKING.split()))
+_ENDS = frozenset(";!?.")
 _DENIALS = rule(
     """
     not no never none nobody nothing neither without rather instead against avoid avoids avoided avoiding
@@ -79,11 +80,12 @@ _DOUBTS = rule(
     r"|consider(?:s|ed|ing)?|explor(?:es|ing)|think(?:s|ing)? (?:about|of)|open to|(?-i:may))\b",
     " ",
 )
-_MODAL = rules(_DENIALS, _DOUBTS)
+_MODAL_SIGNS = _DENIALS.needs | _DOUBTS.needs
 _SUBJECT = re.compile(r"^\W*(?:the\s+user|user|they|he|she|i|we|my|our|their)\b\s*", re.IGNORECASE)
+_SUBJECTS = frozenset(("user", "they", "he", "she", "i", "we", "my", "our", "their"))
 _TOKEN = re.compile(r"[^\W_]+")
 _TOKEN_OR_MARK = re.compile(
-    r"[^\W_]+(?:\+\+?(?!\w)|#|(?<=\b[a-f])-(?=\s|$))?|[\U000f0000-\U000ffffd]|(?<=[\U000f0000-\U000ffffd] )\+|~"
+    r"[\U000f0000-\U000ffffd]|~|\+(?<=[\U000f0000-\U000ffffd] \+)|[^\W_]+(?:\+\+?(?!\w)|#|-(?<=\b[a-f]-)(?=\s|$))?"
 )
 """A word with what sets C++ apart from C and A+ from A-; a mark; and the `+` or `~` of a number."""
 _FILLING = """
@@ -198,18 +200,22 @@ def reading_of(written: str) -> Reading:
     marked = False
     tokens: list[str] | None = None
     for mode, rest, found, whole in _clauses(said, signs):
-        quantities += [quantity._replace(mode=mode) for quantity in found] if mode else found
-        told = _TOKEN_OR_MARK.findall(rest.lower())
-        stems = [stem_of(token) for token in told if token not in FILLERS]
-        marked = marked or (mode != "" and bool(stems))
-        for stem in stems:
-            if found and is_mark(stem[0]):
-                order.append(str(found[place_of(stem)].value))
-            else:
-                words.append(mode + stem)
-                order.append(mode + stem)
+        told = _tokens(rest, found)
+        things = [stem_of(token) for token in told if token not in FILLERS]
+        if mode and things:
+            marked = True
+            things = [thing if thing in found else mode + thing for thing in things]
+        if found:
+            quantities += [quantity._replace(mode=mode) for quantity in found.values()] if mode else found.values()
+            words += [thing for thing in things if thing not in found]
+            values = {mark: str(quantity.value) for mark, quantity in found.items()}
+            things = [values.get(thing, thing) for thing in things]
+            told = [values.get(token, token) for token in told]
+        else:
+            words += things
+        order += things
         if whole:
-            tokens = _with_values(told, found)
+            tokens = told
     text = " ".join(lowered.split()).strip(" .,;:!\"'")
     if text != lowered or not said.isascii() or not MONTH_SIGNS.isdisjoint(signs):
         tokens = None  # without its ends, or without the capital that makes a month of May, it might be read otherwise
@@ -244,22 +250,40 @@ def glance_of(text: str) -> frozenset[str] | None:
     return frozenset(map(stem_of, signs))
 
 
-def _clauses(said: str, signs: Signs) -> Iterator[tuple[str, str, list[Quantity], bool]]:
+def _clauses(said: str, signs: Signs) -> list[tuple[str, str, Mapping[str, Quantity], bool]]:
     """Of each clause its mode, its words with marks for its quantities, these, and whether there is no more to it all:
     nothing but this clause, nothing left out."""
     all_told, signs = rewritten(said, signs, _REWRITTEN)
-    subject = _SUBJECT.match(all_told)
+    subject = None if _SUBJECTS.isdisjoint(signs) else _SUBJECT.match(all_told)
     told = all_told[subject.end() :] if subject else all_told
-    plainly = _MODAL.needs.isdisjoint(signs)
-    for clause in (told,) if _CLAUSE_SIGNS.isdisjoint(signs) else _CLAUSES.split(told):
-        stated = clause if plainly else rewritten(clause, signs, _MODAL)[0]
-        yield "" if plainly else _mode(clause, signs), *taken_out(stated, signs), stated == all_told
+    plainly = _MODAL_SIGNS.isdisjoint(signs)
+    clauses: list[tuple[str, str, Mapping[str, Quantity], bool]] = []
+    for clause in _split(told, signs):
+        mode, stated = ("", clause) if plainly else _moded(clause, signs)
+        clauses.append((mode, *taken_out(stated, signs), stated == all_told))
+    return clauses
 
 
-def _mode(clause: str, signs: Signs) -> str:
-    denied = not _DENIALS.absent(signs) and len(_DENIALS.said.findall(clause)) % 2  # "not without sugar" is with sugar
-    doubted = not _DOUBTS.absent(signs) and _DOUBTS.said.search(clause)
-    return (DOUBTED if doubted else "") + (DENIED if denied else "")
+def _split(told: str, signs: Signs) -> Sequence[str]:
+    """The clauses that are not empty."""
+    breaks = _CLAUSE_SIGNS & signs
+    if not breaks:
+        return (told,)
+    end = told[-1:]
+    if end in _ENDS and breaks == {end} and told.index(end) == len(told) - 1:
+        return (told[:-1],)  # one sentence: most that are split at all are no more than this
+    return list(filter(None, _CLAUSES.split(told)))
+
+
+def _moded(clause: str, signs: Signs) -> tuple[str, str]:
+    """Its mode, and the clause without the words that deny or doubt."""
+    denials = doubts = 0
+    if not _DENIALS.absent(signs):
+        clause, denials = _DENIALS.said.subn(_DENIALS.meant, clause)
+    if not _DOUBTS.absent(signs):
+        clause, doubts = _DOUBTS.said.subn(_DOUBTS.meant, clause)
+    # "not without sugar" is with sugar
+    return (DOUBTED if doubts else "") + (DENIED if denials % 2 else ""), clause
 
 
 def _turns(text: str, signs: Signs, names: frozenset[str], quantities: Sequence[Quantity]) -> bool:
@@ -274,12 +298,15 @@ def tokens_of(text: str) -> list[str]:
     """All words of a text in lower case, also those that carry no meaning, and the values of its quantities."""
     told, signs = rewritten(text, signs_of(text), _REWRITTEN)
     told, found = taken_out(told, signs)
-    return _with_values(_TOKEN_OR_MARK.findall(told.lower()), found)
+    return [str(found[token].value) if token in found else token for token in _tokens(told, found)]
 
 
-def _with_values(tokens: Sequence[str], found: Sequence[Quantity]) -> list[str]:
-    """Tokens with the values of quantities for their marks."""
-    return [str(found[place_of(token)].value) if is_mark(token[0]) else token for token in tokens]
+def _tokens(text: str, found: Mapping[str, Quantity]) -> list[str]:
+    """All words of a text in lower case, and the marks of quantities that were found in it."""
+    lowered = text.lower()
+    parts = lowered.split()
+    # where every part is a word or a mark, there is nothing to look for
+    return parts if "".join(set(parts).difference(found)).isalnum() else _TOKEN_OR_MARK.findall(lowered)
 
 
 def _names(text: str) -> frozenset[str]:

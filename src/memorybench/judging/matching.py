@@ -10,10 +10,10 @@ taken for different, though not surely: a judge, where there is one, is asked ab
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .facts import MemoryFact
 from .facts_quantities import Quantity
@@ -72,13 +72,14 @@ _EXCLUDING = frozenset(word for group in _EXCLUSIVE for word in group)
 _TURNED_DOWN = re.compile(r"\btoo (?:expensive|dear|costly|much|big|far|risky|late)\b|\bout of the question\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Understood:
+class Understood(NamedTuple):
     """A fact as code understands it: made once for all its comparisons."""
 
     reading: Reading
     filed: frozenset[str]
     """Stems of its categories' words: what they say, the fact need not repeat."""
+    excluding: bool
+    """It has a word of which one thing can bear but one."""
 
 
 def compare(first: MemoryFact, second: MemoryFact) -> Comparison:
@@ -93,35 +94,38 @@ def understood(fact: MemoryFact) -> Understood:
 @lru_cache(maxsize=2_000)
 def _understood(text: str, categories: tuple[str, ...]) -> Understood:
     """A category that denies, such as `dislikes`, denies what is filed under it."""
-    filed = _category_words(categories)
     category = categories[-1] if categories else ""
-    if _denying(category) and not denies(text):
-        return Understood(reading_of(f"{category.replace('_', ' ')}: {text}"), filed)
-    return Understood(reading_of(text), filed)
+    denied = _denying(category) and not denies(text)
+    reading = reading_of(f"{category.replace('_', ' ')}: {text}" if denied else text)
+    return Understood(reading, _category_words(categories), not _EXCLUDING.isdisjoint(reading.stems))
 
 
 def compare_understood(first: Understood, second: Understood) -> Comparison:
     """As `compare`: for those who compare each fact many times."""
-    a, b = first.reading, second.reading
-    if a.text == b.text:
+    if first.reading.text == second.reading.text:
         return _SAME
-    if _apart(a, b) or a.empty or b.empty:
-        return UNLIKE
-    return _compare(a, b, first.filed | second.filed)
+    return UNLIKE if _apart(first, second) else _compare(first, second)
 
 
-def glanced(fact: MemoryFact) -> frozenset[str] | None:
-    """For `unlike`: what can be told of a fact without reading it; None: nothing."""
-    return None if _denying(fact.category) else glance_of(fact.text)
+def words_alone(known: Iterable[Understood]) -> frozenset[str] | None:
+    """For `unlike`: the words of some facts, if these have nothing else to be compared. None: quantities, and words of
+    which one thing can bear but one, take a closer look."""
+    told: set[str] = set()
+    for fact in known:
+        stems = fact.reading.stems
+        if fact.reading.quantities or not stems or fact.excluding or not all(map(str.isalpha, stems)):
+            return None
+        told |= stems
+    return frozenset(told)
 
 
-def unlike(known: Understood, glance: frozenset[str]) -> bool:
-    """Whether a comparison with a fact of which no more is seen would surely find them different. Quantities, and words
-    of which one thing can bear but one, take a closer look."""
-    reading = known.reading
-    if reading.quantities or not reading.stems or _excludes(reading):
+def unlike(fact: MemoryFact, words: frozenset[str]) -> bool:
+    """Whether a comparison of this fact with those whose words these are would surely find them different: told without
+    reading it."""
+    if _denying(fact.category):
         return False
-    return glance.isdisjoint(reading.stems) and all(map(str.isalpha, reading.stems))
+    glance = glance_of(fact.text)
+    return glance is not None and glance.isdisjoint(words)
 
 
 def read(fact: MemoryFact) -> Reading:
@@ -135,8 +139,9 @@ def _denying(category: str) -> bool:
 
 def contained(fact: MemoryFact, *texts: str) -> bool:
     """Whether all words and quantities of a fact stand in these texts together, denied or not as in the fact."""
-    words, quantities = _gathered(reading_of(text) for text in texts)
-    return _within(read(fact), words | _category_words(fact.categories), quantities)
+    words, quantities = _gathered(map(reading_of, texts))
+    known = understood(fact)
+    return _within(known.reading, words | known.filed, quantities)
 
 
 def holds(fact: MemoryFact, text: str) -> bool:
@@ -150,8 +155,9 @@ def holds(fact: MemoryFact, text: str) -> bool:
 
 def together(whole: MemoryFact, pieces: Sequence[MemoryFact]) -> bool:
     """Whether the pieces say between them all that the whole says."""
-    words, quantities = _gathered(read(piece) for piece in pieces)
-    return _within(read(whole), words | _category_words(whole.categories), quantities)
+    words, quantities = _gathered(map(read, pieces))
+    known = understood(whole)
+    return _within(known.reading, words | known.filed, quantities)
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
@@ -165,37 +171,43 @@ def size(fact: MemoryFact) -> int:
     return len(_substance(read(fact)))
 
 
-def _apart(a: Reading, b: Reading) -> bool:
+def _apart(first: Understood, second: Understood) -> bool:
     """Whether they have nothing that could be compared: no word in common, and not both a quantity, a name, or a word
     of which one thing can bear but one. Most pairs are of this kind, and `_compare` would find no more."""
-    if (a.quantities and b.quantities) or (a.names and b.names) or not a.stems.isdisjoint(b.stems):
+    a, b = first.reading, second.reading
+    if (a.quantities and b.quantities) or not a.stems.isdisjoint(b.stems):
         return False
-    return not (_excludes(a) and _excludes(b))
+    if a.names and b.names:
+        return a.empty or b.empty  # but for its name
+    return not (first.excluding and second.excluding)
 
 
-def _compare(a: Reading, b: Reading, understood: frozenset[str]) -> Comparison:
+def _compare(first: Understood, second: Understood) -> Comparison:
+    a, b = first.reading, second.reading
     clash = _clash(a, b)
     if clash is not None:
         return clash
     shared = not a.stems.isdisjoint(b.stems)
-    more_a, more_b = _unmatched(a.quantities, b.quantities), _unmatched(b.quantities, a.quantities)
+    more_a = _unmatched(a.quantities, b.quantities)
+    # of two single ones, each agrees with the other or neither does
+    more_b = more_a if len(a.quantities) == len(b.quantities) == 1 else _unmatched(b.quantities, a.quantities)
     if more_a and more_b:  # one thing said with two numbers, or two things
         related = shared or not a.words or not b.words
-        one_thing = related and not (_beyond(a, b, understood) and _beyond(b, a, understood))
+        one_thing = related and not (_beyond(first, second) and _beyond(second, first))
         return _CONTRADICTS if one_thing else _DIFFERENT
     if (named := _other_names(a, b)) is not None:
         return named
-    related, exclusive = shared or _agreeing(a, b), _excludes(a) and _excludes(b)
+    related, exclusive = shared or _agreeing(a, b), first.excluding and second.excluding
     if not related and not exclusive:
         return UNLIKE
-    only_a, only_b = _beyond(a, b, understood), _beyond(b, a, understood)
+    only_a, only_b = _beyond(first, second), _beyond(second, first)
     if exclusive and (found := _exclusive(only_a, only_b)) is not None:
         return found
     if not related:
         return UNLIKE
     held, holds = not only_a and not more_a, not only_b and not more_b
     maybe = (held or holds) and _maybe(a.quantities, b.quantities)
-    if held and holds and not maybe and _same_order(a, b, understood) and alike(a, b):
+    if held and holds and not maybe and _same_order(first, second) and alike(a, b):
         return _SAME
     if held or holds:
         # the longer one has all the words; whether it says as much is told by those that it has more
@@ -249,27 +261,29 @@ def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | N
     return None
 
 
-def _excludes(reading: Reading) -> bool:
-    return not _EXCLUDING.isdisjoint(reading.stems)
-
-
-def _same_order(a: Reading, b: Reading, understood: frozenset[str]) -> bool:
+def _same_order(first: Understood, second: Understood) -> bool:
     """Whether the same words mean the same: always, unless their order or direction tells who does what to whom."""
+    a, b = first.reading, second.reading
+    if not (a.turns or b.turns):
+        return True  # without directions, too, and without names
     if a.directions - b.directions and b.directions - a.directions:
         return False
-    people = any(not name.endswith("day") for name in a.names | b.names)
-    if not people and not (a.turns and b.turns):
+    if not (a.turns and b.turns) and all(name.endswith("day") for name in a.names | b.names):
         return True
-    shared = set(a.order).intersection(b.order) - understood
+    shared = set(a.order).intersection(b.order) - first.filed - second.filed
     return [word for word in a.order if word in shared] == [word for word in b.order if word in shared]
 
 
-def _beyond(reading: Reading, other: Reading, understood: frozenset[str]) -> frozenset[str]:
-    left = reading.said - other.said
-    return frozenset(word for word in left if bare(word) not in understood) if reading.marked else left - understood
+def _beyond(first: Understood, second: Understood) -> frozenset[str]:
+    """What the first says more than the second, but for what their categories say."""
+    more = first.reading.said - second.reading.said
+    if not more:
+        return more
+    filed = first.filed | second.filed
+    return frozenset(word for word in more if bare(word) not in filed) if first.reading.marked else more - filed
 
 
-def _unmatched(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
+def _unmatched(quantities: Set[Quantity], others: Set[Quantity]) -> bool:
     """Whether one of them agrees with none of the others, not even perhaps."""
     # loops, here and below: of two facts with a quantity each, generators would take most of the comparison
     for quantity in quantities - others:
@@ -302,19 +316,17 @@ def _agreeing(a: Reading, b: Reading) -> bool:
     return False
 
 
-def _within(reading: Reading, words: frozenset[str], quantities: frozenset[Quantity]) -> bool:
-    if reading.empty:
-        return False
-    return reading.said <= words and not _unmatched(reading.quantities, quantities)
+def _within(reading: Reading, words: Set[str], quantities: Set[Quantity]) -> bool:
+    return reading.said <= words and not reading.empty and not _unmatched(reading.quantities, quantities)
 
 
-def _gathered(readings: Iterable[Reading]) -> tuple[frozenset[str], frozenset[Quantity]]:
+def _gathered(readings: Iterable[Reading]) -> tuple[Set[str], Set[Quantity]]:
     words: set[str] = set()
     quantities: set[Quantity] = set()
     for reading in readings:
-        words.update(reading.words)
-        quantities.update(reading.quantities)
-    return frozenset(words), frozenset(quantities)
+        words |= reading.said
+        quantities |= reading.quantities
+    return words, quantities
 
 
 def _substance(reading: Reading) -> frozenset[object]:

@@ -11,29 +11,29 @@ is filed wrongly and not matched; where the gold's category was never shown, or 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from .facts import MemoryFact
 from .matching import (
     UNLIKE,
     Comparison,
-    Understood,
     compare,
     compare_understood,
-    glanced,
     likeness,
     size,
     together,
     understood,
     unlike,
+    words_alone,
 )
 
 Pair = tuple[int, int]
 """Places in the gold and in the found facts."""
+_NOTHING: Mapping[int, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(NamedTuple):
     """Every gold fact beside every found one."""
 
     gold: Sequence[MemoryFact]
@@ -51,17 +51,16 @@ class Grid:
 
     def decided(self, told: Mapping[Pair, Comparison]) -> Grid:
         """With what a judge told of some pairs."""
-        return replace(self, cells={**self.cells, **told})
+        return self._replace(cells={**self.cells, **told})
 
 
-@dataclass(frozen=True, slots=True)
-class Matching:
+class Matching(NamedTuple):
     grid: Grid
     pairs: Mapping[int, int]
     """Gold → found, one-to-one."""
-    undecided: Mapping[int, int] = field(default_factory=dict)
+    undecided: Mapping[int, int] = _NOTHING
     """Gold → found among the rest: pairs that may be the same, one-to-one."""
-    misfiled: Mapping[int, int] = field(default_factory=dict)
+    misfiled: Mapping[int, int] = _NOTHING
     """Gold → found among the rest: the same fact under another category."""
     twins: frozenset[int] = frozenset()
     """Found facts among the rest that say again what a matched one says."""
@@ -71,13 +70,18 @@ class Matching:
         if gold in self.pairs:
             return True
         grid = self.grid
-        column = [grid.cells[gold, found] for found in range(len(grid.found))]
-        if any(cell.says for cell in column):
-            return True
-        pieces = [grid.found[found] for found, cell in enumerate(column) if cell.said]
+        pieces: list[MemoryFact] = []
+        unsure = False
+        for place, fact in enumerate(grid.found):
+            cell = grid.cells[gold, place]
+            if cell.says:
+                return True
+            if cell.said:
+                pieces.append(fact)
+            unsure = unsure or cell.says is None
         if together(grid.gold[gold], pieces):
             return True
-        return None if self.may_be_said(gold) else False
+        return None if unsure and self.may_be_said(gold) else False
 
     def may_be_said(self, gold: int) -> bool:
         """Whether a found fact that nobody could decide about, and that is not known to say something else, may say
@@ -92,8 +96,9 @@ class Matching:
         return max(self._may_say(gold), key=lambda found: (_closeness(grid, (gold, found)), grid.found[found].text))
 
     def _may_say(self, gold: int) -> list[int]:
-        column = ((found, self.grid.cells[gold, found]) for found in range(len(self.grid.found)))
-        able = [found for found, cell in column if cell.relation == "undecided" and cell.says is None]
+        cells = self.grid.cells
+        places = range(len(self.grid.found))
+        able = [f for f in places if (cell := cells[gold, f]).says is None and cell.relation == "undecided"]
         known = self._known_found() if able else ()
         return [found for found in able if found not in known]
 
@@ -111,12 +116,18 @@ class Matching:
         if found in map(self.pairs.get, among):
             return True
         grid = self.grid
-        row = [(gold, grid.cells[gold, found]) for gold in sorted(among)]
-        if any(cell.said or (cell.held and self._in_pieces(gold)) for gold, cell in row):
+        parts: list[MemoryFact] = []
+        able: list[int] = []
+        for gold in among:
+            cell = grid.cells[gold, found]
+            if cell.said or (cell.held and self._in_pieces(gold)):
+                return True
+            if cell.says:
+                parts.append(grid.gold[gold])
+            if cell.relation == "undecided":
+                able.append(gold)
+        if together(grid.found[found], parts):
             return True
-        if together(grid.found[found], [grid.gold[gold] for gold, cell in row if cell.says]):
-            return True
-        able = [gold for gold, cell in row if cell.relation == "undecided"]
         known = {g for g, f in self.pairs.items() if grid.cells[g, f].relation == "same"} if able else ()
         return False if all(gold in known for gold in able) else None
 
@@ -131,7 +142,8 @@ def quick_grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> Gr
     """As `grid_of`, for who asks what is said, and not how sure it is that the rest is not: found facts that have
     nothing in common with any gold one are not read."""
     wanted = [understood(fact) for fact in gold]
-    given = [None if _unlike_all(fact, wanted) else understood(fact) for fact in found]
+    words = words_alone(wanted)
+    given = [None if words is not None and unlike(fact, words) else understood(fact) for fact in found]
     cells = {
         (g, f): UNLIKE if one is None else compare_understood(one, other)
         for g, other in enumerate(wanted)
@@ -140,22 +152,24 @@ def quick_grid_of(gold: Sequence[MemoryFact], found: Sequence[MemoryFact]) -> Gr
     return Grid(gold, found, cells)
 
 
-def _unlike_all(fact: MemoryFact, others: Sequence[Understood]) -> bool:
-    glance = glanced(fact)
-    return glance is not None and all(unlike(other, glance) for other in others)
-
-
 def matched(grid: Grid) -> Matching:
     """The matching that pairs most, the same whatever the order of the facts."""
-    same = [pair for pair, cell in grid.cells.items() if cell.relation == "same"]
-    pairs = _assigned(grid, filter(grid.fits, same), {})
-    if any(cell.holds != cell.held for cell in grid.cells.values()):
+    same: list[Pair] = []
+    open_cells: list[Pair] = []
+    parts = False
+    for pair, cell in grid.cells.items():
+        if cell.relation == "same":
+            same.append(pair)
+        elif cell.relation == "undecided":
+            open_cells.append(pair)
+        parts = parts or cell.holds != cell.held
+    pairs = _assigned(grid, [pair for pair in same if grid.fits(pair)] if grid.known else same, {})
+    if parts:
         pairs |= _split(grid, pairs)
         pairs |= _merged(grid, pairs)
     misfiled = _assigned(grid, same, pairs)
-    open_cells = [pair for pair, cell in grid.cells.items() if cell.relation == "undecided"]
     if not open_cells:
-        return Matching(grid, pairs, {}, misfiled)
+        return Matching(grid, pairs, misfiled=misfiled)
     twins = _twins(grid, {**pairs, **misfiled}, {found for _, found in open_cells})
     able = [pair for pair in open_cells if pair[1] not in twins and grid.fits(pair)]
     return Matching(grid, pairs, _assigned(grid, able, {**pairs, **misfiled}), misfiled, twins)
@@ -188,10 +202,12 @@ def _twins(grid: Grid, pairs: Mapping[int, int], open_found: Collection[int]) ->
     return frozenset(twins)
 
 
-def _assigned(grid: Grid, allowed: Iterable[Pair], taken: Mapping[int, int]) -> dict[int, int]:
+def _assigned(grid: Grid, allowed: Sequence[Pair], taken: Mapping[int, int]) -> dict[int, int]:
     """As many pairs as can be of facts that are not taken, and of these the most alike."""
+    if not allowed:
+        return {}
     taken_found = set(taken.values())
-    able = [(g, f) for g, f in allowed if g not in taken and f not in taken_found]
+    able = [(g, f) for g, f in allowed if g not in taken and f not in taken_found] if taken else allowed
     pairs = dict(able)
     if len(pairs) == len(able) == len(set(pairs.values())):
         return pairs  # nobody has a choice

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from memorybench.documents.foreign import shown
-from memorybench.documents.rows import stream_jsonl
+from memorybench.documents.rows import numbered_jsonl
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.extraction import Trace
 from memorybench.vocabulary.trials import Subject
@@ -25,15 +25,14 @@ class JsonlTraces:
 
     async def traces(self) -> AsyncIterator[Trace]:
         ids: set[str] = set()
-        for document in stream_jsonl(self._path):
+        for number, line in numbered_jsonl(self._path):
             if len(ids) == self._limit:
                 return
-            if not isinstance(document.value, dict):
-                raise BadInput(document.where(), f"is {shown(document.value)}", expected="a trace as an object")
-            trace = self._paths.trace(document.value, document.where())
+            where = f"{self._path}:{number}"
+            if not isinstance(line, dict):
+                raise BadInput(where, f"is {shown(line)}", expected="a trace as an object")
+            trace = self._paths.trace(line, where)
             if trace.id in ids:
-                raise BadInput(
-                    document.where(), f"the id {shown(trace.id)} stands here twice", remedy="make ids unique"
-                )
+                raise BadInput(where, f"the id {shown(trace.id)} stands here twice", remedy="make ids unique")
             ids.add(trace.id)
             yield trace

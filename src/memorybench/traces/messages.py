@@ -6,7 +6,7 @@ content (OpenAI's, Anthropic's and LangChain's three ways to write one), a pair 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from memorybench.documents.foreign import shown
@@ -39,39 +39,40 @@ class Misshapen(ValueError):
 
 def turns_of(conversation: Any) -> tuple[Turn, ...]:
     """What was said, in order; messages without text (a bare tool call) say nothing."""
-    turns = tuple(_turns(conversation, 0))
+    turns: list[Turn] = []
+    _gather(turns, conversation, 0)
     if not turns:
         raise Misshapen("holds no text")
-    return turns
+    return tuple(turns)
 
 
-def _turns(value: Any, depth: int) -> Iterator[Turn]:
+def _gather(turns: list[Turn], value: Any, depth: int) -> None:
     if depth > _DEEPEST:
         raise Misshapen("is nested too deeply")
     match value:
         case str():
             if value.strip():
-                yield Turn(role=UNTOLD, content=value)
+                turns.append(Turn(role=UNTOLD, content=value))
         case [str(role), str(text)] if role.lower() in _ROLES:
-            yield from _said(role, text)
+            _add(turns, role, text)
         case list():
             for one in value:
-                yield from _turns(one, depth + 1)
+                _gather(turns, one, depth + 1)
         case {"messages": messages}:
-            yield from _turns(messages, depth + 1)
+            _gather(turns, messages, depth + 1)
         case Mapping():
-            yield from _message(value)
+            _add_message(turns, value)
         case _:
             raise Misshapen(f"is {shown(value)}")
 
 
-def _message(message: Mapping[str, Any]) -> Iterator[Turn]:
+def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     inner = message.get("kwargs") or message.get("data")  # LangChain: `dumps`, and `messages_to_dict`
     if isinstance(inner, Mapping) and "content" in inner:
         role = inner.get("role") or inner.get("type") or _class_name(message) or message.get("type")
-        yield from _said(role, inner["content"], inner.get("name"))
+        _add(turns, role, inner["content"], inner.get("name"))
     elif "content" in message:
-        yield from _said(message.get("role") or message.get("type"), message["content"], message.get("name"))
+        _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
         raise Misshapen(f"has the message {shown(dict(message))} without content")
 
@@ -82,14 +83,14 @@ def _class_name(message: Mapping[str, Any]) -> str | None:
     return str(path[-1]) if isinstance(path, list) and path else None
 
 
-def _said(role: Any, content: Any, speaker: Any = None) -> Iterator[Turn]:
+def _add(turns: list[Turn], role: Any, content: Any, speaker: Any = None) -> None:
     if not isinstance(role, str) or not role:
         raise Misshapen(f"has a message whose role is {shown(role)}", "a role such as user or assistant")
     plain = role.lower().removesuffix("chunk").removesuffix("message")
     text = _text(content)
     if text.strip():
         name = speaker if isinstance(speaker, str) and speaker else None
-        yield Turn(role=_ROLES.get(plain, plain), content=text, speaker=name)
+        turns.append(Turn(role=_ROLES.get(plain, plain), content=text, speaker=name))
 
 
 def _text(content: Any) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -74,8 +74,8 @@ class TracePaths:
         """
         id = self._id(run, where)
         found = {role: self._found(role, run) for role in _WORDS}
-        for role in self._needed:
-            if not found[role]:
+        for role, matches in found.items():
+            if not matches and (role != "existing" or role in self.own):
                 return Unfound(id=id, conversation=(), problem=self._missing(role, run, where), missing=option(role))
         try:
             turns = turns_of(_single(found["conversation"]))
@@ -96,10 +96,6 @@ class TracePaths:
         if isinstance(trace, Unfound):
             raise BadInput("", trace.problem, remedy=f"set {trace.missing}")
         return trace
-
-    @property
-    def _needed(self) -> Iterator[str]:
-        return (role for role in _WORDS if role != "existing" or role in self.own)
 
     def _id(self, run: Mapping[str, Any], where: str) -> str:
         path = self.paths["id"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from memorybench.vocabulary.extraction import Trace, TraceSource
 from .paths import Unfound
 
 _UNFOUND = b'{"problem":'
+_BUFFER = 2**16  # some dozens of traces a write
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,34 +61,33 @@ async def spool(source: TraceSource, path: Path) -> Spool:
     if _finished(path):
         return Spool.open(path)
     unfinished = path.with_name(f"{path.name}.part")
-    missing: dict[str, tuple[int, str]] = {}
     try:
-        size = await _write(source.traces(), unfinished, missing)
-        _check(source.subject.name, size, missing)
+        size, unfound = await _write(source.traces(), unfinished)
+        _check(source.subject.name, size, unfound)
         os.replace(unfinished, path)
     except OSError as error:
         raise JournalError(f"{path}: the traces can not be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-    return Spool.open(path)
+    return Spool(path, size, {trace.id: trace.problem for trace in unfound})
 
 
-async def _write(traces: AsyncIterator[Trace], path: Path, missing: dict[str, tuple[int, str]]) -> int:
-    """How many there were. `missing` gets, by option, how many lack what it should find, and what the first says."""
+async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequence[Unfound]]:
+    """How many there were, and those that can not be judged."""
     ids: set[str] = set()
+    unfound: list[Unfound] = []
     with _private(path) as file:
         async for trace in traces:
             if trace.id in ids:
                 continue
             ids.add(trace.id)
-            if isinstance(trace, Unfound) and trace.missing:
-                count, first = missing.get(trace.missing, (0, trace.problem))
-                missing[trace.missing] = (count + 1, first)
+            if isinstance(trace, Unfound):
+                unfound.append(trace)
             file.write(_row(trace) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    return len(ids)
+    return len(ids), unfound
 
 
 def _finished(path: Path) -> bool:
@@ -95,7 +96,7 @@ def _finished(path: Path) -> bool:
 
 def _private(path: Path) -> BinaryIO:
     """A new file for its owner alone: what was said to an assistant is nobody else's business."""
-    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, 0o600))
+    return open(path, "wb", _BUFFER, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _row(trace: Trace) -> bytes:
@@ -105,9 +106,9 @@ def _row(trace: Trace) -> bytes:
     return trace.model_dump_json().encode()
 
 
-def _check(source: str, size: int, missing: Mapping[str, tuple[int, str]]) -> None:
+def _check(source: str, size: int, unfound: Sequence[Unfound]) -> None:
     if not size:
         raise BadInput(source, "has no such traces", remedy="look at the project, the tag and --since")
-    for option, (count, first) in missing.items():
-        if count == size:
-            raise BadInput(source, f"{first}, and so in all {size} traces", remedy=f"set {option}")
+    for option, count in Counter(trace.missing for trace in unfound).items():
+        if option and count == size:
+            raise BadInput(source, f"{unfound[0].problem}, and so in all {size} traces", remedy=f"set {option}")

@@ -16,7 +16,7 @@ most is told beside the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -37,6 +37,9 @@ Label = Literal[
 """Of gold facts: missed, stale (should be gone), lost (should be kept). Of found ones, the first that holds: misfiled
 (right, under a wrong category), duplicate (said already), undecided, piece (part of a fact), contradiction (of a fact
 that holds, or the old value said again), unlisted (the user said so, the case does not list it), hallucinated."""
+
+_EXPLAINING: tuple[Label, ...] = ("duplicate", "piece", "contradiction")
+"""What a fact is by its relation to another, the first that holds."""
 
 
 class Remark(NamedTuple):
@@ -90,7 +93,7 @@ class Findings(NamedTuple):
     operations: Operations = Operations()
     facts: int = 0
     """That the output holds."""
-    added: tuple[str, ...] = ()
+    added: tuple[MemoryFact, ...] = ()
     """What the output holds that was not in memory before."""
     remarks: tuple[Remark, ...] = ()
 
@@ -136,26 +139,29 @@ class _Examination:
         self._case = case
         self._gold: Gold = case.gold
         self._matching = matching
-        kept, added = len(self._gold.kept), len(self._gold.added)
+        kept, added, removed = len(self._gold.kept), len(self._gold.added), len(self._gold.removed)
         self._kept = range(kept)
         self._added = range(kept, kept + added)
-        self._removed = range(kept + added, kept + added + len(self._gold.removed))
-        found = range(len(matching.grid.found))
-        before = {matching.pairs[t] for t in (*self._kept, *self._removed) if t in matching.pairs}
-        self._new = [f for f in found if f not in before]
-        matched_or_open = {*matching.pairs.values(), *matching.undecided.values()}
-        self._left = [f for f in found if f not in matched_or_open]
+        self._standing = range(kept + added)
+        self._removed = range(kept + added, kept + added + removed)
 
     def findings(self) -> Findings:
-        missed = [t for t in self._added if not self._settled(t)]
-        lost = [t for t in self._kept if not self._settled(t)]
+        pairs, undecided, found = self._matching.pairs, self._matching.undecided, self._matching.grid.found
+        fresh = [t for t in self._added if t in pairs]
+        missed = [t for t in self._added if t not in pairs and t not in undecided]
+        stayed = [t for t in self._kept if t in pairs]
+        lost = [t for t in self._kept if t not in pairs and t not in undecided]
         stale = [t for t in self._removed if self._stands(t)]
-        gone = [t for t in self._removed if not self._stands(t) and t not in self._matching.undecided]
-        fresh = [t for t in self._added if t in self._matching.pairs]
-        open_added, open_kept, open_removed = (self._open(kind) for kind in (self._added, self._kept, self._removed))
-        fp = len(lost) + len(self._left)
-        remarks = (*self._gold_remarks(missed, lost, stale), *self._found_remarks())
-        found = self._matching.grid.found
+        gone = [t for t in self._removed if not self._stands(t) and t not in undecided]
+        open_added = len(self._added) - len(fresh) - len(missed)
+        open_kept = len(self._kept) - len(stayed) - len(lost)
+        open_removed = len(self._removed) - len(stale) - len(gone)
+        partners = {f: t for t, f in pairs.items()}
+        alone = [f for f in range(len(found)) if f not in partners]
+        open_found = frozenset(undecided.values())
+        left = [f for f in alone if f not in open_found]
+        covered, uncovered, supported, unsupported = self._coverage(alone)
+        fp = len(lost) + len(left)
         return Findings(
             tp=len(fresh) + len(gone),
             fp=fp,
@@ -163,39 +169,32 @@ class _Examination:
             tp_open=open_added + open_removed,
             fp_open=open_added + 2 * open_kept + open_removed,  # a kept fact in other words: one lost, one invented
             fn_open=open_added + open_removed,
-            undecided=len(self._matching.undecided),
-            **self._coverage(gone, stale),
+            undecided=len(undecided),
+            covered=len(fresh) + covered + len(gone),
+            uncovered=uncovered + len(stale),
+            supported=len(fresh) + supported + len(gone),
+            unsupported=unsupported,
             conflict_resolved=self._conflict_resolved(),
             unchanged=self._is_unchanged(fp),
             forbidden=len(self._case.must_not_store),
-            violations=tuple(text for text in self._case.must_not_store if stored(text, found)),
-            operations=self._operations(fresh, gone),
+            violations=tuple([text for text in self._case.must_not_store if stored(text, found)]),
+            operations=self._operations(fresh, gone, stayed),
             facts=len(found),
-            added=tuple(str(found[f]) for f in self._new),
-            remarks=remarks,
+            added=tuple([fact for f, fact in enumerate(found) if f not in partners or partners[f] in self._added]),
+            remarks=self._remarks(missed, lost, stale, left),
         )
-
-    def _settled(self, target: int) -> bool:
-        return target in self._matching.pairs or target in self._matching.undecided
 
     def _stands(self, target: int) -> bool:
         """Whether an old fact is still there, be it under another category."""
         return target in self._matching.pairs or target in self._matching.misfiled
 
-    def _open(self, targets: range) -> int:
-        return len(self._matching.undecided.keys() & targets)
-
-    def _coverage(self, gone: list[int], stale: list[int]) -> dict[str, int]:
-        standing = range(len(self._kept) + len(self._added))
-        said = [self._matching.covered(t) for t in self._added]
-        borne_out = [self._matching.supported(f, standing) for f in self._new]
-        lost = sum(self._matching.covered(t) is False for t in self._kept)
-        return {
-            "covered": said.count(True) + len(gone),
-            "uncovered": said.count(False) + len(stale),
-            "supported": borne_out.count(True) + len(gone),
-            "unsupported": borne_out.count(False) + lost,
-        }
+    def _coverage(self, alone: list[int]) -> tuple[int, int, int, int]:
+        """Of what has no partner: how much is covered and is not, and is supported and is not."""
+        matching = self._matching
+        said = [matching.covered(t) for t in self._added if t not in matching.pairs]
+        borne_out = [matching.supported(f, self._standing) for f in alone]
+        lost = [t for t in self._kept if matching.covered(t) is False]
+        return said.count(True), said.count(False), borne_out.count(True), borne_out.count(False) + len(lost)
 
     def _conflict_resolved(self) -> bool | None:
         if not self._removed:
@@ -215,7 +214,9 @@ class _Examination:
             return None
         return False if fp else None if self._matching.undecided else True
 
-    def _operations(self, fresh: list[int], gone: list[int]) -> Operations:
+    def _operations(self, fresh: list[int], gone: list[int], stayed: list[int]) -> Operations:
+        if not self._removed:
+            return Operations(added=len(fresh), to_add=len(self._added), kept=len(stayed), to_keep=len(self._kept))
         replaces = {self._added[a]: self._removed[r] for a, r in self._gold.replaces.items()}
         updated = [a for a, r in replaces.items() if a in fresh and r in gone]
         deleted = [r for r in gone if r not in replaces.values()]
@@ -226,47 +227,48 @@ class _Examination:
             to_update=len(replaces),
             deleted=len(deleted),
             to_delete=len(self._removed) - len(replaces),
-            kept=sum(t in self._matching.pairs for t in self._kept),
+            kept=len(stayed),
             to_keep=len(self._kept),
         )
 
-    def _gold_remarks(self, missed: list[int], lost: list[int], stale: list[int]) -> Iterator[Remark]:
-        labels: tuple[tuple[Label, list[int]], ...] = (("missed", missed), ("lost", lost), ("stale", stale))
-        for label, targets in labels:
-            for target in targets:
-                yield Remark(label=label, fact=str(self._matching.grid.gold[target]))
-
-    def _found_remarks(self) -> Iterator[Remark]:
+    def _remarks(self, missed: list[int], lost: list[int], stale: list[int], left: list[int]) -> tuple[Remark, ...]:
         found, gold = self._matching.grid.found, self._matching.grid.gold
-        for g, f in sorted(self._matching.undecided.items()):
-            yield Remark(label="undecided", fact=str(found[f]), about=str(gold[g]))
-        seen: list[MemoryFact] = []
-        for f in self._left:
-            yield self._labelled(f, seen)
-            seen.append(found[f])
+        remarks = [Remark("missed", str(gold[t])) for t in missed]
+        remarks += [Remark("lost", str(gold[t])) for t in lost]
+        remarks += [Remark("stale", str(gold[t])) for t in stale]
+        remarks += [
+            Remark("undecided", str(found[f]), about=str(gold[g])) for g, f in sorted(self._matching.undecided.items())
+        ]
+        remarks += [self._labelled(f, left[:place]) for place, f in enumerate(left)]
+        return tuple(remarks)
 
-    def _labelled(self, found: int, seen: list[MemoryFact]) -> Remark:
+    def _labelled(self, place: int, seen: list[int]) -> Remark:
+        """`seen`: those that have been labelled before."""
         grid = self._matching.grid
-        fact, standing = grid.found[found], (*self._kept, *self._added)
-        misfiled = next((g for g, f in self._matching.misfiled.items() if f == found), None)
-        if misfiled is not None and misfiled in standing:
-            return Remark(label="misfiled", fact=str(fact), about=str(grid.gold[misfiled]))
-        cells = [(grid.gold[t], grid.cells[t, found]) for t in standing]
-        old = [(grid.gold[t], grid.cells[t, found]) for t in self._removed]
-        twins = [*(gold for gold, cell in cells if cell.relation == "same"), *(s for s in seen if _alike(s, fact))]
-        wholes = [gold for gold, cell in cells if cell.held]
-        against = [gold for gold, cell in cells if cell.relation == "contradicts"]
-        stale = [gold for gold, cell in old if cell.said]
-        reasons: tuple[tuple[Label, list[MemoryFact]], ...] = (
-            ("duplicate", twins),
-            ("piece", wholes),
-            ("contradiction", [*against, *stale]),
-        )
-        for label, others in reasons:
-            if others:
-                return Remark(label=label, fact=str(fact), about=str(others[0]))
+        fact = grid.found[place]
+        misfiled = [g for g, f in self._matching.misfiled.items() if f == place and g in self._standing]
+        if misfiled:
+            return Remark("misfiled", str(fact), about=str(grid.gold[misfiled[0]]))
+        about: dict[Label, MemoryFact] = {}
+        for target in self._standing:
+            cell = grid.cells[target, place]
+            if cell.relation == "same":
+                about.setdefault("duplicate", grid.gold[target])
+            elif cell.relation == "contradicts":
+                about.setdefault("contradiction", grid.gold[target])
+            if cell.held:
+                about.setdefault("piece", grid.gold[target])
+        for earlier in seen:
+            if _alike(grid.found[earlier], fact):
+                about.setdefault("duplicate", grid.found[earlier])
+        for target in self._removed:
+            if grid.cells[target, place].said:
+                about.setdefault("contradiction", grid.gold[target])
+        for label in _EXPLAINING:
+            if label in about:
+                return Remark(label, str(fact), about=str(about[label]))
         said = any(contained(fact, text) for text in self._said)
-        return Remark(label="unlisted" if said else "hallucinated", fact=str(fact))
+        return Remark("unlisted" if said else "hallucinated", str(fact))
 
     @cached_property
     def _said(self) -> list[str]:

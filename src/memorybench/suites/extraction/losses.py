@@ -7,8 +7,8 @@ that could stand in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.facts_reading import reading_of
@@ -22,8 +22,7 @@ from .findings import Findings, Remark
 from .transcripts import turns_of
 
 
-@dataclass(frozen=True, slots=True)
-class Losses:
+class Losses(NamedTuple):
     kept: int = 0
     lost: tuple[MemoryFact, ...] = ()
     open: tuple[MemoryFact, ...] = ()
@@ -34,8 +33,8 @@ class Losses:
         if not (self.kept or self.lost or self.open):
             return found
         remarks = (
-            *(Remark(label="lost", fact=str(fact)) for fact in self.lost),
-            *(Remark(label="undecided", fact=str(fact), about="no longer in memory") for fact in self.open),
+            *[Remark("lost", str(fact)) for fact in self.lost],
+            *[Remark("undecided", str(fact), about="no longer in memory") for fact in self.open],
         )
         return found._replace(
             fp=found.fp + len(self.lost),
@@ -98,7 +97,8 @@ def _sorted_out(
     news = [understood(new) for new in stated]
     remaining = [old for old in gone if not _contradicted(understood(old), news)]
     doubted = _replaceable(remaining, stated)
-    doubted |= _mentioned({place: old for place, old in enumerate(remaining) if place not in doubted}, conversation)
+    if len(doubted) < len(remaining):  # to read a conversation takes longer than all else
+        doubted |= _mentioned(remaining, conversation)
     lost = [old for place, old in enumerate(remaining) if place not in doubted]
     return lost, [remaining[place] for place in sorted(doubted)]
 
@@ -107,29 +107,29 @@ def _contradicted(old: Understood, news: Iterable[Understood]) -> bool:
     return any(compare_understood(new, old).relation == "contradicts" for new in news)
 
 
-def _mentioned(gone: Mapping[int, MemoryFact], conversation: Sequence[Turn]) -> set[int]:
+def _mentioned(gone: Sequence[MemoryFact], conversation: Sequence[Turn]) -> set[int]:
     """Places of facts that share a word or a quantity with what the user said."""
-    if not gone:
-        return set()  # to read a conversation takes longer than all else
     spoken = reading_of("\n".join(_said_by_user(conversation)))
-    told = {place: read(old) for place, old in gone.items()}
+    told = [read(old) for old in gone]
     return {
         place
-        for place, reading in told.items()
+        for place, reading in enumerate(told)
         if not reading.stems.isdisjoint(spoken.stems) or not reading.quantities.isdisjoint(spoken.quantities)
     }
 
 
 def _replaceable(gone: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> set[int]:
     """Places of facts that a stated one could stand for: of its category, and one for each, the most alike first."""
-    ranked = sorted(
-        (-likeness(new, old), n, place)
+    able = [
+        (n, place)
         for n, new in enumerate(stated)
         for place, old in enumerate(gone)
-        if new.category and new.category in old.categories
-    )
+        if (category := new.category) and category in old.categories
+    ]
+    if len(able) > 1:
+        able.sort(key=lambda pair: (-likeness(stated[pair[0]], gone[pair[1]]), *pair))
     chosen: dict[int, int] = {}
-    for _, n, place in ranked:
+    for n, place in able:
         if n not in chosen and place not in chosen.values():
             chosen[n] = place
     return set(chosen.values())

@@ -312,13 +312,16 @@ def _as_text(memory: Any) -> str:
 
 def _laid_out(value: Any, margin: str) -> str:
     """As `json.dumps(value, ensure_ascii=False, indent=1)`, which is slow: its quick encoder knows no indent."""
+    if isinstance(value, str):
+        return encode_basestring(value)
     deeper = f"{margin} "
-    if isinstance(value, dict) and value:
+    if isinstance(value, dict):
         members = [f"{encode_basestring(str(name))}: {_laid_out(member, deeper)}" for name, member in value.items()]
-        return f"{{{deeper}{f',{deeper}'.join(members)}{margin}}}"
-    if isinstance(value, list) and value:
-        return f"[{deeper}{f',{deeper}'.join([_laid_out(item, deeper) for item in value])}{margin}]"
-    return encode_basestring(value) if isinstance(value, str) else json.dumps(value)
+        return f"{{{deeper}{f',{deeper}'.join(members)}{margin}}}" if members else "{}"
+    if isinstance(value, list):
+        items = [_laid_out(item, deeper) for item in value]
+        return f"[{deeper}{f',{deeper}'.join(items)}{margin}]" if items else "[]"
+    return json.dumps(value)
 
 
 def _beginning(text: str) -> str:

@@ -110,7 +110,7 @@ def _shown(case: ExtractionCase, findings: Findings) -> Exhibit:
     return Exhibit(
         asked=_end(transcript(case.conversation)),
         expected=_expected(case),
-        got="; ".join(findings.added) or "no new facts",
+        got="; ".join(map(str, findings.added)) or "no new facts",
         reason="; ".join(remarks),
     )
 

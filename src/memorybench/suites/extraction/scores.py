@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from memorybench.vocabulary.trials import Score
 
-from .findings import Findings, Label
+from .findings import Findings, Label, Operations
 
 OPERATIONS = (
     ("add", "added", "to_add"),
@@ -30,8 +30,9 @@ _counts = attrgetter(*COUNTS)
 def scores_of(found: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
     """All but those that are `unknown`."""
     labels = [remark.label for remark in found.remarks]
+    flawless = found.flawless
     values: dict[str, float | None] = {
-        "correct": None if found.undecided and found.flawless else float(found.flawless),
+        "correct": None if found.undecided and flawless else float(flawless),
         "precision": share(found.tp, found.fp),
         "recall": share(found.tp, found.fn),
         "f1": f1(found.tp, found.fp, found.fn),
@@ -41,10 +42,10 @@ def scores_of(found: Findings, unknown: Collection[str] = ()) -> tuple[Score, ..
         "minimalism": _verdict(found.unchanged),
         "must_not_store": float(not found.violations) if found.forbidden else None,
         "violations": float(len(found.violations)) if found.forbidden else None,
-        **dict(zip(COUNTS, _counts(found), strict=True)),
-        **{label: labels.count(label) for label in COUNTED},
-        **found.operations._asdict(),
     }
+    values.update(zip(COUNTS, _counts(found), strict=True))
+    values.update(zip(COUNTED, map(labels.count, COUNTED), strict=True))
+    values.update(zip(Operations._fields, found.operations, strict=True))
     return tuple([_score(name, value) for name, value in values.items() if value is not None and name not in unknown])
 
 
