@@ -80,6 +80,19 @@ def test_a_large_request_is_sent_whole_and_without_a_warning(stub: Stub) -> None
     assert len(stub.calls[0].json["context"]) == 3 * MIB
 
 
+@pytest.mark.parametrize("text", ["naïve 😀", "half \ud83d", "NaN and Infinity", "\x00\x7f\u2028"])
+def test_any_text_arrives_as_it_was(stub: Stub, text: str) -> None:
+    stub.always(reply({}))
+    ask(stub.url, json={"content": text, "n": 10**30, "share": 0.1})
+    assert stub.calls[0].json == {"content": text, "n": 10**30, "share": 0.1}
+
+
+def test_what_is_no_number_is_not_sent(stub: Stub) -> None:
+    with pytest.raises(ValueError, match="Out of range float"):
+        ask(stub.url, json={"vector": [0.5, float("nan")]})
+    assert stub.calls == []
+
+
 def test_a_packed_body_is_unpacked(stub: Stub) -> None:
     stub.always(raw(gzip.compress(b'{"packed": true}'), headers={"Content-Encoding": "gzip"}))
     assert ask(stub.url).json() == {"packed": True}

@@ -129,6 +129,12 @@ def test_wherever_a_reply_is_cut_it_reads_the_same(reply: bytes) -> None:
             assert (reader.whole, heard.status, bytes(heard.body), reader.keeps_open) == (True, 200, b"hello", True)
 
 
+def test_a_body_may_begin_with_an_empty_line() -> None:
+    for end in (b"\n", b"\r\n"):
+        head = end.join((b"HTTP/1.1 200 OK", b"Content-Length: 5", b"", b""))
+        assert asked(Script(head + b"\r\n\r\nx")) == [b"\r\n\r\nx"]
+
+
 def test_a_chunk_without_its_end_is_refused_wherever_it_is_cut() -> None:
     reply = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello0\r\n\r\n"
     for cut in range(1, reply.index(b"0\r\n\r\n") + 1):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput, JournalError
+from memorybench.vocabulary.errors import BadInput, JournalError, MemorybenchError
 
 from .migrations import MIGRATIONS
 
@@ -145,31 +144,40 @@ def migrate(db: sqlite3.Connection) -> None:
     db.execute("COMMIT")
 
 
-@contextmanager
-def translated(path: Path) -> Iterator[None]:
+class translated:  # noqa: N801  used as a function would be; a generator takes several times as long
     """SQLite's complaints in the user's words."""
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        said = str(error)
-        if "not a database" in said:
-            raise BadInput(
-                str(path),
-                "is not a SQLite file",
-                expected="a memorybench results file",
-                remedy="name another folder, or move the file away; it was not touched",
-            ) from error
-        if "malformed" in said:
-            raise _damaged(path, said) from error
-        if "full" in said or "disk I/O" in said:
-            raise JournalError(
-                f"{path}: {said}; what was recorded is safe; free some space, then resume the run"
-            ) from error
-        if "readonly" in said or "unable to open" in said:
-            raise BadInput(
-                str(path), f"can not be written ({said})", remedy="change its permissions or name another folder"
-            ) from error
-        raise JournalError(f"{path}: {said}") from error
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, sqlite3.DatabaseError):
+            raise _translation(error, self._path) from error
+
+
+def _translation(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
+    said = str(error)
+    if "not a database" in said:
+        return BadInput(
+            str(path),
+            "is not a SQLite file",
+            expected="a memorybench results file",
+            remedy="name another folder, or move the file away; it was not touched",
+        )
+    if "malformed" in said:
+        return _damaged(path, said)
+    if "full" in said or "disk I/O" in said:
+        return JournalError(f"{path}: {said}; what was recorded is safe; free some space, then resume the run")
+    if "readonly" in said or "unable to open" in said:
+        return BadInput(
+            str(path), f"can not be written ({said})", remedy="change its permissions or name another folder"
+        )
+    return JournalError(f"{path}: {said}")
 
 
 def _damaged(path: Path, said: str) -> BadInput:

@@ -14,9 +14,7 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 _FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
 _STATUS = re.compile(r"HTTP/1\.([01]) ([1-9]\d\d)(?: .*)?", re.ASCII)
-_BLANK_LINE = re.compile(rb"\r?\n\r?\n")
-_FOLD = re.compile(r"\r?\n[ \t]+")
-_OUT_OF_PLACE = re.compile(r"\0|\r(?!\n)")
+_FOLD = re.compile(r"\n[ \t]+")
 _CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,12}")
 _BEGINNING = b"HTTP/1."
 _WITHOUT_BODY = frozenset({204, 304})
@@ -96,13 +94,13 @@ class ReplyReader:
         beginning = self._unread[self._at : self._at + len(_BEGINNING)]
         if not _BEGINNING.startswith(beginning):
             raise NotHttp
-        end = _BLANK_LINE.search(self._unread, self._at, self._at + HEAD_CAP)
-        if end is None:
+        end = _end_of_head(self._unread, self._at)
+        if end < 0:
             if len(self._unread) - self._at >= HEAD_CAP:
                 raise NotHttp
             return False
-        minor, status, headers = _parsed(self._unread[self._at : end.start()].decode("utf-8", "replace"))
-        self._at = end.end()
+        minor, status, headers = _parsed(self._unread[self._at : end].decode("utf-8", "replace"))
+        self._at = end
         if status == 101:  # was never asked for
             raise NotHttp
         if status < 200:  # the reply itself is still to come
@@ -196,11 +194,18 @@ class ReplyReader:
             self.whole, self.keeps_open = True, False
 
 
+def _end_of_head(unread: bytes, start: int) -> int:
+    """Behind the first empty line; -1: it is still to come. Some end their lines by a line feed alone."""
+    usual = unread.find(b"\n\r\n", start, start + HEAD_CAP)
+    bare = unread.find(b"\n\n", start, start + HEAD_CAP if usual < 0 else usual + 1)
+    return bare + 2 if bare >= 0 else usual + 3 if usual >= 0 else -1
+
+
 def _parsed(head: str) -> tuple[int, int, dict[str, str]]:
     """The minor version, the status, the headers."""
-    status_line, *lines = _FOLD.sub(" ", head).replace("\r\n", "\n").split("\n")
+    status_line, *lines = _FOLD.sub(" ", head.replace("\r\n", "\n").rstrip("\n")).split("\n")
     told = _STATUS.fullmatch(status_line)
-    if told is None or _OUT_OF_PLACE.search(head):
+    if told is None or "\0" in head or head.count("\r") != head.count("\r\n"):
         raise NotHttp
     headers: dict[str, str] = {}
     for line in lines:
@@ -216,9 +221,9 @@ def _parsed(head: str) -> tuple[int, int, dict[str, str]]:
 
 
 def _keeps_open(minor: int, headers: Mapping[str, str]) -> bool:
-    tokens = [token.strip() for token in headers.get("connection", "").lower().split(",")]
     if "transfer-encoding" in headers and (not minor or "content-length" in headers):
         return False  # what delimits it, and whether everybody on the way agrees, is anybody's guess
+    tokens = [token.strip() for token in headers.get("connection", "").lower().split(",")]
     return "close" not in tokens if minor else "keep-alive" in tokens
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -39,7 +40,7 @@ class Reply:
     def json(self) -> Any:
         """The body as JSON, whatever content type it claims; Malformed where it is none."""
         try:
-            return _DECODER.decode(self.body.decode("utf-8-sig"))
+            return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
         except (ValueError, RecursionError):  # bad UTF-8, bad JSON, NaN, 5,000 digits; 200,000 brackets
             raise self.malformed("the reply is no JSON") from None
 
