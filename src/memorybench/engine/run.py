@@ -19,7 +19,7 @@ from memorybench.vocabulary.trials import Failure, Outcome, Status
 from .budget import Budget
 from .gates import Gates
 from .signals import draining
-from .steps import JobSteps, SharedSteps, under_way
+from .steps import JobSteps, SharedSteps
 from .stopping import Interrupted, Stop
 
 Watch = Callable[[Outcome], None]
@@ -52,7 +52,7 @@ async def perform(
             if plan.opening is not None and not feed.finished:
                 await plan.opening(JobSteps(shared))
             async with asyncio.TaskGroup() as workers:
-                for _ in range(min(under_way(concurrency), plan.size)):
+                for _ in range(min(_begun_at_once(concurrency), plan.size)):
                     workers.create_task(_work(feed, shared, stopping, watch))
                     await asyncio.sleep(0)  # the first call leaves before the last job begins
             ending = _ending(feed, stopping, budget)
@@ -65,6 +65,12 @@ async def perform(
         except* Blocked:
             ending = Ending("partial", False, feed.settled)  # the budget did not even reach the first job
     return ending
+
+
+def _begun_at_once(concurrency: int) -> int:
+    """Jobs: while some call, others wait for the disk, and what others were told is read and scored. Where one call is
+    made at a time, one job is."""
+    return concurrency + 3 * (concurrency // 2)
 
 
 @contextmanager
