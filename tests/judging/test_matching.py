@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.matching import (
@@ -54,6 +56,7 @@ def relation(one: str, other: str) -> str:
         ("Won't work with delivery apps", "Will not work with delivery apps"),
         ("Wants reminders by e-mail", "wants reminders by email"),
         ("Coffee not without sugar", "Coffee with sugar"),
+        ("Walks 30 MİNUTES", "walks 30 mınutes"),
     ],
 )
 def test_what_is_written_otherwise_is_the_same(one: str, other: str) -> None:
@@ -106,6 +109,17 @@ def test_other_names_doubts_and_topics_are_different(one: str, other: str) -> No
 )
 def test_a_possible_paraphrase_is_left_undecided(one: str, other: str) -> None:
     assert relation(one, other) == "undecided"
+
+
+_WORDS = st.sampled_from(
+    ["5", "1,200", "mınutes", "KG", "ſeptember", "3rd", "not", "$", "%", "a", "ﬁve", "'s", "-", "/"]
+)
+
+
+@given(st.lists(_WORDS | st.text(max_size=4), max_size=8), st.lists(_WORDS | st.text(max_size=4), max_size=8))
+def test_no_text_whatever_breaks_a_comparison(one: list[str], other: list[str]) -> None:
+    for joint in (" ", ""):
+        assert relation(joint.join(one), joint.join(other)) in ("same", "different", "contradicts", "undecided")
 
 
 def test_facts_that_share_no_word_are_different_but_a_judge_may_know_better() -> None:

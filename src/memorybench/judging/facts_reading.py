@@ -19,7 +19,7 @@ from .plain import plain
 DENIED, DOUBTED = "¬", "?"
 _MODES = DENIED + DOUBTED
 
-_STRAIGHT = str.maketrans("‘’“”–—−⁄", "''\"\"---/")
+_STRAIGHT = str.maketrans("‘’“”–—−⁄İı", "''\"\"---/Ii")  # patterns that ignore case take both of the last for an i
 _REWRITTEN = rules(
     rule("'", r"\bwon't\b", "will not"),
     rule("' cannot", r"\bcan(?:'t|not)\b", "can not"),
