@@ -206,3 +206,4 @@ class _Connection(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         if not self._replied.done():
             self._replied.set_exception(error)
+            self._replied.exception()  # seen: who asked may have been stopped at this very moment
