@@ -21,7 +21,6 @@ from memorybench.vocabulary.agents import AgentReply, ToolCall
 from memorybench.vocabulary.conversation import Turn
 from memorybench.vocabulary.errors import BadInput, ServiceError
 from memorybench.vocabulary.spending import Spending, Tally
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp_http import open_mcp_http
 from memorybench.wire.mcp_messages import Tool
 from memorybench.wire.redaction import Redactor
@@ -158,8 +157,7 @@ def test_the_schema_lets_a_model_say_only_what_can_be_done(tmp_path: Path) -> No
     async def offered() -> Sequence[Tool]:
         async with (
             workplace(tmp_path) as (place, _),
-            open_http(Redactor([])) as http,
-            open_mcp_http(place.server_url, http, {}, Redactor([])) as client,
+            open_mcp_http(place.server_url, {}, Redactor([])) as client,
         ):
             return await client.list_tools()
 

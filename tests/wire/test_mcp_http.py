@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from memorybench.vocabulary.errors import Malformed, ServiceError, Transient
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_http import open_mcp_http
 from memorybench.wire.mcp_messages import ToolError
@@ -23,7 +22,7 @@ SECRET = "sentinel-key-4711"
 @asynccontextmanager
 async def client_of(url: str, headers: dict[str, str] | None = None) -> AsyncIterator[McpClient]:
     redactor = Redactor([SECRET])
-    async with open_http(redactor) as http, open_mcp_http(url, http, headers or {}, redactor) as client:
+    async with open_mcp_http(url, headers or {}, redactor) as client:
         yield client
 
 

@@ -20,7 +20,6 @@ import pytest
 from memorybench.stores.reference import open_reference
 from memorybench.vocabulary.errors import Malformed
 from memorybench.vocabulary.stores import Capability
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_bridge import carry
 from memorybench.wire.mcp_http import open_mcp_http
@@ -37,7 +36,7 @@ KEY = "sk-proj-" + "a1B2" * 10
 
 @asynccontextmanager
 async def client_of(url: str) -> AsyncIterator[McpClient]:
-    async with open_http(NOBODY) as http, open_mcp_http(url, http, {}, NOBODY) as client:
+    async with open_mcp_http(url, {}, NOBODY) as client:
         yield client
 
 

@@ -19,7 +19,6 @@ from memorybench.vocabulary.errors import ServiceError
 from memorybench.vocabulary.records import digest
 from memorybench.vocabulary.spending import NOTHING, Spending
 from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_http import open_mcp_http
 from memorybench.wire.mcp_messages import Tool, ToolError
@@ -75,10 +74,7 @@ class BuiltinAgent:
         self._redactor = redactor
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
-        async with (
-            open_http(self._redactor) as http,
-            open_mcp_http(place.server_url, http, {}, self._redactor) as client,
-        ):
+        async with open_mcp_http(place.server_url, {}, self._redactor) as client:
             tools = await client.list_tools()
             instructions = self._prompt.render({"tools": _listed(tools), "files": _written_in(place.folder)})
             schema = action_schema(tools)

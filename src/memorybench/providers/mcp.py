@@ -23,7 +23,6 @@ from memorybench.vocabulary.conversation import Memory, Session
 from memorybench.vocabulary.errors import BadInput
 from memorybench.vocabulary.records import digest
 from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_http import open_mcp_http
 from memorybench.wire.mcp_messages import encode
@@ -240,10 +239,7 @@ async def _opened_servers(
 ) -> AsyncIterator[_Servers]:
     deadline = mcp.timeout / 1000
     if mcp.url is not None:
-        async with (
-            open_http(redactor, deadline=deadline) as http,
-            open_mcp_http(mcp.url, http, mcp.headers, redactor, deadline=deadline) as client,
-        ):
+        async with open_mcp_http(mcp.url, mcp.headers, redactor, deadline=deadline) as client:
             await _check_tools(client, mapping, name)
             yield _OneServer(client)
         return

@@ -17,7 +17,6 @@ from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused,
 from memorybench.vocabulary.records import digest
 from memorybench.vocabulary.stores import Capability, Curation, NewFact, StoredFact
 from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import open_http
 from memorybench.wire.mcp import McpClient
 from memorybench.wire.mcp_http import open_mcp_http
 from memorybench.wire.mcp_messages import ToolError
@@ -166,10 +165,7 @@ async def _connected(
 ) -> AsyncIterator[McpClient]:
     deadline = mcp.timeout / 1000
     if mcp.url is not None:
-        async with (
-            open_http(redactor, deadline=deadline) as http,
-            open_mcp_http(mcp.url, http, mcp.headers, redactor, deadline=deadline) as client,
-        ):
+        async with open_mcp_http(mcp.url, mcp.headers, redactor, deadline=deadline) as client:
             yield client
         return
     command, env = program.prepared(folder, environment, install=mcp.install)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from memorybench.vocabulary.errors import MemorybenchError
 
 from .addresses import check_url
-from .http import Http
+from .http import Http, open_http
 from .mcp import DEADLINE, McpClient
 from .mcp_messages import Message, Reader, decode, is_reply, messages_in
 from .redaction import Redactor
@@ -21,19 +21,17 @@ _VERSION = "MCP-Protocol-Version"
 
 @asynccontextmanager
 async def open_mcp_http(
-    url: str, http: Http, headers: Mapping[str, str], redactor: Redactor, *, deadline: float = DEADLINE
+    url: str, headers: Mapping[str, str], redactor: Redactor, *, deadline: float = DEADLINE
 ) -> AsyncIterator[McpClient]:
-    """`http` guards every request; its own deadline and cap on bodies hold beside `deadline`.
-
-    An event stream is read to its end, which the protocol asks servers to make after the reply.
-    """
-    endpoint = _Endpoint(url, http, headers)
-    client = McpClient(endpoint, Reader(describe("", check_url(url, insecure=True), redactor), redactor), deadline)
-    try:
-        await client.shake_hands()
-        yield client
-    finally:
-        await endpoint.close()
+    """An event stream is read to its end, which the protocol asks servers to make after the reply."""
+    async with open_http(redactor, deadline=deadline) as http:
+        endpoint = _Endpoint(url, http, headers)
+        client = McpClient(endpoint, Reader(describe("", check_url(url, insecure=True), redactor), redactor), deadline)
+        try:
+            await client.shake_hands()
+            yield client
+        finally:
+            await endpoint.close()
 
 
 class _Endpoint:
