@@ -55,6 +55,14 @@ def run(args: argparse.Namespace) -> int:
     return _list(catalog, args.json)
 
 
+_LEFT_OUT = {
+    "locomo": "questions of several hops, on time and inference, adversarial ones, and answers of more than six words",
+    "longmemeval": "questions to abstain from, of several sessions, on time or preferences, and answers of more than"
+    " six words",
+}
+"""By benchmark: what gives no fact that a turn states."""
+
+
 def _convert(args: argparse.Namespace) -> int:
     from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
     from memorybench.vocabulary.errors import BadInput
@@ -68,6 +76,7 @@ def _convert(args: argparse.Namespace) -> int:
     print(
         f"{args.to}: {len(dataset.conversations)} conversations, {facts} facts; memaudit validate {args.to} checks it"
     )
+    print(f"left out: {_LEFT_OUT[args.benchmark]}")
     return 0
 
 

@@ -20,8 +20,8 @@ class Quantity(NamedTuple):
     mode: str = ""
     """As that of words: denied or in doubt."""
     written: str = ""
-    """What its value does not tell: the digits of a plain decimal number, which may be a version; "12h" of a time that
-    may be before or after noon."""
+    """What its value does not tell: the digits of a plain decimal number, which may be a version, or of one that begins
+    with a zero, which may be a code; "12h" of a time that may be before or after noon."""
 
     def agrees(self, other: Quantity) -> bool | None:
         """Whether the two may stand for each other; None: code can not tell.
@@ -35,9 +35,13 @@ class Quantity(NamedTuple):
             return None if sorted(divmod(self.value, 100)) == sorted(divmod(other.value, 100)) else False
         if self.unit == "clock" and "12h" in (self.written, other.written) and self.value != other.value:
             return None if (self.value - other.value) % _HALF_DAY == 0 else False
-        if not self.unit and self.value == other.value and self.written and other.written:
+        if not self.unit and self.value == other.value and self._may_be_a_name_beside(other):
             return True if self.written == other.written else None
         return self.value == other.value
+
+    def _may_be_a_name_beside(self, other: Quantity) -> bool:
+        """Versions such as 3.10, and numbers that begin with a zero, which count nothing."""
+        return bool(self.written and other.written) or self.written.isdigit() or other.written.isdigit()
 
     def _agrees_across(self, other: Quantity) -> bool | None:
         units = {self.unit, other.unit}
@@ -145,6 +149,7 @@ FIXED = rules(
 )
 _IN_WORDS = FIXED.needs | _SPELLED_IN
 _APART = re.compile(r"(?<=\d) 00\b")
+_CODE = re.compile(r"0\d")
 _AND_A_HALF = re.compile(r"(?<=\d)\s+and\s+a\s+half\b", re.IGNORECASE)
 _DIGIT = re.compile(r"\d")
 MONTH_SIGNS = frozenset((*MONTHS, *_MONTH_OF, "sept"))
@@ -263,7 +268,8 @@ def _amount(match: re.Match[str]) -> list[Quantity]:
         return [Quantity((value * times).normalize(), unit)]
     if magnitude:
         value *= 10 ** _MAGNITUDES.get(magnitude.lower(), 0)
-    return [Quantity(value.normalize(), unit, "", number if not unit and "." in number else "")]
+    telling = not unit and ("." in number or _CODE.match(number))
+    return [Quantity(value.normalize(), unit, "", number if telling else "")]
 
 
 _DATED: tuple[tuple[Signs, Callable[[re.Match[str]], list[Quantity]], tuple[re.Pattern[str], ...]], ...] = (

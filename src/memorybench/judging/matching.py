@@ -47,6 +47,7 @@ _OPEN = Comparison("undecided", None, None, sure=False)
 UNLIKE = Comparison("different", sure=False)
 _AGAINST = Comparison("contradicts", sure=False)
 
+_REPLACING = frozenset(stem_of(verb) for verb in ("replaces", "swaps", "exchanges", "substitutes", "trades"))
 _EXCLUSIVE = tuple(
     frozenset(stem_of(word) for word in words)
     for words in (
@@ -261,11 +262,21 @@ def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | N
     return None
 
 
+def _exchanged(a: Sequence[str], b: Sequence[str]) -> bool:
+    """Whether two words have changed places around a third, which may be what one does to the other: the landlord pays
+    the tenant. Or what is replaced by what."""
+    places = [place for place, (here, there) in enumerate(zip(a, b, strict=False)) if here != there]
+    if len(a) != len(b) or len(places) != 2:
+        return False
+    left, right = places
+    return a[left] == b[right] and a[right] == b[left] and (right > left + 1 or a[0] in _REPLACING)
+
+
 def _same_order(first: Understood, second: Understood) -> bool:
     """Whether the same words mean the same: always, unless their order or direction tells who does what to whom."""
     a, b = first.reading, second.reading
     if not (a.turns or b.turns):
-        return True  # without directions, too, and without names
+        return not _exchanged(a.order, b.order)  # without directions, too, and without names
     if a.directions - b.directions and b.directions - a.directions:
         return False
     if not (a.turns and b.turns) and all(name.endswith("day") for name in a.names | b.names):

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from memorybench.documents.foreign import clean
 
+_RAISED = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
+"""10³, which is not 103."""
 _INVISIBLE = frozenset(("Cf", "Co"))
 """Categories of characters that show nothing, or nothing that two readers agree on."""
 
@@ -14,7 +17,7 @@ def plain(text: str) -> str:
     """Forms of one letter made one, what is invisible left out, tidied."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())  # has neither, and only one line
-    unified = unicodedata.normalize("NFKC", clean(text))
+    unified = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", clean(text)))
     return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
 
 

@@ -188,13 +188,14 @@ def audit_document(
     summary: Summary, spec: Mapping[str, Any], outcomes: Iterable[Outcome], case: CaseOf
 ) -> dict[str, Any]:
     """The document of all suites, and beside it an AuditResult as memaudit calls its fields. With several subjects
-    `metrics` are those of the first; each probe result names its own."""
+    `metrics` are those of the first, which `metricsOf` names; each probe result names its own."""
     first = next((result for result in summary.results if not result.group), None)
     return {
         **document(summary),
         "datasetId": spec["benchmarks"][0],
         "timestamp": summary.created,
         "metrics": {camel: _value(first, name) for camel, name in _CAMEL.items()},
+        "metricsOf": first.subject if first else None,
         "probes": dict(spec["probes"]),
         "gates": dict(spec["gates"]),
         "skipped": dict(spec["skipped"]),

@@ -35,6 +35,8 @@ LOCOMO = ROOT / "../shared/data/locomo/locomo10.json"
         ("Whose studies were these?", "a study"),
         ("When did he buy it?", "bought"),
         ("What is Zoë’s name?", "Zoë"),
+        ("Who is Renee's sister?", "Renée Dubois"),
+        ("Where in Málaga is it?", "Malaga"),
         ("What costs 1,200 dollars?", "1200"),
         ("Which Canadian city did she see?", "Canada"),
         ("What flowers does she grow?", "sunflowers"),

@@ -10,7 +10,7 @@ from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.suites.audit.absent_topics import PREMISES, TOPICS
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe, Probes
-from memorybench.suites.audit.words import content, words
+from memorybench.suites.audit.words import content, keys, words
 from tests.suites.audit.probing import conversation, day, fact, of_kind, probes_of, reasons
 from tests.suites.audit.test_probe_gates import sample
 
@@ -257,6 +257,24 @@ def test_what_a_conversation_speaks_of_is_no_absence() -> None:
     made = probes_of(conversation(*TOLD, said=[*said, *aloud]))
     assert {probe.kind for probe in absent(made)} <= {"near miss", "not yet stated"}
     assert made.gates["not absent"] >= len(aloud)
+
+
+@pytest.mark.parametrize(
+    ("topic", "told"),
+    [
+        ("team", "I've supported Arsenal since I was six."),
+        ("school", "As a kid I went to St Mary's, the school on the hill."),
+        ("instrument", "I play the harp every evening."),
+        ("perfume", "I always wear Chanel No 5."),
+        ("burglary", "Someone broke in last week and took my laptop."),
+        ("shoe size", "I take a size 42 in trainers."),
+        ("first pet", "My Labrador Rex came to us when I was five."),
+        ("star sign", "A typical Scorpio, that's me."),
+    ],
+)
+def test_an_answer_that_does_not_name_its_topic_is_an_answer(topic: str, told: str) -> None:
+    (found,) = (one for one in (*TOPICS, *PREMISES) if one.name == topic)
+    assert set(keys(found.words)) & set(keys(told)), f"{found.question} would be asked as something that is not told"
 
 
 def test_a_plan_that_is_spoken_of_again_is_not_asked_about_as_open() -> None:

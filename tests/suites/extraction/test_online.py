@@ -245,6 +245,14 @@ def test_what_memory_held_before_counts_on_neither_side(folder: Path) -> None:
     assert [outcomes(folder)["a"].score(name) for name in ("tp", "fp", "fn")] == [1, 0, 0]
 
 
+def test_a_kept_fact_that_the_judge_lists_as_new_is_not_called_made_up(folder: Path) -> None:
+    def listing_all(turns: Sequence[Turn]) -> Line:
+        return json.dumps({"facts": list(TWO)}) if "<new-memory " in turns[-1].content else lister(turns)
+
+    judged(folder, [trace("a", TWO[1:], memory(*TWO), memory(TWO[0]))], ScriptedModel(listing_all))
+    assert [outcomes(folder)["a"].score(name) for name in ("tp", "fp", "fn")] == [1, 0, 0]
+
+
 def test_the_judge_is_not_asked_about_an_output_that_changed_nothing(folder: Path, calls: Path) -> None:
     held = memory(TWO[0])
     same, empty = trace("same", ("mood: good",), held, held), trace("empty", ("mood: bad",), {"pricing": []})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .words import key, plain, words
+from .words import key, plain, unaccented, words
 
 MARK = ","
 """Stands among the words where a comma, a colon or a bracket stood."""
@@ -44,7 +44,7 @@ UNITS = frozenset(key(unit) for unit in (
 
 def unadorned(text: str) -> str:
     """In small letters, without markup and quotes, contractions of `not` written out, idioms left out."""
-    said = _ORNAMENT.sub("", plain(text)).replace("cannot", "can not")
+    said = _ORNAMENT.sub("", unaccented(plain(text))).replace("cannot", "can not")
     if "n't" in said:
         said = _NEGATED.sub(r"\1 not", said.replace("can't", "can not").replace("won't", "will not"))
     return _IDIOM.sub(" ", said).strip()

@@ -41,6 +41,7 @@ NUMBERS = {
 }
 _MULTIPLES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _TOKEN = re.compile(
     r"(?P<iso>\d{4}-\d{2}-\d{2})(?:t[\d:.]+z?)?"
     r"|(?P<number>\d+(?:[.,:]\d+)*)(?P<suffix>st|nd|rd|th|k|am|pm)?(?![^\W\d_])"
@@ -53,11 +54,18 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'").casefold()
 
 
+def unaccented(text: str) -> str:
+    """Zoë as Zoe: many write the one and mean the other."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+
+
 @lru_cache(maxsize=65536)
 def words(text: str) -> tuple[str, ...]:
     """Every word, in order: possessives and contractions undone, numbers as digits, month names in full."""
     found: list[str] = []
-    for match in _TOKEN.finditer(plain(text)):
+    for match in _TOKEN.finditer(unaccented(plain(text))):
         if match["iso"]:
             year, month, day = match["iso"].split("-")
             found += [str(int(day)), MONTHS[int(month) - 1], year] if 1 <= int(month) <= 12 else [match["iso"]]

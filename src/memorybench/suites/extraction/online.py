@@ -17,6 +17,7 @@ from typing import Any
 from memorybench.documents.foreign import shown
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
+from memorybench.judging.matching import read
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched, open_pairs
@@ -132,7 +133,8 @@ class TraceJudge:
         stated = await self.enumerator.stated(steps, _transcript(trace.conversation), existing, categories)
         written: tuple[MemoryFact, ...] = ()
         if _holds_something(trace.output) and trace.output != trace.existing:  # else there is nothing to ask about
-            written = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
+            listed = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
+            written = _new(listed, before, stated)
         case = _Stated.of(stated, written, trace.conversation)
         by_code = matched(grid_of(stated, written))
         matching = by_code if self.entailment is None else await self.entailment.decide(steps, by_code)
@@ -216,6 +218,15 @@ class OnlinePlan:
                     type(None),
                     on=self.source,
                 )
+
+
+def _new(
+    written: Sequence[MemoryFact], before: Sequence[MemoryFact], stated: Sequence[MemoryFact]
+) -> tuple[MemoryFact, ...]:
+    """Without what stood there before in the same words, which a judge may list all the same: it was kept, not made
+    up. What the user has said again stays."""
+    old = {read(fact).text for fact in before} - {read(fact).text for fact in stated}
+    return tuple([fact for fact in written if read(fact).text not in old])
 
 
 def undecided(trace: str, matching: Matching) -> Iterator[Doubt]:
