@@ -39,9 +39,10 @@ def test_a_clear_fall_is_called_worse_with_the_test_used(count: int) -> None:
     assert drift.test in drift.sentence()
 
 
-def test_a_rise_is_not_called_worse() -> None:
+def test_a_clear_rise_is_called_better() -> None:
     [drift] = drifts({"recall": values(0.9, 60, 1)}, {"recall": values(0.6, 60, 2)})
     assert not drift.worse
+    assert ": better (permutation test, p < 0.001)" in drift.sentence()
     assert drift.p is not None
     assert drift.p < 0.01
 
@@ -73,6 +74,11 @@ def test_three_traces_that_all_fell_prove_nothing() -> None:
 def test_figures_that_do_not_differ_are_alike() -> None:
     [drift] = drifts({"f1": [1.0] * 500}, {"f1": [1.0] * 500})
     assert (drift.difference, drift.p, drift.worse) == (0, 1, False)
+
+
+def test_what_may_be_luck_is_called_no_change() -> None:
+    [drift] = drifts({"f1": values(0.8, 30, 1)}, {"f1": values(0.8, 30, 2)})
+    assert ": no change that could be told from luck (" in drift.sentence()
 
 
 def test_nothing_to_compare_gives_no_number() -> None:

@@ -33,6 +33,8 @@ class Drift(Record):
     test: str = ""
     worse: bool = False
     """Whether it went down by more than luck explains: the adjusted p-value is below 1 − level."""
+    better: bool = False
+    """The same upwards."""
 
     def sentence(self) -> str:
         """For a person: what moved, and how sure that is."""
@@ -41,8 +43,9 @@ class Drift(Record):
         moved = f"{self.name}: {self.value:.3f} today, {self.baseline:.3f} in the baseline ({self.difference:+.3f})"
         if self.adjusted_p is None:
             return f"{moved}; too few traces to tell"
-        found = "worse" if self.worse else "no worse that could be told from luck"
-        return f"{moved}: {found} ({self.test}, p = {self.adjusted_p:.3f})"
+        found = "worse" if self.worse else "better" if self.better else "no change that could be told from luck"
+        p = f"p = {self.adjusted_p:.3f}" if self.adjusted_p >= 0.001 else "p < 0.001"
+        return f"{moved}: {found} ({self.test}, {p})"
 
 
 def drifts(
@@ -57,6 +60,7 @@ def drifts(
             update={
                 "adjusted_p": other.adjusted_p,
                 "worse": other.tells_apart and one.difference is not None and one.difference < 0,
+                "better": other.tells_apart and one.difference is not None and one.difference > 0,
             }
         )
         for one, other in zip(found, judged, strict=True)
