@@ -71,7 +71,7 @@ def evaluate(
     output: str | Path = "results",
     run_id: str | None = None,
     resume: str | None = None,
-    concurrency: int = 10,
+    concurrency: int | None = None,
     budget: float | None = None,
     **choices: Any,
 ) -> RunResult:
@@ -96,7 +96,7 @@ def audit(
     output: str | Path = "audit-results",
     run_id: str | None = None,
     resume: str | None = None,
-    concurrency: int = 10,
+    concurrency: int | None = None,
     budget: float | None = None,
     **choices: Any,
 ) -> RunResult:

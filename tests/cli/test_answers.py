@@ -1,12 +1,13 @@
 """Answers and verdicts: nothing paid is repeated, and what was paid adds up to the other side's own count."""
 
+import asyncio
 import json
 from collections import Counter
 
 import pytest
 
 from tests.cli.command import Command, measured
-from tests.doubles.stub import Call, Stub, completion
+from tests.doubles.stub import Call, Stub, after, completion
 
 TOKENS = (200, 20)
 PRICES = {"gpt-4o-mini": (0.15, 0.60), "gpt-4o": (2.50, 10.00), "gpt-4.1": (2.00, 8.00)}
@@ -67,6 +68,16 @@ def test_scoring_by_another_judge_asks_for_verdicts_alone(command: Command, stub
     stub.calls.clear()
     command("score", "a", "--judge-model", "gpt-4.1", "--run-id", "c", "--json")
     assert len(stub.calls) == 30, "the canaries of this judge were paid before, in this folder"
+
+
+def test_a_resumed_run_calls_no_more_at_once_than_it_was_begun_with(command: Command, stub: Stub) -> None:
+    slow = after(lambda: asyncio.sleep(0.02), completion(says, model="", tokens=TOKENS))
+    stub.always(slow)
+    assert command.killed(*ARMS, "--run-id", "a", "--concurrency", "2", at=40)
+    assert command("eval", "--resume", "a", "--json").json["counts"]["scored"] == 30
+    assert stub.peak == 2
+    command(*ARMS, "--run-id", "b")
+    assert stub.peak > 2
 
 
 def test_scoring_that_was_cut_off_goes_on_where_it_stopped(command: Command, stub: Stub) -> None:

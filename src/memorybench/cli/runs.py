@@ -20,14 +20,10 @@ RESULTS = "results"
 _ANOTHER = "start a new run; with --reuse RUN it takes over every step that is still the same"
 
 
-def add_run(parser: argparse.ArgumentParser, *, output: str = RESULTS, concurrency: int = 10) -> None:
+def add_run(parser: argparse.ArgumentParser, *, output: str = RESULTS) -> None:
     parser.add_argument("--allow-code", action="store_true", help="run code that configs name")
     parser.add_argument(
-        "--concurrency",
-        metavar="N",
-        type=positive,
-        default=concurrency,
-        help=f"calls at once (default: {concurrency})",
+        "--concurrency", metavar="N", type=positive, help="calls at once (default: 10, or as the resumed run was begun)"
     )
     parser.add_argument("--output", metavar="DIR", type=Path, default=Path(output), help=f"default: ./{output}")
     parser.add_argument("--run-id", metavar="ID", help="name the run yourself")

@@ -22,7 +22,7 @@ from memorybench.vocabulary.trials import Outcome
 
 from .suites import Suite, suite_of
 
-_SHARD_KEYS = ("start", "end", "questions")
+_SHARD_KEYS = ("start", "end", "questions", "concurrency")
 REPORTS = {"json": "report.json", "markdown": "report.md"}
 
 

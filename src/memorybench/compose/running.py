@@ -27,6 +27,7 @@ from .results import REPORTS, find, write_reports
 from .suites import suite_of
 
 T = TypeVar("T")
+CONCURRENCY = 10
 SpecT = TypeVar("SpecT", bound=Record)
 Trials = Mapping[tuple[str, str], int]
 """How many, by benchmark and subject."""
@@ -103,13 +104,14 @@ def run_prepared(
     run_id: str,
     *,
     resuming: bool = False,
-    concurrency: int = 10,
+    concurrency: int | None = None,
     budget: float | None = None,
     formats: Iterable[str] = REPORTS,
     announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
     watching: Watching = _nobody,
 ) -> Finished:
-    """`announce` gets what a header says."""
+    """`announce` gets what a header says. `concurrency`: by default CONCURRENCY, or as many calls at once as a resumed
+    run was begun with."""
     safe_run_id(run_id, "run id")
     if budget is not None and not budget >= 0:
         raise BadInput("budget", f"{budget} is no amount of dollars", expected="0 or more")
@@ -118,14 +120,17 @@ def run_prepared(
     if resuming:
         opened = reopen_run(output, run_id, fingerprints=prepared.fingerprints, redact=redact, fault=fault())
     else:
-        opened = open_run(output, prepared.row(run_id), redact=redact, fault=fault(), reuse=prepared.reuse)
+        row = prepared.row(run_id)
+        row = row.model_copy(update={"spec": {**row.spec, "concurrency": concurrency or CONCURRENCY}})
+        opened = open_run(output, row, redact=redact, fault=fault(), reuse=prepared.reuse)
     with opened as book:
+        at_once = concurrency or book.run.spec.get("concurrency", CONCURRENCY)
         with suppress(OSError):  # a reader that went away must not stop the run
             announce(suite_of(book.run).facts(book.run))
         with watching(prepared.totals(), done) as watch:
             try:
                 ending = blocking(
-                    prepared.perform(book, output, concurrency=concurrency, budget=Budget(budget, spent), watch=watch)
+                    prepared.perform(book, output, concurrency=at_once, budget=Budget(budget, spent), watch=watch)
                 )
             except BaseException:
                 with suppress(JournalError):
