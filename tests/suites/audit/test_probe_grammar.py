@@ -138,6 +138,11 @@ def test_a_person_is_asked_for_by_who(attribute: str, value: str, question: str)
     assert read.question == question
 
 
+def test_what_is_not_only_so_is_not_asked_about_as_if_it_were_not() -> None:
+    asked = [way.question for way in readings(Fact(id="f", content="Tim has not only met LeBron but also played golf"))]
+    assert not [question for question in asked if " not " in question]
+
+
 def test_seven_of_ten_free_text_facts_are_probed_and_the_rest_is_counted() -> None:
     facts = [fact(entry["id"], entry["content"]) for entry in json.loads(FREE_TEXT.read_text(encoding="utf-8"))]
     assert len(facts) == 200

@@ -42,10 +42,14 @@ _MONEY_VALUE = re.compile(r"^(?:about |around )?(?:[$€£]\s?\d|[\d.,]+ (?:doll
 _AGREEING = {"does": "do", "is": "are", "was": "were", "has": "have"}
 
 
+_NOT_ONLY = re.compile(r"\bnot (?:only|just|merely)\b", re.IGNORECASE)
+"""Denies nothing, though a question made of it would."""
+
+
 def readings(fact: Fact) -> Iterator[Askable]:
     """Ways to ask for what a free-text fact says, best first."""
     split = split_subject(tidy(fact.content))
-    if split is None:
+    if split is None or _NOT_ONLY.search(fact.content):
         return
     subject, predicate = split
     yield from _named_shapes(fact, subject, predicate)
