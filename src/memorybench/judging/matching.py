@@ -207,7 +207,7 @@ def _compare(first: Understood, second: Understood) -> Comparison:
     if not related:
         return UNLIKE
     held, holds = not only_a and not more_a, not only_b and not more_b
-    maybe = (held or holds) and _maybe(a.quantities, b.quantities)
+    maybe = (held or holds) and (_maybe(a.quantities, b.quantities) or _maybe(b.quantities, a.quantities))
     if held and holds and not maybe and _same_order(first, second) and alike(a, b):
         return _SAME
     if held or holds:
