@@ -40,7 +40,7 @@ class Script:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self.writers.append(writer)
-        try:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):  # the client has closed, as it should in the end
             while head := await reader.readuntil(b"\r\n\r\n"):
                 _, told, length = head.lower().partition(b"content-length:")
                 body = await reader.readexactly(int(length.split(b"\r\n")[0])) if told else b""
@@ -50,13 +50,10 @@ class Script:
                     await writer.drain()
                     self._then(writer)
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-            self.hung_up.release()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        self.hung_up.release()
 
 
 def hang_up(writer: asyncio.StreamWriter) -> None:
@@ -145,12 +142,23 @@ def test_a_chunk_without_its_end_is_refused_wherever_it_is_cut() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_no_bytes_whatever_break_the_reader(noise: bytes) -> None:
+def test_whatever_comes_reads_alike_at_once_and_byte_by_byte(noise: bytes) -> None:
     for reply in (noise, b"HTTP/1.1 200 OK\r\n" + noise, READABLE["chunks"][:50] + noise):
-        reader = ReplyReader("GET", Heard())
-        with suppress(NotHttp):
-            reader.feed(reply)
-            reader.end()
+        assert _heard([reply]) == _heard([bytes([byte]) for byte in reply])
+
+
+def _heard(pieces: Sequence[bytes]) -> tuple[int, bytes, bool] | None:
+    """None: it is no HTTP."""
+    heard = Heard()
+    reader = ReplyReader("GET", heard)
+    try:
+        for piece in pieces:
+            if not reader.whole:
+                reader.feed(piece)
+    except NotHttp:
+        return None
+    reader.end()
+    return heard.status, bytes(heard.body), reader.whole
 
 
 class Heard:
