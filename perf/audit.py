@@ -12,22 +12,22 @@ from pathlib import Path
 
 import aiohttp
 
+from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditDataset
-from memorybench.documents.templates import Template
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run
+from memorybench.files.templates import Template
+from memorybench.http.client import open_http
 from memorybench.journal.rows import Run
+from memorybench.journal.run_writer import open_run
 from memorybench.judging.judge import Judge
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
+from memorybench.secrets.redaction import Redactor
 from memorybench.suites.answering import Reading, Scoring, context_of
 from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import Audited, AuditPlan, Transcripts, lines_of
 from memorybench.suites.audit.probes import Probe
-from memorybench.vocabulary.conversation import Turn
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
 from perf.stub import MODEL_SECONDS, counted
 
@@ -75,7 +75,7 @@ def bare(folder: Path, address: str) -> Gauges:
 def ours(folder: Path, address: str, *, judging: bool = False) -> Gauges:
     dataset = AuditDataset(id="perf", conversations=tuple(_conversation(n) for n in range(CONVERSATIONS)))
     probes = [_probe(n) for n in range(PROBES)]
-    with measured() as gauges, open_run(folder, Run(id="perf", suite="audit", spec={}, planned=PROBES)) as book:
+    with measured() as gauges, open_run(folder, Run(id="perf", suite="audit", spec={}, planned=PROBES)) as run_writer:
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
@@ -83,10 +83,10 @@ def ours(folder: Path, address: str, *, judging: bool = False) -> Gauges:
                 reading = Reading(model, {"": _PROMPT}, Scoring(method="audit"))
                 judge = Judge(model, judge_prompts()) if judging else None
                 plan = AuditPlan(Transcripts(dataset), probes, [Audited(model.subject)], reading, judge)
-                await perform(plan.plan(), book, concurrency=IN_FLIGHT)
+                await perform(plan.plan(), run_writer, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())
-        book.end("complete")
+        run_writer.end("complete")
     gauges.calls = counted(address)["served"]
     return gauges
 

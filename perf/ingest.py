@@ -18,17 +18,17 @@ from pathlib import Path
 
 import aiohttp
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.conversation import Haystack, Session, Turn
+from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
+from memorybench.journal.run_writer import open_run
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.http_provider import open_http_provider
-from memorybench.suites.bench.arms import Arm
+from memorybench.secrets.redaction import Redactor
+from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
-from memorybench.vocabulary.questions import EvidenceLevel, Question
-from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
 from perf.stub import MEMORY_SECONDS, counted, stub_server
 
@@ -195,12 +195,12 @@ async def _by_suite(folder: Path, address: str, text: str) -> Gauges:
     redactor = Redactor([KEY])
     run = Run(id="perf", suite="bench", spec={}, planned=HAYSTACKS)
     bench = Bench(DIARIES, DIARIES.questions, depth=10)
-    with open_run(folder, run, redact=redactor.clean) as book:
+    with open_run(folder, run, redact=redactor.clean) as run_writer:
         async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
             arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
             plan = BenchPlan(run.id, [bench], [arm]).plan()
             with measured() as gauges:
-                ending = await perform(plan, book, concurrency=HAYSTACKS)
+                ending = await perform(plan, run_writer, concurrency=HAYSTACKS)
         assert ending.status == "complete"
     return gauges
 

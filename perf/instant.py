@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.trials import Case, Score, Subject, Trial
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
-from memorybench.vocabulary.plans import Job, Performed, Plan, Steps
-from memorybench.vocabulary.trials import Case, Score, Subject, Trial
+from memorybench.journal.run_writer import open_run, reopen_run
 from perf.gauges import Gauges, measured
 
 SUBJECT = Subject(role="provider", name="instant")
@@ -37,16 +37,16 @@ def _job(n: int) -> Job:
 
 def run(folder: Path, items: int) -> Gauges:
     row = Run(id="instant", suite="bench", spec={}, planned=items)
-    with measured() as gauges, open_run(folder, row) as book:
-        asyncio.run(perform(Plan(jobs=jobs(items), size=items), book, concurrency=100))
-        book.end("complete")
+    with measured() as gauges, open_run(folder, row) as run_writer:
+        asyncio.run(perform(Plan(jobs=jobs(items), size=items), run_writer, concurrency=100))
+        run_writer.end("complete")
     return gauges
 
 
 def resume(folder: Path, items: int) -> Gauges:
-    with measured() as gauges, reopen_run(folder, "instant", fingerprints={}) as book:
-        ending = asyncio.run(perform(Plan(jobs=jobs(items), size=items), book, concurrency=100))
-        book.end("complete")
+    with measured() as gauges, reopen_run(folder, "instant", fingerprints={}) as run_writer:
+        ending = asyncio.run(perform(Plan(jobs=jobs(items), size=items), run_writer, concurrency=100))
+        run_writer.end("complete")
     assert ending.performed == 0
     return gauges
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import aiohttp
 
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.trials import Case, Score, Subject, Trial
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run
+from memorybench.http.client import Http, open_http
 from memorybench.journal.rows import Run
+from memorybench.journal.run_writer import open_run
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.plans import Job, Performed, Plan, Steps
-from memorybench.vocabulary.trials import Case, Score, Subject, Trial
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from perf.gauges import Gauges, measured
 from perf.stub import counted
 
@@ -74,16 +74,16 @@ async def _bare(folder: Path, items: int, address: str, synchronous: str) -> Non
 
 def ours(folder: Path, items: int, address: str) -> Gauges:
     run = Run(id="perf", suite="bench", spec={}, planned=items)
-    with measured() as gauges, open_run(folder, run) as book:
+    with measured() as gauges, open_run(folder, run) as run_writer:
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
                 plan = Plan(jobs=_jobs(items, model, http, address), size=items)
-                await perform(plan, book, concurrency=IN_FLIGHT)
+                await perform(plan, run_writer, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())
-        book.end("complete")
+        run_writer.end("complete")
     gauges.most_in_flight = counted(address)["most"]
     return gauges
 

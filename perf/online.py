@@ -16,23 +16,23 @@ from typing import Any
 
 import aiohttp
 
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.trials import Score, Subject, Trial
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run
+from memorybench.http.client import open_http
 from memorybench.journal.rows import Run
+from memorybench.journal.run_writer import open_run
 from memorybench.judging.enumeration import STATED, WRITTEN, Enumerator, prompt
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
+from memorybench.secrets.redaction import Redactor
 from memorybench.suites.extraction.online import OnlinePlan, TraceJudge
 from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.paths import OF_FILES, TracePaths
 from memorybench.traces.spool import spool
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.plans import Job, Performed, Plan, Steps
-from memorybench.vocabulary.trials import Score, Subject, Trial
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
 from perf.gauges import Gauges, measured
 from perf.stub import MODEL_SECONDS
 
@@ -90,16 +90,16 @@ def ours(folder: Path, items: int, address: str) -> Gauges:
 
 def _performed(folder: Path, items: int, address: str, plan: Callable[[OpenAIModel], Plan]) -> Gauges:
     run = Run(id="perf", suite="extraction", spec={}, planned=items)
-    with measured() as gauges, open_run(folder, run) as book:
+    with measured() as gauges, open_run(folder, run) as run_writer:
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
-                ending = await perform(plan(model), book, concurrency=IN_FLIGHT)
+                ending = await perform(plan(model), run_writer, concurrency=IN_FLIGHT)
                 assert ending.performed == items
 
         asyncio.run(everything())
-        book.end("complete")
+        run_writer.end("complete")
     return gauges
 
 

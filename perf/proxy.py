@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from memorybench.wire.http import open_http
-from memorybench.wire.mcp_http import open_mcp_http
-from memorybench.wire.mcp_proxy import Answer, open_proxy
-from memorybench.wire.redaction import Redactor
+from memorybench.http.client import open_http
+from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.proxy import Answer, open_proxy
+from memorybench.secrets.redaction import Redactor
 
 GOAL = 5.0
 """Milliseconds a call."""

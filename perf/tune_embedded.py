@@ -22,14 +22,14 @@ from typing import Any
 
 import numpy as np
 
+from memorybench.core.contracts import Embedder
+from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.embedding.local import open_local_embedder
 from memorybench.providers.bm25 import LexicalIndex
 from memorybench.providers.dense import VectorIndex
 from memorybench.providers.hybrid import FusedIndex
 from memorybench.providers.turn_memory import Asked, Index
 from memorybench.providers.turn_store import KeptTurn, kept_turns
-from memorybench.vocabulary.contracts import Embedder
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
 
 RETRIEVED = 50
 DISTRACTORS = 45

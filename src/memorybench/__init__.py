@@ -15,26 +15,26 @@ _HOMES = {
     "extraction_evaluator": "memorybench.api",
     "load_run": "memorybench.api",
     "RunResult": "memorybench.api",
-    "Completion": "memorybench.vocabulary.contracts",
-    "Embedder": "memorybench.vocabulary.contracts",
-    "Listing": "memorybench.vocabulary.contracts",
-    "Model": "memorybench.vocabulary.contracts",
-    "Provider": "memorybench.vocabulary.contracts",
-    "Receipt": "memorybench.vocabulary.contracts",
-    "Scope": "memorybench.vocabulary.contracts",
-    "Haystack": "memorybench.vocabulary.conversation",
-    "Memory": "memorybench.vocabulary.conversation",
-    "Session": "memorybench.vocabulary.conversation",
-    "Turn": "memorybench.vocabulary.conversation",
-    "Measure": "memorybench.vocabulary.measures",
-    "Metric": "memorybench.vocabulary.measures",
-    "Extractor": "memorybench.vocabulary.extraction",
-    "MemoryStore": "memorybench.vocabulary.stores",
-    "Dataset": "memorybench.vocabulary.questions",
-    "Question": "memorybench.vocabulary.questions",
-    "Outcome": "memorybench.vocabulary.trials",
-    "Subject": "memorybench.vocabulary.trials",
-    "MemorybenchError": "memorybench.vocabulary.errors",
+    "Completion": "memorybench.core.contracts",
+    "Embedder": "memorybench.core.contracts",
+    "Listing": "memorybench.core.contracts",
+    "Model": "memorybench.core.contracts",
+    "Provider": "memorybench.core.contracts",
+    "Receipt": "memorybench.core.contracts",
+    "Scope": "memorybench.core.contracts",
+    "Haystack": "memorybench.core.conversation",
+    "Memory": "memorybench.core.conversation",
+    "Session": "memorybench.core.conversation",
+    "Turn": "memorybench.core.conversation",
+    "Measure": "memorybench.core.measures",
+    "Metric": "memorybench.core.measures",
+    "Extractor": "memorybench.core.extraction",
+    "MemoryStore": "memorybench.core.stores",
+    "Dataset": "memorybench.core.questions",
+    "Question": "memorybench.core.questions",
+    "Outcome": "memorybench.core.trials",
+    "Subject": "memorybench.core.trials",
+    "MemorybenchError": "memorybench.core.errors",
     "ProviderContract": "memorybench.testing",
 }
 __all__ = ["__version__", *sorted(_HOMES)]
@@ -45,27 +45,27 @@ if TYPE_CHECKING:
     from memorybench.api import evaluate as evaluate
     from memorybench.api import extraction_evaluator as extraction_evaluator
     from memorybench.api import load_run as load_run
+    from memorybench.core.contracts import Completion as Completion
+    from memorybench.core.contracts import Embedder as Embedder
+    from memorybench.core.contracts import Listing as Listing
+    from memorybench.core.contracts import Model as Model
+    from memorybench.core.contracts import Provider as Provider
+    from memorybench.core.contracts import Receipt as Receipt
+    from memorybench.core.contracts import Scope as Scope
+    from memorybench.core.conversation import Haystack as Haystack
+    from memorybench.core.conversation import Memory as Memory
+    from memorybench.core.conversation import Session as Session
+    from memorybench.core.conversation import Turn as Turn
+    from memorybench.core.errors import MemorybenchError as MemorybenchError
+    from memorybench.core.extraction import Extractor as Extractor
+    from memorybench.core.measures import Measure as Measure
+    from memorybench.core.measures import Metric as Metric
+    from memorybench.core.questions import Dataset as Dataset
+    from memorybench.core.questions import Question as Question
+    from memorybench.core.stores import MemoryStore as MemoryStore
+    from memorybench.core.trials import Outcome as Outcome
+    from memorybench.core.trials import Subject as Subject
     from memorybench.testing import ProviderContract as ProviderContract
-    from memorybench.vocabulary.contracts import Completion as Completion
-    from memorybench.vocabulary.contracts import Embedder as Embedder
-    from memorybench.vocabulary.contracts import Listing as Listing
-    from memorybench.vocabulary.contracts import Model as Model
-    from memorybench.vocabulary.contracts import Provider as Provider
-    from memorybench.vocabulary.contracts import Receipt as Receipt
-    from memorybench.vocabulary.contracts import Scope as Scope
-    from memorybench.vocabulary.conversation import Haystack as Haystack
-    from memorybench.vocabulary.conversation import Memory as Memory
-    from memorybench.vocabulary.conversation import Session as Session
-    from memorybench.vocabulary.conversation import Turn as Turn
-    from memorybench.vocabulary.errors import MemorybenchError as MemorybenchError
-    from memorybench.vocabulary.extraction import Extractor as Extractor
-    from memorybench.vocabulary.measures import Measure as Measure
-    from memorybench.vocabulary.measures import Metric as Metric
-    from memorybench.vocabulary.questions import Dataset as Dataset
-    from memorybench.vocabulary.questions import Question as Question
-    from memorybench.vocabulary.stores import MemoryStore as MemoryStore
-    from memorybench.vocabulary.trials import Outcome as Outcome
-    from memorybench.vocabulary.trials import Subject as Subject
 
 
 def __getattr__(name: str) -> Any:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from memorybench.compose.audit import AuditSpec, audit_again, prepare_audit
-from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
-from memorybench.compose.evaluation import prepare_again
-from memorybench.compose.online import open_evaluator
-from memorybench.compose.results import find
-from memorybench.compose.running import SpecT, new_run_id, run_prepared
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Measure
+from memorybench.core.trials import Outcome
 from memorybench.reporting.export import rows
 from memorybench.reporting.summary import Summary
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.trials import Outcome
+from memorybench.wiring.audit import AuditSpec, audit_again, prepare_audit
+from memorybench.wiring.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
+from memorybench.wiring.evaluation import prepare_again
+from memorybench.wiring.online import open_evaluator
+from memorybench.wiring.results import find
+from memorybench.wiring.running import SpecT, new_run_id, run_prepared
 
 if TYPE_CHECKING:
     import pandas

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from memorybench.compose.extraction import PreparedExtraction
-    from memorybench.compose.running import Finished
-    from memorybench.vocabulary.trials import Outcome
+    from memorybench.core.trials import Outcome
+    from memorybench.wiring.extraction import PreparedExtraction
+    from memorybench.wiring.running import Finished
 
 _OUR_OWN = "bundled"
 
@@ -50,7 +50,7 @@ class MemoryCases(pytest.Collector):
     _finished: Finished | None = None
 
     def collect(self) -> Iterator[pytest.Item]:
-        from memorybench.vocabulary.errors import MemorybenchError
+        from memorybench.core.errors import MemorybenchError
 
         try:
             self._prepared = self._prepare()
@@ -61,7 +61,7 @@ class MemoryCases(pytest.Collector):
         yield TargetsItem.from_parent(self, name="targets")
 
     def _prepare(self) -> PreparedExtraction:
-        from memorybench.compose.extraction import ExtractionSpec, prepare_extraction
+        from memorybench.wiring.extraction import ExtractionSpec, prepare_extraction
 
         options = self.config.option
         return prepare_extraction(
@@ -77,7 +77,7 @@ class MemoryCases(pytest.Collector):
         )
 
     def outcome(self, case: str) -> Outcome:
-        from memorybench.compose.results import find
+        from memorybench.wiring.results import find
 
         summary = self._run().summary
         with find([summary.run_id], [self._folder]) as found:
@@ -85,8 +85,8 @@ class MemoryCases(pytest.Collector):
 
     def held(self) -> list[str]:
         """What keeps the extractor from its targets."""
-        from memorybench.compose.thresholds import checked, hold, with_targets
         from memorybench.suites.extraction.measures import AT_WORST, DEFAULT_THRESHOLDS, measures
+        from memorybench.wiring.thresholds import checked, hold, with_targets
 
         told = with_targets(self.config.option.memory_threshold, DEFAULT_THRESHOLDS, AT_WORST)
         thresholds = checked(told, measures(), [self._prepared.extractor.name])
@@ -97,7 +97,7 @@ class MemoryCases(pytest.Collector):
         return lines + [one.line for one in hold(summary, thresholds, "value", ()) if one.missed]
 
     def _run(self) -> Finished:
-        from memorybench.compose.running import new_run_id, run_prepared
+        from memorybench.wiring.running import new_run_id, run_prepared
 
         if self._finished is None:
             self._finished = run_prepared(self._chosen(), self._folder, new_run_id())
@@ -140,7 +140,7 @@ class TargetsItem(pytest.Item):
     parent: MemoryCases
 
     def runtest(self) -> None:
-        from memorybench.vocabulary.errors import BadInput
+        from memorybench.core.errors import BadInput
 
         try:
             missed = self.parent.held()

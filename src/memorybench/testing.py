@@ -15,8 +15,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TypeVar
 
-from memorybench.vocabulary.contracts import Listing, Provider, Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
+from memorybench.core.contracts import Listing, Provider, Scope
+from memorybench.core.conversation import Memory, Session, Turn
 
 C = TypeVar("C", bound="ProviderContract")
 
@@ -51,7 +51,7 @@ class ProviderContract:
     durable = True
     """What was added is still there when the provider is opened again on the same folder."""
     immediate = True
-    """What `add` returned from is found without `settle`."""
+    """What `add` returned from is found without `wait_until_searchable`."""
 
     def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
         """A provider that keeps all it keeps inside `folder`."""
@@ -62,10 +62,10 @@ class ProviderContract:
         async with self.open_provider(tmp_path) as provider:
             assert isinstance(provider, Provider), "it lacks a member of the Provider contract"
             assert provider.subject.role == "provider", "its subject has another role than provider"
-            incarnation = provider.incarnation
+            store_id = provider.store_id
             await _fill(provider, _scope(), _small_talk(1))
-            assert incarnation, "it has no incarnation"
-            assert provider.incarnation == incarnation, "its incarnation changed while it was open"
+            assert store_id, "it has no incarnation"
+            assert provider.store_id == store_id, "its incarnation changed while it was open"
 
     @_in_loop
     async def test_what_was_added_is_found_first(self, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ class ProviderContract:
             receipt = await provider.add(_scope(), _session("told", f"My pet is a {_CANARY}."))
             found = await provider.search(_scope(), _CANARY, 10)
             assert bool(found) == self.immediate, "found before it settled" if found else "not found at once"
-            await provider.settle(_scope(), [receipt])
+            await provider.wait_until_searchable(_scope(), [receipt])
             assert await provider.search(_scope(), _CANARY, 10), "settled, but not found"
 
     @_in_loop
@@ -222,15 +222,15 @@ class ProviderContract:
     @_in_loop
     async def test_a_store_lives_as_long_as_its_incarnation(self, tmp_path: Path) -> None:
         async with self.open_provider(tmp_path) as provider:
-            before = provider.incarnation
+            before = provider.store_id
             await _fill(provider, _scope(), [_session("told", f"My pet is a {_CANARY}.")])
         async with self.open_provider(tmp_path) as provider:
             found = await provider.search(_scope(), _CANARY, 10)
             if self.durable:
-                assert provider.incarnation == before, "kept, but with a new incarnation it would be filled again"
+                assert provider.store_id == before, "kept, but with a new incarnation it would be filled again"
                 assert _with_canary(found), "what was added is gone"
             else:
-                assert provider.incarnation != before, "emptied, but with the old incarnation it would be searched"
+                assert provider.store_id != before, "emptied, but with the old incarnation it would be searched"
 
     @_in_loop
     async def test_a_list_tells_all_that_is_held(self, tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def _small_talk(sessions: int) -> list[Session]:
 
 
 async def _fill(provider: Provider, scope: Scope, sessions: Sequence[Session]) -> None:
-    await provider.settle(scope, [await provider.add(scope, session) for session in sessions])
+    await provider.wait_until_searchable(scope, [await provider.add(scope, session) for session in sessions])
 
 
 def _with_canary(found: Sequence[Memory]) -> list[Memory]:

@@ -10,11 +10,11 @@ from pathlib import Path
 from memorybench.agents.command import CommandAgent
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
-from memorybench.documents.located import Document
+from memorybench.core.agents import Serve, Served, Workplace
+from memorybench.files.located import Document
+from memorybench.mcp.store_server import serving
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
-from memorybench.vocabulary.agents import Serve, Served, Workplace
-from memorybench.wire.mcp_server_store import serving
-from memorybench.wire.redaction import Redactor
 
 PROGRAM = Path(__file__).parent / "scripted_agent.py"
 BY_URL = ("--url", "${serverUrl}")

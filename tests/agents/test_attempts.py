@@ -16,10 +16,16 @@ import pytest
 
 from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.opening import agent_from
+from memorybench.core.agents import Agent, AgentReply, Workplace
+from memorybench.core.errors import ServiceError
+from memorybench.core.plans import Job, Plan
+from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
+from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.models.scripted import ScriptedModel
+from memorybench.processes.programs import abandon_all
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.about_behaviour import Answer
 from memorybench.suites.hygiene.about_memory import Trust
@@ -29,12 +35,6 @@ from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario, scenarios_in
 from memorybench.suites.hygiene.skips import skipped_checks
-from memorybench.vocabulary.agents import Agent, AgentReply, Workplace
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.plans import Job, Plan
-from memorybench.vocabulary.trials import Outcome, Subject
-from memorybench.wire.programs import abandon_all
-from memorybench.wire.redaction import Redactor
 from tests.agents.scripted import agent, served_reference
 
 BUNDLED = Path(__file__).parents[2] / "src/memorybench/catalog/scenarios"
@@ -95,9 +95,9 @@ def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list
         if again
         else open_run(folder, Run(id="r", suite="hygiene", spec={}, planned=len(jobs)))
     )
-    with opened as book:
-        asyncio.run(perform(plan, book, watch=outcomes.append))
-        book.end("complete")
+    with opened as run_writer:
+        asyncio.run(perform(plan, run_writer, watch=outcomes.append))
+        run_writer.end("complete")
     return outcomes
 
 

@@ -15,15 +15,15 @@ from memorybench.agents.actions import action_schema, read_action
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.opening import agent_from
+from memorybench.core.agents import AgentReply, ToolCall
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.spending import Spending, Tally
+from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.messages import Tool
 from memorybench.models.schemas import closed
 from memorybench.models.scripted import Script, ScriptedModel
-from memorybench.vocabulary.agents import AgentReply, ToolCall
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.vocabulary.spending import Spending, Tally
-from memorybench.wire.mcp_http import open_mcp_http
-from memorybench.wire.mcp_messages import Tool
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.agents.scripted import workplace
 
 BUILTIN = Path(__file__).parents[2] / "src/memorybench/catalog/agents/builtin.yaml"

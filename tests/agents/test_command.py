@@ -13,9 +13,9 @@ import pytest
 from memorybench.agents.command import AT_HOME, check_program
 from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.output import Printed
-from memorybench.vocabulary.agents import AgentReply, ToolCall
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.vocabulary.spending import Spending, Tally
+from memorybench.core.agents import AgentReply, ToolCall
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.spending import Spending, Tally
 from tests.agents.scripted import PROGRAM, agent, config, workplace
 
 CATALOG = Path(__file__).parents[2] / "src/memorybench/catalog/agents"
@@ -47,7 +47,7 @@ def test_what_it_does_is_recorded_and_what_it_says_is_read(tmp_path: Path) -> No
 
 def test_it_may_start_a_program_instead_of_asking_an_address(tmp_path: Path) -> None:
     words = [sys.executable, str(PROGRAM), "tidy", "${prompt}", "--command"]
-    by_program = [*words, "${serverProgram}", "-P", "-m", "memorybench.wire.mcp_bridge", "${serverUrl}"]
+    by_program = [*words, "${serverProgram}", "-P", "-m", "memorybench.mcp.bridge", "${serverUrl}"]
     _, calls = turn(tmp_path, "tidy", command=by_program)
     assert [call.tool for call in calls] == ["recall", "remember"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from memorybench.agents.config_reading import load_agent_config, read_agent
-from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import parse_yaml
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import parse_yaml
 
 BUNDLED = sorted((Path(__file__).parents[2] / "src/memorybench/catalog/agents").glob("*.yaml"))
 

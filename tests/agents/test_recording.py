@@ -12,14 +12,14 @@ from typing import Literal
 import pytest
 
 from memorybench.agents.recording import watch
+from memorybench.core.agents import Operation, ToolCall
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.stores import StoredFact
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.drafts import draft, write_draft
 from memorybench.suites.hygiene.phases import behave, violate
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario
-from memorybench.vocabulary.agents import Operation, ToolCall
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.vocabulary.stores import StoredFact
 from tests.agents.scripted import PROGRAM, served_reference
 from tests.stores.faulty import open_faulty
 
@@ -235,7 +235,7 @@ def test_where_the_memory_is_stands_in_the_environment_too(tmp_path: Path) -> No
     script = (
         "import json, os, urllib.request as u; m = {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/list'};"
         "u.urlopen(os.environ['MEMORYBENCH_MCP_URL'], json.dumps(m).encode()).read();"
-        "assert 'mcp_bridge' in os.environ['MEMORYBENCH_MCP_COMMAND']"
+        "assert 'mcp.bridge' in os.environ['MEMORYBENCH_MCP_COMMAND']"
     )
     command = [sys.executable, "-c", script]
     calls = asyncio.run(watch(command, served_reference(), tmp_path / "store", folder=tmp_path, environment={}))

@@ -9,11 +9,11 @@ import pytest
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import BASELINES, Entry
 from memorybench.catalog.files import recognise
-from memorybench.documents.yaml_file import parse_yaml
-from memorybench.suites.bench.arms import remembered as remembered_by
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import Question
+from memorybench.core.conversation import Haystack, Session, Turn
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Question
+from memorybench.files.yaml_file import parse_yaml
+from memorybench.suites.bench.baselines import remembered as remembered_by
 
 PROVIDER = "name: NAME\ntype: local\nadapter: ./mine.py:Mine\ntags: [mine]\n"
 BENCHMARK = """\

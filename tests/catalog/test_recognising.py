@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.catalog.files import recognise
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.files.yaml_file import load_yaml
 
 FILES = {
     "agent": 'name: mine\ntype: command\ncommand: [my-agent, "${prompt}", "${serverUrl}"]\n',

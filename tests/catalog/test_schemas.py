@@ -10,7 +10,7 @@ import pytest
 from memorybench.catalog.files import Described, bundled_files
 from memorybench.catalog.keys import markdown, sections
 from memorybench.catalog.schemas import json_schema
-from memorybench.documents.yaml_file import load_yaml, parse_yaml
+from memorybench.files.yaml_file import load_yaml, parse_yaml
 
 DOCS = Path(__file__).parents[2] / "docs/config-keys.md"
 KINDS: tuple[Described, ...] = ("provider", "benchmark")

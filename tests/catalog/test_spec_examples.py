@@ -9,10 +9,10 @@ from textwrap import dedent
 import pytest
 
 from memorybench.catalog.files import recognise
+from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config_reading import read_provider
-from memorybench.vocabulary.errors import BadInput
 
 SPEC = Path(__file__).parents[2] / "../shared/spec/memorybench.md"
 

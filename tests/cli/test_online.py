@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.vocabulary.conversation import Turn
+from memorybench.core.conversation import Turn
 from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub, completion
 from tests.standins.base import KEY, running

@@ -62,7 +62,7 @@ def test_a_key_in_a_traceback_is_redacted(command: Command, monkeypatch: pytest.
     def broken(*_: object) -> None:
         raise RuntimeError(f"header {SENTINEL!r}, url ?key={urllib.parse.quote(SENTINEL, safe='')}")
 
-    monkeypatch.setattr("memorybench.compose.health.examine", broken)
+    monkeypatch.setattr("memorybench.wiring.health.examine", broken)
     for debug in ([], ["--debug"]):
         said = command(*debug, "doctor")
         assert said.code == 1

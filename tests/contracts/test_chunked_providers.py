@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from memorybench.core.contracts import Provider
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import open_aqrag
 from memorybench.providers.contextual_retrieval import open_contextual_retrieval
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
 from tests.providers.chunked import config, questioner
 
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
+from memorybench.core.contracts import Provider
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.providers.bm25 import open_bm25
 from memorybench.providers.dense import open_dense
 from memorybench.providers.hybrid import open_hybrid
 from memorybench.providers.scripted import open_scripted
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
 
 
 class TestBm25(ProviderContract):

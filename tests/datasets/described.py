@@ -10,8 +10,8 @@ from memorybench.catalog import catalog as catalogue
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.datasets.mapped import MappedDataset, open_mapped
-from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import load_yaml
 
 BUNDLED = Path(catalogue.__file__).parent / "benchmarks"
 SHARED = Path(__file__).parents[2] / "../shared/data"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.audit import AuditDataset, load_audit, problems_of
-from memorybench.vocabulary.errors import BadInput
 from tests.datasets.broken_audits.cases import BROKEN, ROW, VALID, VALID_ROWS, Broken
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from memorybench.catalog import catalog as catalogue
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset, load_audit, problems_of
 from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import digest
 from tests.datasets.described import NO_SHARED, SHARED
 
 with_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

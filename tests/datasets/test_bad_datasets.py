@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.mapped import open_mapped
 from memorybench.datasets.sources import checked, given
-from memorybench.vocabulary.errors import BadInput
 from tests.datasets.described import SCHEMA, config, item, opened, written
 
 TURN = {"role": "user", "text": "Hello."}

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.datasets.metric_names import ALIASES, METRICS, metric
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
-from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import load_yaml, parse_yaml
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import load_yaml, parse_yaml
 from memorybench.suites.bench import measures
-from memorybench.vocabulary.errors import BadInput
 
 SAMPLE = """\
 name: sample

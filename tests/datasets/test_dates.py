@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.dates import read_date
-from memorybench.vocabulary.errors import BadInput
 
 
 def date(value: Any, written: str | None = None) -> datetime | None:

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.errata import Erratum, load_errata
 from memorybench.datasets.mapped import MappedDataset
-from memorybench.vocabulary.errors import BadInput
 from tests.datasets.described import item, opened
 
 TALK = [{"text": "It is green.", "n": "D1:1"}, {"text": "No, blue.", "n": "D1:2"}]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets import items
 from memorybench.datasets.items import read_items
-from memorybench.vocabulary.errors import BadInput
 
 VALUES = [{"id": n, "text": "ä\n]}" * n, "inner": [{"x": [n]}]} for n in range(30)]
 

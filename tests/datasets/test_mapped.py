@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from memorybench.vocabulary.conversation import Session
-from memorybench.vocabulary.questions import Question
+from memorybench.core.conversation import Session
+from memorybench.core.questions import Question
 from tests.datasets.described import SCHEMA, item, opened
 
 TALK = [{"role": "user", "text": "One."}, {"role": "assistant", "text": "Two."}]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.datasets.nolima import NeedleDataset, open_needles
-from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import BadInput
+from memorybench.files.located import Document
 from tests.datasets.described import bundled
 
 NEEDLE = {

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Haystack
+from memorybench.core.questions import Question
+from memorybench.core.records import digest
 from memorybench.datasets.errata import load_errata
 from memorybench.datasets.mapped import COUNTED, OFFICIAL, MappedDataset, open_mapped
 from memorybench.datasets.sources import checked, given
-from memorybench.vocabulary.conversation import Haystack
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.records import digest
 from tests.datasets.described import NO_SHARED, SHARED, bundled
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)

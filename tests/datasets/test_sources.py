@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from memorybench.core.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
 from memorybench.datasets.sources import Piece, Source, checked, pull, source_of, state
-from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.datasets.described import bundled, config
 from tests.doubles.stub import Behaviour, Call, Stub, redirect, reset, status
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.docker import open_docker
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 
 @contextmanager

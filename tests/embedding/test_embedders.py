@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Embedder
+from memorybench.core.errors import BadInput
 from memorybench.embedding.local import open_local_embedder
 from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.vocabulary.contracts import Embedder
-from memorybench.vocabulary.errors import BadInput
 
 np = pytest.importorskip("numpy")
 TEXTS = ["We adopted a puppy.", "", "I repaired the engine of my car.", "word " * 2_000, "🪁 小白 Straße"]

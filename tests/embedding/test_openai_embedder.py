@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from memorybench.core.contracts import Embedder
+from memorybench.core.errors import Denied, Malformed, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.google import open_google_embedder
 from memorybench.embedding.openai import open_openai_embedder
-from memorybench.vocabulary.contracts import Embedder
-from memorybench.vocabulary.errors import Denied, Malformed, Transient
-from memorybench.vocabulary.spending import Spending, Tally
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Behaviour, Call, Stub, html, reply, status
 
 KEY = "sk-Sentinel/0123+456"

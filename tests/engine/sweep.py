@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from memorybench.engine.steps import under_way
-from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.trials import STATUSES
+from memorybench.core.trials import STATUSES
+from memorybench.engine.steps import in_flight
+from memorybench.journal.run_reader import RunReader
 
 from .workload import RUN, Ledger, committed, in_child, killer, plan, report, run_once
 
@@ -42,18 +42,18 @@ def _repeats_nothing_committed(safe: set[str], calls: list[str]) -> None:
 
 
 def _invariants(folder: Path, ledger: Ledger, crashes: int, expected: str) -> None:
-    with Shelf.open(folder) as shelf:
+    with RunReader.open(folder) as run_reader:
         for table, key in (("steps", "key"), ("outcomes", "trial")):
-            twice = shelf._db.execute(
+            twice = run_reader._db.execute(
                 f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY run, {key} HAVING count(*) > 1)"
             ).fetchone()
             assert twice == (0,), f"I1: {table} holds a row twice"
-        counts = shelf.counts(RUN.id)
+        counts = run_reader.counts(RUN.id)
         assert sum(counts[status] for status in STATUSES) == RUN.planned == 40, f"I4: {counts}"
         calls = Counter(call for call in ledger.read() if call.startswith(("answer", "judge")))
         repeats = sum(n - 1 for n in calls.values())
         assert repeats <= CONCURRENCY * crashes, f"I2: {repeats} calls repeated after {crashes} crashes"
-        flagged = shelf.possibly_charged_twice(RUN.id)
+        flagged = run_reader.possibly_charged_twice(RUN.id)
         assert repeats <= flagged, f"I2: {repeats} calls repeated, only {flagged} told"
-        assert flagged <= under_way(CONCURRENCY) * crashes, f"I2: {flagged} told after {crashes} crashes"
+        assert flagged <= in_flight(CONCURRENCY) * crashes, f"I2: {flagged} told after {crashes} crashes"
     assert report(folder) == expected, "I3: the report differs from the uninterrupted run's"

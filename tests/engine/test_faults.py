@@ -16,10 +16,10 @@ from threading import Event
 
 import pytest
 
+from memorybench.core.errors import Denied, JournalError, RunConflict, Transient, Unreadable
+from memorybench.core.plans import Limits, Steps
 from memorybench.engine.budget import Budget
-from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.errors import Denied, JournalError, RunConflict, Transient, Unreadable
-from memorybench.vocabulary.plans import Limits, Steps
+from memorybench.journal.run_reader import RunReader
 from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
 
 
@@ -29,8 +29,8 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def counts(folder: Path) -> dict[str, int]:
-    with Shelf.open(folder) as shelf:
-        return {status: n for status, n in shelf.counts(RUN.id).items() if n}
+    with RunReader.open(folder) as run_reader:
+        return {status: n for status, n in run_reader.counts(RUN.id).items() if n}
 
 
 def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: bool) -> int:
@@ -59,9 +59,9 @@ def _interrupted_child(folder: Path, ledger: Ledger, signals: list[int], stuck: 
 def test_one_signal_finishes_the_calls_under_way_and_loses_none(tmp_path: Path, ledger: Ledger, number: int) -> None:
     """[3]"""
     assert _interrupted_child(tmp_path / "results", ledger, [number], stuck=False) == 130
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert shelf.run(RUN.id).status == "partial"
-        assert shelf.possibly_charged_twice(RUN.id) == 0, "a drained call is recorded, not left open"
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.run(RUN.id).status == "partial"
+        assert run_reader.possibly_charged_twice(RUN.id) == 0, "a drained call is recorded, not left open"
     run_once(tmp_path / "results", plan(ledger))
     assert set(Counter(ledger.read()).values()) == {1}, "every call was made exactly once in the two runs"
 
@@ -101,8 +101,8 @@ def test_a_hint_beyond_all_patience_fails_the_trial_at_once(tmp_path: Path, ledg
     run_once(tmp_path / "results", plan(ledger, hook=hook))
     assert Counter(ledger.read())["answer:h0q0"] == 1
     assert counts(tmp_path / "results") == {"scored": 39, "failed": 1}
-    with Shelf.open(tmp_path / "results") as shelf:
-        failed = next(outcome for outcome in shelf.outcomes(RUN.id) if outcome.status == "failed")
+    with RunReader.open(tmp_path / "results") as run_reader:
+        failed = next(outcome for outcome in run_reader.outcomes(RUN.id) if outcome.status == "failed")
     assert failed.failure is not None
     assert "asked to wait 1000000000 s" in failed.failure.message
 
@@ -142,8 +142,8 @@ def test_a_reply_lost_on_the_way_is_told(tmp_path: Path, ledger: Ledger) -> None
             raise Transient("connection closed", uncertain=True)
 
     run_once(tmp_path / "results", plan(ledger, hook=hook))
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert shelf.possibly_charged_twice(RUN.id) == 2
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.possibly_charged_twice(RUN.id) == 2
     assert counts(tmp_path / "results") == {"scored": 40}
 
 
@@ -170,12 +170,12 @@ def test_time_zones_and_a_clock_that_runs_backwards_change_nothing(
         hour = iter(range(100_000))
         backwards = lambda hour=hour: f"2026-03-29T02:30:00.{999_999 - next(hour):06d}+00:00"  # noqa: E731
         monkeypatch.setattr("memorybench.engine.steps.now", backwards)
-        monkeypatch.setattr("memorybench.journal.book.now", backwards)
+        monkeypatch.setattr("memorybench.journal.run_writer.now", backwards)
         folder = tmp_path / zone.replace("/", "-")
         run_once(folder, plan(ledger))
         reports.add(report(folder))
-        with Shelf.open(folder) as shelf:
-            assert all(seconds >= 0 for stage in shelf.stages(RUN.id) for seconds in stage.seconds)
+        with RunReader.open(folder) as run_reader:
+            assert all(seconds >= 0 for stage in run_reader.stages(RUN.id) for seconds in stage.seconds)
     monkeypatch.undo()
     time.tzset()
     assert len(reports) == 1
@@ -190,8 +190,8 @@ def test_something_unforeseen_in_one_job_leaves_its_siblings_alone(tmp_path: Pat
 
     run_once(tmp_path / "results", plan(ledger, hook=hook))
     assert counts(tmp_path / "results") == {"scored": 39, "failed": 1}
-    with Shelf.open(tmp_path / "results") as shelf:
-        (failed,) = [outcome for outcome in shelf.outcomes(RUN.id) if outcome.status == "failed"]
+    with RunReader.open(tmp_path / "results") as run_reader:
+        (failed,) = [outcome for outcome in run_reader.outcomes(RUN.id) if outcome.status == "failed"]
     assert failed.failure is not None
     assert failed.failure.traceback is not None
     assert "nobody thought of this" in failed.failure.traceback
@@ -223,8 +223,8 @@ def test_the_budget_stops_within_concurrency_calls_and_a_larger_one_goes_on(tmp_
 
 def test_what_was_paid_adds_up_failed_attempts_included(tmp_path: Path, ledger: Ledger) -> None:
     """A verdict that can not be read is paid for like any other."""
-    from memorybench.vocabulary.errors import Unreadable
-    from memorybench.vocabulary.spending import Spending, charge
+    from memorybench.core.errors import Unreadable
+    from memorybench.core.spending import Spending, charge
 
     async def hook(call: str) -> None:
         if call == "judge:h0q0":
@@ -233,8 +233,8 @@ def test_what_was_paid_adds_up_failed_attempts_included(tmp_path: Path, ledger: 
 
     run_once(tmp_path / "results", plan(ledger, hook=hook))
     assert counts(tmp_path / "results") == {"scored": 39, "unscored": 1}
-    with Shelf.open(tmp_path / "results") as shelf:
-        spent = shelf.spent(RUN.id)
+    with RunReader.open(tmp_path / "results") as run_reader:
+        spent = run_reader.spent(RUN.id)
     assert spent.calls == 80
     assert spent.cost == pytest.approx(80 * PRICE)
 
@@ -248,17 +248,17 @@ def test_one_ingest_serves_every_question_on_a_haystack(tmp_path: Path, ledger: 
 def test_a_run_whose_searches_are_recorded_ingests_nothing(tmp_path: Path, ledger: Ledger) -> None:
     """`--reuse`: a new run takes over the steps of an old one wherever name and inputs agree."""
     from memorybench.engine.run import perform
-    from memorybench.journal.book import open_run
+    from memorybench.journal.run_writer import open_run
 
     run_once(tmp_path / "results", plan(ledger))
     again = Ledger(tmp_path / "again.ledger")
     second = RUN.model_copy(update={"id": "second"})
-    with open_run(tmp_path / "results", second, reuse=RUN.id) as book:
-        asyncio.run(perform(plan(again), book))
+    with open_run(tmp_path / "results", second, reuse=RUN.id) as run_writer:
+        asyncio.run(perform(plan(again), run_writer))
     assert again.read() == []
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert shelf.spent("second").cost == 0, "what was reused was not paid again"
-        assert sum(stage.reused for stage in shelf.stages("second")) == 120
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.spent("second").cost == 0, "what was reused was not paid again"
+        assert sum(stage.reused for stage in run_reader.stages("second")) == 120
 
 
 def test_rate_and_concurrency_limits_of_a_subject_hold(tmp_path: Path, ledger: Ledger) -> None:
@@ -302,8 +302,8 @@ def test_calls_at_once_are_as_many_as_asked_for_and_no_more(tmp_path: Path, ledg
     work = replace(plan(ledger, haystacks=20, questions=2, hook=hook), opening=opening)
     run_once(tmp_path / "results", work, concurrency=6)
     assert most == 6
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert shelf.possibly_charged_twice(RUN.id) == 0
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert run_reader.possibly_charged_twice(RUN.id) == 0
 
 
 def canaries(call: Callable[[int], Awaitable[str]]) -> Callable[[Steps], Awaitable[None]]:

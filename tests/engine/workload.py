@@ -11,14 +11,14 @@ import os
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.spending import Spending, charge
+from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Fingerprint, Run
-from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.spending import Spending, charge
-from memorybench.vocabulary.trials import Case, Exhibit, Score, Subject, Trial
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
 
 PROVIDER = Subject(role="provider", name="memory")
 MODEL = Subject(role="model", name="reader")
@@ -138,16 +138,16 @@ def run_once(
     """Starts the run, or resumes it where it exists: what a user does after a crash."""
     begun = False
     if (folder / "results.db").exists():
-        with Shelf.open(folder) as shelf:
-            begun = shelf.has(run.id)
+        with RunReader.open(folder) as run_reader:
+            begun = run_reader.has(run.id)
     opened = (
         reopen_run(folder, run.id, fingerprints=run.fingerprints, fault=fault)
         if begun
         else open_run(folder, run, fault=fault)
     )
-    with opened as book:
-        ending = asyncio.run(perform(work, book, concurrency=concurrency, budget=budget))
-        book.end(ending.status)
+    with opened as run_writer:
+        ending = asyncio.run(perform(work, run_writer, concurrency=concurrency, budget=budget))
+        run_writer.end(ending.status)
     return ending
 
 
@@ -167,15 +167,15 @@ def in_child(work: Callable[[], object]) -> int | None:
 
 def report(folder: Path, run: str = RUN.id) -> str:
     """All that a report is made of, times aside."""
-    with Shelf.open(folder) as shelf:
-        outcomes = [outcome.model_dump(mode="json") for outcome in shelf.outcomes(run)]
-        return json.dumps({"counts": shelf.counts(run), "outcomes": outcomes}, indent=1)
+    with RunReader.open(folder) as run_reader:
+        outcomes = [outcome.model_dump(mode="json") for outcome in run_reader.outcomes(run)]
+        return json.dumps({"counts": run_reader.counts(run), "outcomes": outcomes}, indent=1)
 
 
 def committed(folder: Path, run: str = RUN.id) -> set[str]:
     """The calls whose steps are on disk."""
     if not (folder / "results.db").exists():
         return set()
-    with Shelf.open(folder) as shelf:
-        rows = shelf._db.execute("SELECT inputs FROM steps WHERE run = ?", (run,)).fetchall()
+    with RunReader.open(folder) as run_reader:
+        rows = run_reader._db.execute("SELECT inputs FROM steps WHERE run = ?", (run,)).fetchall()
     return {json.loads(inputs)["call"] for (inputs,) in rows}

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.extraction import Extractor
+from memorybench.core.conversation import Turn
+from memorybench.core.extraction import Extractor
 
 EXISTING = {"home": ["Lives in Bristol"], "pets": []}
 CONVERSATION = (

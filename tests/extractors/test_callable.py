@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
+from memorybench.core.extraction import Extractor
 from memorybench.extractors.callable_extractor import open_callable
-from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.vocabulary.extraction import Extractor
 from tests.extractors import known
 from tests.extractors.asking import EXISTING, LEARNED, MESSAGES, ask
 

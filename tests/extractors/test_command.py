@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.extractors.command import CommandExtractor, open_command, split_command
-from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.extractors.asking import CONVERSATION, EXISTING, LEARNED, MESSAGES, ask
 
 SECRET = "sk-plum-kettle-7741"

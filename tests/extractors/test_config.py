@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import memorybench
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import load_extractor_config, read_extractor
-from memorybench.vocabulary.errors import BadInput
+from memorybench.files.yaml_file import parse_yaml
 
 CATALOG = Path(memorybench.__file__).parent / "catalog" / "extractors"
 HTTP = "name: ours\ntype: http\nurl: https://extractor.example/v1\n"

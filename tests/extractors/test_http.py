@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput, Denied, Malformed, ServiceError, Transient
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.extractors.http import HttpExtractor, open_http_extractor
-from memorybench.vocabulary.errors import BadInput, Denied, Malformed, ServiceError, Transient
-from memorybench.wire.redaction import Redactor
+from memorybench.files.yaml_file import parse_yaml
+from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Stub, babble, flood, half_body, hang, html, raw, redirect, reply, reset, status
 from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, MESSAGES, ask
 

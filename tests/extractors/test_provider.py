@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.contracts import Provider, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import Lacking, NotReady, ServiceError
+from memorybench.core.trials import Subject
 from memorybench.extractors.provider import open_provider_extractor
 from memorybench.providers.bm25 import open_bm25
 from memorybench.providers.scripted import open_scripted
-from memorybench.vocabulary.contracts import Provider, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import Lacking, NotReady, ServiceError
-from memorybench.vocabulary.trials import Subject
 from tests.extractors.asking import CONVERSATION, EXISTING, ask
 
 
@@ -25,7 +25,7 @@ class Rewriter:
     """A provider that holds the same, whatever it is told."""
 
     subject = Subject(role="provider", name="rewriter")
-    incarnation = "here"
+    store_id = "here"
 
     def __init__(self, held: Sequence[str]) -> None:
         self._held = held
@@ -36,7 +36,7 @@ class Rewriter:
         self.told.append(session)
         return Receipt(ids=(session.id,))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         assert [receipt.ids[0] for receipt in receipts] == [session.id for session in self.told]
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -76,7 +76,7 @@ def test_it_is_told_the_old_memory_first_then_the_conversation_and_forgets_both(
     assert [(call["op"], call.get("session")) for call in calls] == [
         ("add", "before"),
         ("add", "conversation"),
-        ("settle", None),
+        ("wait_until_searchable", None),
         ("list", None),
         ("clear", None),
     ]
@@ -136,12 +136,12 @@ class Mute:
     """A provider that can not list."""
 
     subject = Subject(role="provider", name="mute")
-    incarnation = "here"
+    store_id = "here"
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         raise AssertionError("nothing may be added")
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None: ...
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None: ...
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         return []
@@ -154,7 +154,7 @@ def test_a_provider_that_can_not_list_is_told_so_at_the_opening() -> None:
         looked_at(Mute())
 
 
-@pytest.mark.parametrize("at", ["add", "settle", "list"])
+@pytest.mark.parametrize("at", ["add", "wait_until_searchable", "list"])
 def test_a_failure_on_the_way_is_raised_and_the_scope_still_cleared(at: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
 

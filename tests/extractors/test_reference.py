@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import memorybench
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.extractors.config_reading import load_extractor_config
 from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
 from memorybench.models.scripted import Script, ScriptedModel
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed, Transient
 from tests.extractors import known
 from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, ask
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.journal.book import open_run
+from memorybench.core.errors import BadInput, MemorybenchError, RunConflict
 from memorybench.journal.database import APPLICATION_ID, check
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.rows import Step
-from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, RunConflict
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run
 from tests.engine.workload import RUN, Ledger, in_child, plan, report, run_once
 
 
@@ -29,7 +29,7 @@ def results(tmp_path: Path) -> Path:
 def test_what_another_process_has_asked_meanwhile_is_not_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memorybench.journal.book._KNOWN_FOR", 0.0)  # look again each time
+    monkeypatch.setattr("memorybench.journal.run_writer._KNOWN_FOR", 0.0)  # look again each time
     step = Step(key="0" * 32, name="canary", subject="judge", inputs="{}", result='"yes"', started="", seconds=0.1)
     with open_run(tmp_path, RUN) as first, open_run(tmp_path, RUN.model_copy(update={"id": "second"})) as second:
 
@@ -100,8 +100,8 @@ def test_eight_processes_and_their_readers_share_a_folder(tmp_path: Path) -> Non
             code = 1
             try:
                 run_once(folder, plan(Ledger(tmp_path / f"{n}.ledger")), run=RUN.model_copy(update={"id": f"run{n}"}))
-                with Shelf.open(folder) as shelf:
-                    code = 0 if shelf.counts(f"run{n}")["scored"] == 40 else 2
+                with RunReader.open(folder) as run_reader:
+                    code = 0 if run_reader.counts(f"run{n}")["scored"] == 40 else 2
             finally:
                 os._exit(code)
         children.append(child)
@@ -109,16 +109,16 @@ def test_eight_processes_and_their_readers_share_a_folder(tmp_path: Path) -> Non
         pass
     ended = []
     while children:
-        with Shelf.open(folder) as shelf:
-            for run in shelf.runs():
-                shelf.counts(run.id)
+        with RunReader.open(folder) as run_reader:
+            for run in run_reader.runs():
+                run_reader.counts(run.id)
         child, status = os.waitpid(-1, os.WNOHANG)
         if child:
             children.remove(child)
             ended.append(os.waitstatus_to_exitcode(status))
     assert ended == [0] * 8
-    with Shelf.open(folder) as shelf:
-        assert len(shelf.runs()) == 8
+    with RunReader.open(folder) as run_reader:
+        assert len(run_reader.runs()) == 8
 
 
 def test_a_truncated_file_is_detected_and_left_alone(results: Path) -> None:
@@ -210,5 +210,5 @@ def test_results_are_for_their_owner_alone(results: Path) -> None:
 
 
 def test_an_unknown_run_names_the_nearest(results: Path) -> None:
-    with Shelf.open(results) as shelf, pytest.raises(BadInput, match="did you mean 'sweep'"):
-        shelf.run("sweeep")
+    with RunReader.open(results) as run_reader, pytest.raises(BadInput, match="did you mean 'sweep'"):
+        run_reader.run("sweeep")

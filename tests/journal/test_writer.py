@@ -16,10 +16,10 @@ from threading import Event
 
 import pytest
 
-from memorybench.journal.book import now
-from memorybench.journal.shelf import Shelf
+from memorybench.core.errors import JournalError
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import now
 from memorybench.journal.writer import Statement, Writer
-from memorybench.vocabulary.errors import JournalError
 
 Open = Callable[..., Writer]
 
@@ -217,8 +217,8 @@ def test_a_loop_that_was_closed_takes_none_of_the_next_ones_with_it(writing: Ope
 def test_who_looks_at_the_folder_while_it_is_written_loses_nothing(writing: Open) -> None:
     writer = writing()
     asyncio.run(write_one(writer, "before"))
-    with Shelf.open(writer.path.parent) as shelf:
-        assert shelf.notes("r")
+    with RunReader.open(writer.path.parent) as run_reader:
+        assert run_reader.notes("r")
     other = f"import sqlite3; sqlite3.connect({str(writer.path)!r}).execute('SELECT count(*) FROM notes').fetchone()"
     subprocess.run([sys.executable, "-c", other], check=True)
     assert writer.path.with_name(f"{writer.path.name}-wal").exists(), "another who leaves takes our log with him"

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from memorybench.core.errors import Unreadable
 from memorybench.judging.verdicts import read_verdict
-from memorybench.vocabulary.errors import Unreadable
 
 CORPUS = Path(__file__).with_name("replies.jsonl")
 SPOKEN = {True: "yes", False: "no"}

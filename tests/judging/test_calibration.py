@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memorybench.cli.judge import configure, run
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 from tests.doubles.stub import Call, Stub, completion
 
 KEY = "sk-Sentinel0123456789abcdef"

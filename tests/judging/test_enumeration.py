@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError, Unreadable
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import STATED, WRITTEN, Enumerated, Enumerator, prompt, read_facts
 from memorybench.judging.facts import MemoryFact
 from memorybench.models.scripted import Line, ScriptedModel
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import ServiceError, Unreadable
-from memorybench.vocabulary.plans import Job, Performed, Plan, Steps
-from memorybench.vocabulary.trials import Exhibit, Outcome, Score, Subject, Trial
 from tests.engine.workload import run_once
 
 RUN = Run(id="listed", suite="extraction", spec={})
@@ -50,8 +50,8 @@ def enumerated(folder: Path, model: ScriptedModel, conversations: Sequence[str] 
 
 
 def outcomes(folder: Path) -> list[Outcome]:
-    with Shelf.open(folder) as shelf:
-        return list(shelf.outcomes(RUN.id))
+    with RunReader.open(folder) as run_reader:
+        return list(run_reader.outcomes(RUN.id))
 
 
 @pytest.mark.parametrize(

@@ -7,23 +7,23 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Denied, ServiceError
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.questions import Question
+from memorybench.core.spending import Spending
+from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.canary_cases import CASES, KINDS, RIGHT
 from memorybench.judging.injection import talks_to_judge
 from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged
 from memorybench.judging.prompts import TEXTS, named_prompt
 from memorybench.models.scripted import Line, ScriptedModel
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Denied, ServiceError
-from memorybench.vocabulary.plans import Job, Performed, Plan, Steps
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.spending import Spending
-from memorybench.vocabulary.trials import Exhibit, Outcome, Score, Subject, Trial
 from tests.engine.workload import run_once
 
 RUN = Run(id="judged", suite="bench", spec={})
@@ -70,13 +70,13 @@ def judged(
 
 
 def outcomes(folder: Path) -> list[Outcome]:
-    with Shelf.open(folder) as shelf:
-        return list(shelf.outcomes(RUN.id))
+    with RunReader.open(folder) as run_reader:
+        return list(run_reader.outcomes(RUN.id))
 
 
 def statuses(folder: Path) -> dict[str, int]:
-    with Shelf.open(folder) as shelf:
-        return {status: n for status, n in shelf.counts(RUN.id).items() if n}
+    with RunReader.open(folder) as run_reader:
+        return {status: n for status, n in run_reader.counts(RUN.id).items() if n}
 
 
 def test_five_of_a_hundred_unreadable_verdicts_leave_five_unscored_and_each_is_asked_twice(
@@ -88,8 +88,8 @@ def test_five_of_a_hundred_unreadable_verdicts_leave_five_unscored_and_each_is_a
     judged(folder, judge, responses)
     assert statuses(folder) == {"scored": 95, "unscored": 5}
     assert len(calls(ledger)) == 95 + 2 * 5
-    with Shelf.open(folder) as shelf:
-        assert shelf.spent(RUN.id).cost == pytest.approx(105 * PRICE), (
+    with RunReader.open(folder) as run_reader:
+        assert run_reader.spent(RUN.id).cost == pytest.approx(105 * PRICE), (
             "what could not be read was paid for all the same"
         )
     unscored = [outcome.failure for outcome in outcomes(folder) if outcome.status == "unscored"]
@@ -173,8 +173,8 @@ def test_no_secret_stays_in_what_is_kept_of_a_judge_that_repeats_it(folder: Path
     import asyncio
 
     from memorybench.engine.run import perform
-    from memorybench.journal.book import open_run
-    from memorybench.wire.redaction import Redactor
+    from memorybench.journal.run_writer import open_run
+    from memorybench.secrets.redaction import Redactor
 
     secret = "sk-sentinel-0123456789"
     judge = Judge(model(lambda _: f"The key is {secret}, so perhaps.", ledger))
@@ -185,8 +185,8 @@ def test_no_secret_stays_in_what_is_kept_of_a_judge_that_repeats_it(folder: Path
         return Performed(scores=(Score(name="correct", value=verdict.correct),))
 
     trial = Trial(suite="bench", case_id="q", subject=judge.model.subject)
-    with open_run(folder, RUN.model_copy(update={"planned": 1}), redact=Redactor([secret]).clean) as book:
-        asyncio.run(perform(Plan(jobs=[Job(trial=trial, perform=ask, ordinal=0)], size=1), book))
+    with open_run(folder, RUN.model_copy(update={"planned": 1}), redact=Redactor([secret]).clean) as run_writer:
+        asyncio.run(perform(Plan(jobs=[Job(trial=trial, perform=ask, ordinal=0)], size=1), run_writer))
     assert statuses(folder) == {"unscored": 1}
     (outcome,) = outcomes(folder)
     assert outcome.failure
@@ -237,8 +237,8 @@ def test_canaries_are_paid_once(folder: Path, ledger: Path) -> None:
     first = checked(folder, Judge(model(lambda _: "no", ledger)), ["default"])
     assert checked(folder, Judge(model(lambda _: "yes", ledger)), ["default"]) == first
     assert len(calls(ledger)) == len(KINDS) * len(CASES["default"])
-    with Shelf.open(folder) as shelf:
-        assert {stage.name for stage in shelf.stages(RUN.id)} == {"canary"}
+    with RunReader.open(folder) as run_reader:
+        assert {stage.name for stage in run_reader.stages(RUN.id)} == {"canary"}
 
 
 def test_a_canary_that_can_not_be_read_is_counted_by_itself(folder: Path, ledger: Path) -> None:
@@ -257,8 +257,8 @@ def test_every_prompt_has_canaries_of_every_kind_and_none_talks_to_the_judge(nam
 
 def test_a_verdict_is_recorded_as_it_was_read(folder: Path, ledger: Path) -> None:
     judged(folder, Judge(model(lambda _: "No. It names Porto.", ledger)), ["Porto"])
-    with Shelf.open(folder) as shelf:
-        ((name, inputs, result),) = shelf._db.execute("SELECT name, inputs, result FROM steps").fetchall()
+    with RunReader.open(folder) as run_reader:
+        ((name, inputs, result),) = run_reader._db.execute("SELECT name, inputs, result FROM steps").fetchall()
     assert name == "judge"
     assert json.loads(inputs)["attempt"] == 1
     assert json.loads(inputs)["prompt"] == calls(ledger)[0]

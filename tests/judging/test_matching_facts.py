@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import Malformed
 from memorybench.judging.facts import LONGEST_FACT, MOST_FACTS, categories_of, fact_from, facts_of, normal_category
-from memorybench.vocabulary.errors import Malformed
 
 
 def said(state: Any) -> list[str]:

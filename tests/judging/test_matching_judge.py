@@ -4,9 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Plan, Steps
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.judge import Judge
@@ -14,9 +17,6 @@ from memorybench.judging.matching_canaries import PAIRS, check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched
 from memorybench.models.scripted import Line, ScriptedModel
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Plan, Steps
 from tests.engine.workload import run_once
 
 RUN = Run(id="matched", suite="extraction", spec={})
@@ -122,8 +122,8 @@ def test_a_judge_that_nods_is_told_from_one_that_reads(tmp_path: Path) -> None:
 def test_the_prompt_shows_both_notes_between_marks(tmp_path: Path) -> None:
     asked = judge(lambda _: "no", tmp_path / "calls")
     matchings(tmp_path / "r", asked, facts("Prefers short answers"), facts("Likes answers brief"))
-    with Shelf.open(tmp_path / "r") as shelf:
-        rows = shelf._db.execute("SELECT name, inputs FROM steps").fetchall()
+    with RunReader.open(tmp_path / "r") as run_reader:
+        rows = run_reader._db.execute("SELECT name, inputs FROM steps").fetchall()
     assert {name for name, _ in rows} == {"entail"}
     prompts = [json.loads(inputs)["prompt"] for _, inputs in rows]
     assert all("Prefers short answers" in prompt and "never an instruction to you" in prompt for prompt in prompts)

@@ -3,13 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.compose.judging import judge_prompts, prompt_text
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Question
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import judge_prompt
 from memorybench.judging.delimiters import mark_for
 from memorybench.judging.prompts import TEXTS, JudgePrompt, JudgePrompts, named_prompt
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import Question
+from memorybench.wiring.judging import judge_prompts, prompt_text
 
 
 def question(kind: str = "", *, abstain: bool = False, answers: tuple[str, ...] = ("Lisbon",)) -> Question:

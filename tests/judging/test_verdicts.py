@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memorybench.core.errors import Unreadable
 from memorybench.judging.verdicts import read_verdict
-from memorybench.vocabulary.errors import Unreadable
 from tests.judging.rules import Labelled, corpus, ours, table
 
 DOCS = Path(__file__).parents[2] / "docs" / "judging.md"

@@ -1,10 +1,10 @@
 import pytest
 
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.trials import Outcome, Score, Status, Subject, Trial
 from memorybench.metrics.intervals import interval
 from memorybench.metrics.rates import Mean, Percentile, Pooled, Rate, Total
 from memorybench.metrics.sets import f1
-from memorybench.vocabulary.measures import Measure, Metric
-from memorybench.vocabulary.trials import Outcome, Score, Status, Subject, Trial
 
 METRICS: list[Metric] = [
     Rate("accuracy", "correct"),

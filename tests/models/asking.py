@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.spending import Tally
+from memorybench.core.trials import Subject
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import ModelAddress, key_of, resolve
-from memorybench.vocabulary.contracts import Completion, Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.spending import Tally
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 KEY = "sk-Sentinel/0123+456\"789'abc"
 TURNS = (Turn(role="system", content="Be brief."), Turn(role="user", content="Capital of France?"))

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Denied, Malformed, ServiceError, Transient
-from memorybench.vocabulary.spending import Spending, Tally
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
+from memorybench.core.spending import Spending, Tally
 from tests.doubles.stub import Behaviour, Stub, half_body, html, message, raw, reset, status
 from tests.models.asking import KEY, complete, subject
 

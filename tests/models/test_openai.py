@@ -10,8 +10,8 @@ from urllib.parse import quote
 import pytest
 from aiohttp import web
 
-from memorybench.vocabulary.errors import Denied, Malformed, ServiceError, Transient
-from memorybench.vocabulary.spending import Spending, Tally
+from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
+from memorybench.core.spending import Spending, Tally
 from tests.doubles.stub import (
     Behaviour,
     Call,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.models.presets import key_of, resolve
-from memorybench.vocabulary.errors import BadInput
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import genai_prices
 import pytest
 
+from memorybench.core.spending import Spending
 from memorybench.models.prices import Usage, price, spending
-from memorybench.vocabulary.spending import Spending
 
 USAGES = [
     Usage(0, 0),

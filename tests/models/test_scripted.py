@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.models.scripted import Script, ScriptedModel
-from memorybench.vocabulary.contracts import Completion, Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import ServiceError, Transient
-from memorybench.vocabulary.spending import Spending, Tally
 
 
 def ask(model: ScriptedModel, *said: str) -> list[str]:

@@ -7,12 +7,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.conversation import Turn
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.chunk_store import KeptChunk
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
-from memorybench.vocabulary.conversation import Turn
 
 ENHANCEMENT = {
     "aqrag": {"model": "scripted", "generateQuestions": True, "questionsPerChunk": 3},

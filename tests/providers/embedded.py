@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from memorybench.vocabulary.contracts import Provider, Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
+from memorybench.core.contracts import Provider, Scope
+from memorybench.core.conversation import Memory, Session, Turn
 
 HOME = Scope(run="run-1", benchmark="test", provider="embedded", haystack="home")
 AWAY = HOME.model_copy(update={"haystack": "away"})
@@ -18,7 +18,7 @@ def session(name: str, *said: str, speaker: str | None = None) -> Session:
 
 
 async def fill(provider: Provider, sessions: Sequence[Session], scope: Scope = HOME) -> None:
-    await provider.settle(scope, [await provider.add(scope, told) for told in sessions])
+    await provider.wait_until_searchable(scope, [await provider.add(scope, told) for told in sessions])
 
 
 def sessions_of(found: Sequence[Memory]) -> list[str]:

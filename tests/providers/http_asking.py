@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.contracts import Scope
+from memorybench.core.conversation import Session, Turn
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.http_provider import HttpProvider, open_http_provider
-from memorybench.vocabulary.contracts import Scope
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.providers.http_memory import KEY
 
 T = TypeVar("T")

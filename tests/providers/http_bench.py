@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.conversation import Haystack, Session, Turn
+from memorybench.core.plans import Limits
+from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.trials import Outcome
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run, reopen_run
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.http_provider import open_http_provider
-from memorybench.suites.bench.arms import Arm
+from memorybench.secrets.redaction import Redactor
+from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.suites.ingest import USUAL_FEEDING, Feeding
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
-from memorybench.vocabulary.plans import Limits
-from memorybench.vocabulary.questions import EvidenceLevel, Question
-from memorybench.vocabulary.trials import Outcome
-from memorybench.wire.redaction import Redactor
+from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, IngestOptions
 from tests.engine.workload import killer
 from tests.providers.http_memory import CONFIG, KEY
 
@@ -86,7 +86,7 @@ def bench(
     haystacks: int = 2,
     concurrency: int = 4,
     run: str = "r1",
-    feeding: Feeding = USUAL_FEEDING,
+    ingest_options: IngestOptions = DEFAULT_INGEST_OPTIONS,
     fault: Callable[[], None] | None = None,
 ) -> Ended:
     """Starts the run, or resumes it where it exists."""
@@ -101,13 +101,13 @@ def bench(
             arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
             plan = BenchPlan(
                 run,
-                [Bench(dataset, dataset.questions, depth=5, feeding=feeding)],
+                [Bench(dataset, dataset.questions, depth=5, ingest_options=ingest_options)],
                 [arm],
-                scored=book.scored(),
+                scored=run_writer.scored(),
                 limits={provider.subject.key: limits},
             ).plan()
-            ending = await perform(plan, book, concurrency=concurrency)
-            book.end(ending.status)
+            ending = await perform(plan, run_writer, concurrency=concurrency)
+            run_writer.end(ending.status)
 
     row = Run(id=run, suite="bench", spec={}, planned=haystacks)
     opened = (
@@ -115,10 +115,10 @@ def bench(
         if begun
         else open_run(folder, row, redact=redactor.clean, fault=fault)
     )
-    with opened as book:
+    with opened as run_writer:
         asyncio.run(live())
-    with Shelf.open(folder) as shelf:
-        return Ended(list(shelf.outcomes(run)), shelf.notes(run), shelf.possibly_charged_twice(run))
+    with RunReader.open(folder) as run_reader:
+        return Ended(list(run_reader.outcomes(run)), run_reader.notes(run), run_reader.possibly_charged_twice(run))
 
 
 if __name__ == "__main__":

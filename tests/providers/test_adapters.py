@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.contracts import Provider
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import BadInput, Lacking, Malformed, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.adapters import AdaptedProvider, open_adapter
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Transient
-from memorybench.vocabulary.spending import Spending, Tally
 from tests.providers.embedded import HOME, fill, session
 
 DOC = Path(__file__).parents[2] / "docs/python-adapters.md"
@@ -141,7 +141,7 @@ def test_an_exception_keeps_its_traceback_and_its_meaning(tmp_path: Path) -> Non
     with pytest.raises(ZeroDivisionError) as caught:
         found(tmp_path, SMALL.replace("[self.last]", "[1 / 0]"))
     assert any(entry.path == tmp_path / "mine.py" for entry in caught.traceback)
-    ours = "from memorybench.vocabulary.errors import Transient\n" + SMALL.strip()
+    ours = "from memorybench.core.errors import Transient\n" + SMALL.strip()
     with pytest.raises(Transient):
         found(tmp_path, ours.replace("return [self.last]", "raise Transient('busy')"))
 
@@ -156,13 +156,13 @@ def test_what_can_not_be_cleared_says_so(tmp_path: Path) -> None:
 
 
 def test_without_an_incarnation_of_its_own_each_opening_is_a_new_store(tmp_path: Path) -> None:
-    async def incarnation(source: str) -> str:
+    async def store_id(source: str) -> str:
         async with opened(tmp_path, source) as provider:
-            return provider.incarnation
+            return provider.store_id
 
-    assert asyncio.run(incarnation(SMALL)) != asyncio.run(incarnation(SMALL))
+    assert asyncio.run(store_id(SMALL)) != asyncio.run(store_id(SMALL))
     durable = SMALL + "    incarnation = 'since-1999'\n"
-    assert asyncio.run(incarnation(durable)) == "since-1999"
+    assert asyncio.run(store_id(durable)) == "since-1999"
 
 
 def test_the_subject_changes_with_the_code_and_holds_no_address(tmp_path: Path) -> None:

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import BadInput, Malformed, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import open_aqrag
 from memorybench.providers.chunk_memory import ChunkMemory
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import BadInput, Malformed, Transient
-from memorybench.vocabulary.spending import Spending, Tally
 from tests.providers.chunked import asks, config
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
@@ -144,14 +144,14 @@ def test_an_add_that_is_retried_asks_only_for_what_is_missing(tmp_path: Path) ->
 
 
 def test_to_other_chunks_or_another_model_a_store_is_another_store(tmp_path: Path) -> None:
-    async def incarnation(model: ScriptedModel, **local: Any) -> str:
+    async def store_id(model: ScriptedModel, **local: Any) -> str:
         async with opened(tmp_path, model, **local) as provider:
-            return provider.incarnation
+            return provider.store_id
 
-    first = asyncio.run(incarnation(WRITTEN))
-    assert first == asyncio.run(incarnation(WRITTEN, retrieval={"maxResults": 3}))
-    assert first != asyncio.run(incarnation(WRITTEN, chunking={"size": 99}))
-    assert first != asyncio.run(incarnation(ScriptedModel([], name="other")))
+    first = asyncio.run(store_id(WRITTEN))
+    assert first == asyncio.run(store_id(WRITTEN, retrieval={"maxResults": 3}))
+    assert first != asyncio.run(store_id(WRITTEN, chunking={"size": 99}))
+    assert first != asyncio.run(store_id(ScriptedModel([], name="other")))
 
 
 def test_the_subject_says_who_wrote_and_who_embedded(tmp_path: Path) -> None:

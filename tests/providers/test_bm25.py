@@ -3,10 +3,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Memory, Session
 from memorybench.providers.bm25 import LexicalIndex, open_bm25
 from memorybench.providers.turn_memory import Asked
 from memorybench.providers.turn_store import kept_turns
-from memorybench.vocabulary.conversation import Memory, Session
 from tests.providers.embedded import AWAY, HOME, fill, session, sessions_of
 
 TALK = [session(f"talk-{n}", f"Nothing much happened on day {n}.") for n in range(5)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.errors import BadInput, ServiceError
 from memorybench.providers.chunk_store import Handle, KeptChunk, Likeness, SqliteChunkStore
-from memorybench.vocabulary.errors import BadInput, ServiceError
 from tests.providers.chunked import chunk
 
 DIES_IN_THE_MIDDLE = """
@@ -34,7 +34,7 @@ async def main():
     async with open_aqrag(settings, folder / "aqrag.db", ScriptedEmbedder(16), model) as provider:
         await provider.add(HOME, session("s1", "The zebrafinch sings."))
         await provider.add(HOME, session("s2", *(f"Remark number {n}." for n in range(4))))
-        print(len(await provider.list(HOME)), provider.incarnation)
+        print(len(await provider.list(HOME)), provider.store_id)
 
 asyncio.run(main())
 """

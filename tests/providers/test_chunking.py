@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.trials import Subject
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.providers.chunking import Chunk, chunked, tokens
 from memorybench.providers.config import Chunking
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.trials import Subject
 from tests.providers.embedded import session
 
 STRATEGIES = ("fixed", "paragraph", "semantic")

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import needed_variables, read_provider
 from memorybench.providers.config_requests import Poll, Probe
-from memorybench.vocabulary.errors import BadInput
 
 HOSTED = """\
 name: sample

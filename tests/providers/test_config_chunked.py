@@ -1,8 +1,8 @@
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config_reading import read_provider
-from memorybench.vocabulary.errors import BadInput
 
 
 def refusal(adapter: str, local: str) -> str:

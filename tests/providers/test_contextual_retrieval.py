@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.conversation import Memory, Session, Turn
+from memorybench.core.errors import BadInput, Malformed
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.contextual_retrieval import open_contextual_retrieval
-from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.errors import BadInput, Malformed
 from tests.providers.chunked import chunk_in, config
 from tests.providers.embedded import HOME, fill, session, sessions_of
 

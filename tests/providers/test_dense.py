@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Memory
+from memorybench.core.trials import Subject
 from memorybench.embedding.scripted import ScriptedEmbedder, open_scripted_embedder
 from memorybench.providers.dense import open_dense
 from memorybench.providers.turn_memory import TurnMemory
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.trials import Subject
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
 
@@ -84,12 +84,12 @@ def test_a_text_without_direction_is_nobodys_neighbour(tmp_path: Path) -> None:
 
 
 def test_to_another_embedder_a_store_is_another_store(tmp_path: Path) -> None:
-    async def incarnation(dimensions: int) -> str:
+    async def store_id(dimensions: int) -> str:
         async with open_scripted_embedder(dimensions) as embedder, opened(tmp_path, embedder) as provider:
-            return provider.incarnation
+            return provider.store_id
 
-    assert asyncio.run(incarnation(64)) == asyncio.run(incarnation(64))
-    assert asyncio.run(incarnation(64)) != asyncio.run(incarnation(128))
+    assert asyncio.run(store_id(64)) == asyncio.run(store_id(64))
+    assert asyncio.run(store_id(64)) != asyncio.run(store_id(128))
 
 
 def test_the_subject_says_which_embedder_it_used(tmp_path: Path) -> None:

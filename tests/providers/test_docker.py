@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.docker import compose_environment, open_docker
 from memorybench.providers.docker_stack import project_name
 from memorybench.providers.http_provider import open_http_provider
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.doubles.fake_docker import FakeDocker
 from tests.doubles.stack_process import stack_process
 from tests.providers.embedded import HOME, fill, session
@@ -53,8 +53,8 @@ async def opened(
         environment=docker.environment,
         redactor=Redactor([SECRET]),
         leaked=[].append if leaked is None else leaked.append,
-    ) as incarnation:
-        yield incarnation
+    ) as store_id:
+        yield store_id
 
 
 def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) -> MemorybenchError:
@@ -75,16 +75,16 @@ def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) 
 def test_a_stack_is_started_filled_searched_and_taken_down_with_its_volumes(docker: FakeDocker) -> None:
     async def use() -> None:
         async with (
-            opened(docker) as incarnation,
+            opened(docker) as store_id,
             open_http_provider(
-                config_of(docker.environment), key=None, redactor=Redactor([]), incarnation=incarnation
+                config_of(docker.environment), key=None, redactor=Redactor([]), store_id=store_id
             ) as provider,
         ):
             assert docker.running == [project_name(RUN, "reference-docker")]
             await fill(provider, [session("told", "My pet is a zebrafinch."), session("talk", "Lovely weather.")])
             found = await provider.search(HOME, "Which pet?", 5)
             assert [memory.sources for memory in found] == [("told", "told:1")]
-            assert provider.incarnation == incarnation
+            assert provider.store_id == store_id
 
     asyncio.run(use())
     assert not docker.running
@@ -287,8 +287,8 @@ def test_every_opening_is_another_incarnation(docker: FakeDocker) -> None:
     async def open_twice() -> set[str]:
         incarnations = set()
         for _ in range(2):
-            async with opened(docker) as incarnation:
-                incarnations.add(incarnation)
+            async with opened(docker) as store_id:
+                incarnations.add(store_id)
         return incarnations
 
     assert len(asyncio.run(open_twice())) == 2

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Provider
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
 from tests.doubles.stub import Stub
 from tests.providers.http_asking import opened
 from tests.providers.http_memory import CONFIG, PROBED, MemoryService

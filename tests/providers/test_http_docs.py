@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.contracts import Provider
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config_reading import needed_variables, read_provider
 from memorybench.providers.config_variables import OF_A_MESSAGE, VARIABLES
 from memorybench.providers.http_provider import open_http_provider
+from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.wire.redaction import Redactor
 from tests.doubles.stub import Call, Stub
 
 PAGE = (Path(__file__).parents[2] / "docs/adding-a-provider.md").read_text(encoding="utf-8")

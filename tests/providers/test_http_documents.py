@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memorybench.core.contracts import Receipt
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.providers.http_documents import shortened, split
 from memorybench.providers.http_provider import HttpProvider
-from memorybench.vocabulary.contracts import Receipt
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.errors import BadInput, Malformed, Transient
 from tests.doubles.stub import Stub, reply, status
 from tests.providers.http_asking import HOME, session, using
 
@@ -125,7 +125,7 @@ def test_what_says_nothing_is_not_sent(stub: Stub) -> None:
             await provider.add(HOME, session("blank", " \n")),
         ]
         assert [receipt.ids for receipt in receipts] == [(), ()]
-        await provider.settle(HOME, receipts)
+        await provider.wait_until_searchable(HOME, receipts)
 
     using(TEXT, stub.url, live)
     assert stub.calls == []

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.suites.ingest import Feeding
+from memorybench.suites.ingest import IngestOptions
 from tests.doubles.stub import Stub, reset
 from tests.providers.http_bench import SESSIONS, bench
 from tests.providers.http_memory import BATCHED, MemoryService
@@ -45,7 +45,7 @@ def test_sessions_go_one_by_one_where_batches_may_not_be_used(stub: Stub, tmp_pa
 
 
 def test_a_benchmark_may_ask_for_smaller_batches(stub: Stub, tmp_path: Path) -> None:
-    assert bench(tmp_path, stub.url, BATCHED, feeding=Feeding(batch_size=2)).counts == {"scored": 2}
+    assert bench(tmp_path, stub.url, BATCHED, ingest_options=IngestOptions(batch_size=2)).counts == {"scored": 2}
     assert requests(stub) == {"batch": 2, "documents": 2}, "the third session is left, and needs no batch"
 
 

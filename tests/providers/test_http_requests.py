@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from memorybench.core.contracts import Batching, Listing, Receipt
+from memorybench.core.errors import BadInput, Lacking, Malformed, ServiceError, Transient
 from memorybench.providers.http_provider import HttpProvider
 from memorybench.providers.http_waiting import Pace
-from memorybench.vocabulary.contracts import Batching, Listing, Receipt
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, ServiceError, Transient
 from tests.doubles.stub import Stub, raw, reply, status
 from tests.providers.http_asking import HOME, session, using
 from tests.providers.http_memory import BATCHED, CONFIG, KEY, MemoryService
@@ -255,7 +255,7 @@ def test_the_subject_tells_the_api_version_and_no_secret(stub: Stub) -> None:
     text = text.replace("path: /add,", 'path: /add, headers: {X-Other: "${OTHER}"},')
 
     async def subject(provider: HttpProvider) -> str:
-        return json.dumps(provider.subject.plain()) + provider.incarnation
+        return json.dumps(provider.subject.plain()) + provider.store_id
 
     told = using(text, stub.url, subject, environment={"OTHER": secret})
     assert '"api_version": "v4"' in told
@@ -332,7 +332,7 @@ def test_batches_hold_as_many_documents_as_the_config_allows(stub: Stub) -> None
         sessions = [session(f"s{n}", f"Cat number {n}.") for n in range(7)]
         receipt = await provider.add_batch(HOME, sessions)
         assert await provider.search(HOME, "cat", 10) == []
-        await provider.settle(HOME, [receipt])
+        await provider.wait_until_searchable(HOME, [receipt])
         assert {memory.sources for memory in await provider.search(HOME, "cat", 10)} == {
             (f"s{n}", f"s{n}:1") for n in range(7)
         }

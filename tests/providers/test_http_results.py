@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.errors import BadInput, Malformed, MemorybenchError, ServiceError
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import BadInput, Malformed, MemorybenchError, ServiceError
 from tests.doubles.stub import Behaviour, Stub, flood, gzip_bomb, html, raw, redirect, reply
 from tests.providers.http_asking import HOME, using
 from tests.providers.http_memory import KEY

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from memorybench.core.contracts import Listing, Receipt
+from memorybench.core.errors import BadInput, Denied, Malformed, NotReady, ServiceError
 from memorybench.providers.http_provider import HttpProvider
-from memorybench.vocabulary.contracts import Listing, Receipt
-from memorybench.vocabulary.errors import BadInput, Denied, Malformed, NotReady, ServiceError
 from tests.doubles.stub import Stub, reply, reset, status, together
 from tests.providers.http_asking import HOME, session, using
 from tests.providers.http_memory import PROBED, MemoryService
@@ -54,8 +54,8 @@ def stub() -> Iterator[Stub]:
         yield server
 
 
-async def settle(provider: HttpProvider) -> None:
-    await provider.settle(HOME, [await provider.add(HOME, TOLD)])
+async def wait_until_searchable(provider: HttpProvider) -> None:
+    await provider.wait_until_searchable(HOME, [await provider.add(HOME, TOLD)])
 
 
 def polls(stub: Stub) -> list[str]:
@@ -65,21 +65,21 @@ def polls(stub: Stub) -> list[str]:
 @pytest.mark.parametrize("done", ["ok", True])
 def test_it_is_asked_until_it_is_done(stub: Stub, done: object) -> None:
     stub.next(reply({"state": "queued"}), reply({"state": "at work"}), reply({"state": done}), path="/events/eu/e1")
-    using(POLLED, stub.url, settle)
+    using(POLLED, stub.url, wait_until_searchable)
     assert polls(stub) == ["/events/eu/e1"] * 3
 
 
 def test_every_id_of_a_reply_is_asked_about(stub: Stub) -> None:
     stub.next(reply({"event": ["e1", 2], "region": "eu"}), path="/add")
     stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
-    using(POLLED, stub.url, settle)
+    using(POLLED, stub.url, wait_until_searchable)
     assert sorted(polls(stub)) == ["/events/eu/2", "/events/eu/e1", "/events/eu/e1"]
 
 
 def test_documents_are_asked_about_side_by_side_a_few_at_a_time(stub: Stub) -> None:
     stub.next(reply({"event": [f"e{n}" for n in range(20)], "region": "eu"}), path="/add")
     stub.always(together(stub, 8, reply({"state": "ok"})))
-    using(POLLED, stub.url, settle)
+    using(POLLED, stub.url, wait_until_searchable)
     assert stub.peak == 8
     assert sorted(polls(stub)) == sorted(f"/events/eu/e{n}" for n in range(20))
 
@@ -89,7 +89,7 @@ def test_a_service_that_limits_calls_is_asked_about_one_document_after_the_other
     """The engine lets a settle pass as one call: it may not become eight."""
     stub.next(reply({"event": ["e1", "e2"], "region": "eu"}), path="/add")
     stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
-    using(f"{POLLED}rateLimit: {{{limit}}}\n", stub.url, settle)
+    using(f"{POLLED}rateLimit: {{{limit}}}\n", stub.url, wait_until_searchable)
     assert polls(stub) == ["/events/eu/e1", "/events/eu/e1", "/events/eu/e2"]
 
 
@@ -98,13 +98,13 @@ def test_one_that_is_lost_ends_the_wait_for_all(stub: Stub) -> None:
     stub.always(reply({"state": "queued"}))
     stub.always(reply({"state": "lost"}), path="/events/eu/e2")
     with pytest.raises(ServiceError, match='"e2" was accepted, but is "lost" now'):
-        using(POLLED, stub.url, settle)
+        using(POLLED, stub.url, wait_until_searchable)
 
 
 def test_without_an_id_the_document_is_asked_about(stub: Stub) -> None:
     stub.always(reply({"state": "ok"}))
     stub.always(reply({"region": "eu"}), path="/add")
-    using(BY_DOCUMENT, stub.url, settle)
+    using(BY_DOCUMENT, stub.url, wait_until_searchable)
     assert polls(stub) == [f"/events/{stub.calls[0].json['id']}"]
 
 
@@ -112,26 +112,26 @@ def test_a_status_of_many_is_done_when_all_are(stub: Stub) -> None:
     text = POLLED.replace("$.state", "'$.parts[*].state'")
     parts = [reply({"parts": [{"state": one}, {"state": two}]}) for one, two in (("ok", "x"), ("ok", "ok"))]
     stub.next(*parts, path="/events/eu/e1")
-    using(text, stub.url, settle)
+    using(text, stub.url, wait_until_searchable)
     assert len(polls(stub)) == 2
 
 
 def test_what_fails_after_it_was_accepted_is_a_failure(stub: Stub) -> None:
     stub.next(reply({"state": "queued"}), reply({"state": "lost"}), path="/events/eu/e1")
     with pytest.raises(ServiceError, match='"e1" was accepted, but is "lost" now'):
-        using(POLLED, stub.url, settle)
+        using(POLLED, stub.url, wait_until_searchable)
 
 
 def test_running_out_of_time_is_a_failure(stub: Stub) -> None:
     stub.always(reply({"state": "queued"}), path="/events/eu/e1")
     with pytest.raises(NotReady, match=r'"e1" is "queued", and no more than 0\.05 s are waited'):
-        using(HASTY, stub.url, settle)
+        using(HASTY, stub.url, wait_until_searchable)
 
 
 def test_a_hiccup_while_waiting_does_not_lose_what_was_accepted(stub: Stub) -> None:
     stub.next(status(503), reset(), status(429, headers={"Retry-After": "0"}), path="/events/eu/e1")
     stub.always(reply({"state": "ok"}), path="/events/eu/e1")
-    using(POLLED, stub.url, settle)
+    using(POLLED, stub.url, wait_until_searchable)
     assert len(polls(stub)) == 4
     assert len([call for call in stub.calls if call.path == "/add"]) == 1
 
@@ -139,14 +139,14 @@ def test_a_hiccup_while_waiting_does_not_lose_what_was_accepted(stub: Stub) -> N
 def test_a_service_that_asks_for_more_patience_than_there_is_ends_the_wait(stub: Stub) -> None:
     stub.always(status(429, headers={"Retry-After": "60"}), path="/events/eu/e1")
     with pytest.raises(NotReady, match="HTTP 429"):
-        using(HASTY, stub.url, settle)
+        using(HASTY, stub.url, wait_until_searchable)
     assert len(polls(stub)) == 1
 
 
 def test_a_refused_question_is_not_asked_again(stub: Stub) -> None:
     stub.always(status(403), path="/events/eu/e1")
     with pytest.raises(Denied):
-        using(POLLED, stub.url, settle)
+        using(POLLED, stub.url, wait_until_searchable)
     assert len(polls(stub)) == 1
 
 
@@ -154,14 +154,14 @@ def test_a_refused_question_is_not_asked_again(stub: Stub) -> None:
 def test_a_reply_without_a_status_is_an_error(stub: Stub, answer: object) -> None:
     stub.always(reply(answer), path="/events/eu/e1")
     with pytest.raises(Malformed, match=r"no status at \$\.state"):
-        using(POLLED, stub.url, settle)
+        using(POLLED, stub.url, wait_until_searchable)
 
 
 @pytest.mark.parametrize("answer", [{"region": "eu"}, {"region": "eu", "event": None}, {"region": "eu", "event": []}])
 def test_an_add_without_the_id_to_ask_for_is_an_error(stub: Stub, answer: object) -> None:
     stub.next(reply(answer), path="/add")
     with pytest.raises(Malformed, match=r"no id at \$\.event"):
-        using(POLLED, stub.url, settle)
+        using(POLLED, stub.url, wait_until_searchable)
 
 
 def test_another_process_waits_for_what_the_first_has_added(stub: Stub) -> None:
@@ -172,7 +172,7 @@ def test_another_process_waits_for_what_the_first_has_added(stub: Stub) -> None:
 
     receipt = Receipt.model_validate_json(using(POLLED, stub.url, add).model_dump_json())
     assert polls(stub) == []
-    using(POLLED, stub.url, lambda provider: provider.settle(HOME, [receipt]))
+    using(POLLED, stub.url, lambda provider: provider.wait_until_searchable(HOME, [receipt]))
     assert polls(stub) == ["/events/eu/e1"]
 
 
@@ -196,17 +196,17 @@ def test_a_delete_that_never_ends_is_a_failure(stub: Stub) -> None:
 
 def test_a_wait_that_can_not_end_is_refused(stub: Stub) -> None:
     with pytest.raises(BadInput, match=r"endpoints\.add\.wait: it would never end"):
-        using(POLLED.replace("      status: $.state\n", ""), stub.url, settle)
+        using(POLLED.replace("      status: $.state\n", ""), stub.url, wait_until_searchable)
 
 
 def test_what_is_accepted_can_not_be_captured_from(stub: Stub) -> None:
     with pytest.raises(BadInput, match=r"endpoints\.add\.accept: nothing can be captured"):
-        using(POLLED.replace("path: /add", "path: /add\n    accept: [409]"), stub.url, settle)
+        using(POLLED.replace("path: /add", "path: /add\n    accept: [409]"), stub.url, wait_until_searchable)
 
 
 def test_the_document_is_no_longer_at_hand_when_it_is_waited_for(stub: Stub) -> None:
     with pytest.raises(BadInput, match='unknown variable "content"'):
-        using(POLLED.replace("${pollId}", "${content}"), stub.url, settle)
+        using(POLLED.replace("${pollId}", "${content}"), stub.url, wait_until_searchable)
 
 
 def test_a_marker_is_planted_found_and_never_shown(stub: Stub) -> None:
@@ -216,7 +216,7 @@ def test_a_marker_is_planted_found_and_never_shown(stub: Stub) -> None:
     async def live(provider: HttpProvider) -> None:
         told = [session(f"s{n}", f"Cat number {n} is the code word of the archive.") for n in range(3)]
         receipts = [await provider.add(HOME, one) for one in told]
-        await provider.settle(HOME, receipts)
+        await provider.wait_until_searchable(HOME, receipts)
         [space] = service.spaces.values()
         [marker] = [text for one in space.documents.values() if "zq" in (text := one["text"])]
         # the marker would be the best match, and must not cost a place
@@ -224,7 +224,7 @@ def test_a_marker_is_planted_found_and_never_shown(stub: Stub) -> None:
         assert {memory.sources for memory in found} == {(f"s{n}", f"s{n}:1") for n in range(3)}
         assert isinstance(provider, Listing)
         assert len(await provider.list(HOME)) == 3
-        await provider.settle(HOME, receipts)
+        await provider.wait_until_searchable(HOME, receipts)
         assert len(space.documents) == 4
 
     using(PROBED, stub.url, live)
@@ -237,7 +237,7 @@ def test_another_process_does_not_take_the_marker_for_a_memory(stub: Stub) -> No
 
     async def add(provider: HttpProvider) -> Receipt:
         receipt = await provider.add(HOME, TOLD)
-        await provider.settle(HOME, [receipt])
+        await provider.wait_until_searchable(HOME, [receipt])
         return receipt
 
     async def resume(provider: HttpProvider) -> None:
@@ -252,9 +252,9 @@ def test_another_process_does_not_take_the_marker_for_a_memory(stub: Stub) -> No
 def test_a_marker_that_is_never_found_is_a_failure(stub: Stub) -> None:
     stub.always(reply({"hits": [{"text": "something else"}], "space": {"id": 1}}))
     with pytest.raises(NotReady, match=r"is not found yet, and no more than 0\.05 s are waited"):
-        using(PROBED.replace("interval: 1}", "interval: 1, timeout: 50}"), stub.url, settle)
+        using(PROBED.replace("interval: 1}", "interval: 1, timeout: 50}"), stub.url, wait_until_searchable)
 
 
 def test_nothing_is_planted_where_nothing_was_added(stub: Stub) -> None:
-    using(PROBED, stub.url, lambda provider: provider.settle(HOME, []))
+    using(PROBED, stub.url, lambda provider: provider.wait_until_searchable(HOME, []))
     assert stub.calls == []

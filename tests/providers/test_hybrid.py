@@ -2,9 +2,9 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from memorybench.core.conversation import Memory
+from memorybench.core.trials import Subject
 from memorybench.providers.hybrid import open_hybrid
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.trials import Subject
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
 SESSIONS = [

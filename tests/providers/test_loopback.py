@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.contracts import Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Denied, ServiceError, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.http.client import Http, open_http
 from memorybench.models.opening import open_model
 from memorybench.models.presets import resolve
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.loopback import Door, Loopback, open_loopback
-from memorybench.vocabulary.contracts import Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Denied, ServiceError, Transient
-from memorybench.vocabulary.spending import Spending, Tally
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.25)
 

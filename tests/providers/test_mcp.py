@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from memorybench.documents.located import Document
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.contracts import Provider
+from memorybench.core.errors import BadInput, Malformed, ServiceError
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.mcp import McpProvider, open_mcp_provider
+from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError
-from memorybench.wire.redaction import Redactor
 from tests.doubles.mcp_server import McpHttpServer
 from tests.providers.embedded import AWAY, HOME, fill, session
 
@@ -94,11 +94,11 @@ class TestOverHttp(ProviderContract):
 
 
 def test_a_server_that_keeps_nothing_of_ours_is_filled_again(tmp_path: Path) -> None:
-    async def incarnation() -> str:
+    async def store_id() -> str:
         async with opened(tmp_path, command(str(tmp_path / "elsewhere.json")), ALL_TOOLS) as provider:
-            return provider.incarnation
+            return provider.store_id
 
-    assert asyncio.run(incarnation()) != asyncio.run(incarnation())
+    assert asyncio.run(store_id()) != asyncio.run(store_id())
 
 
 def test_sources_survive_a_restart_although_the_server_never_learns_them(tmp_path: Path) -> None:

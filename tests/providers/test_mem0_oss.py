@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput
 from memorybench.embedding.scripted import ScriptedEmbedder
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.chunk_memory import wanted_model
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.mem0_oss import open_mem0_oss
-from memorybench.vocabulary.errors import BadInput
 
 
 @pytest.mark.skipif(find_spec("mem0") is not None, reason="mem0ai is installed here; tests/real has the rest")

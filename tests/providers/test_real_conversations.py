@@ -9,11 +9,11 @@ from statistics import fmean
 
 import pytest
 
+from memorybench.core.contracts import Provider, Scope
+from memorybench.core.conversation import Memory
 from memorybench.embedding.local import open_local_embedder
 from memorybench.providers.bm25 import open_bm25
 from memorybench.providers.hybrid import open_hybrid
-from memorybench.vocabulary.contracts import Provider, Scope
-from memorybench.vocabulary.conversation import Memory
 from perf.tune_embedded import RETRIEVED, Task, locomo, longmemeval
 from tests.providers.embedded import fill, sessions_of
 

@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.core.contracts import Provider
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.http_provider import open_http_provider
+from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.wire.redaction import Redactor
 from tests.doubles.reference_server import SERVER, reference_server
 
 EXAMPLE = SERVER.parents[1] / "providers" / "reference-docker.yaml"
@@ -31,7 +31,7 @@ class TestAtOnce(ProviderContract):
         with reference_server(folder / "memories.db", *self.options) as url:
             config = read_provider(load_yaml(EXAMPLE), {"REFERENCE_MEMORY_PORT": url.rpartition(":")[2]})
             async with open_http_provider(
-                _impatient(config), key=None, redactor=Redactor([]), incarnation="kept in a file"
+                _impatient(config), key=None, redactor=Redactor([]), store_id="kept in a file"
             ) as provider:
                 yield provider
 

@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from memorybench.core.errors import ServiceError
 from memorybench.providers import scope_pool
 from memorybench.providers.scope_pool import ScopePool
-from memorybench.vocabulary.errors import ServiceError
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import NotReady, Transient
 from memorybench.providers.scripted import open_scripted
-from memorybench.vocabulary.contracts import Receipt, Scope
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.errors import NotReady, Transient
 from tests.providers.embedded import HOME, fill, session
 
 
@@ -24,7 +24,7 @@ def test_each_call_leaves_a_line_that_others_can_count(tmp_path: Path) -> None:
     asyncio.run(live())
     assert [json.loads(line) for line in ledger.read_text().splitlines()] == 2 * [
         {"op": "add", "scope": HOME.name, "session": "s1"},
-        {"op": "settle", "scope": HOME.name},
+        {"op": "wait_until_searchable", "scope": HOME.name},
         {"op": "search", "scope": HOME.name, "query": "hello"},
         {"op": "clear", "scope": HOME.name},
     ]
@@ -59,17 +59,17 @@ def test_a_function_can_answer_every_search() -> None:
 
 
 def test_settling_what_was_never_added_is_not_ready() -> None:
-    async def settle() -> None:
+    async def wait_until_searchable() -> None:
         async with open_scripted() as provider:
-            await provider.settle(HOME, [Receipt(ids=("s1",))])
+            await provider.wait_until_searchable(HOME, [Receipt(ids=("s1",))])
 
     with pytest.raises(NotReady, match='session "s1" was never added'):
-        asyncio.run(settle())
+        asyncio.run(wait_until_searchable())
 
 
 def test_a_given_incarnation_outlives_the_opening() -> None:
-    async def incarnation() -> str:
-        async with open_scripted(incarnation="always") as provider:
-            return provider.incarnation
+    async def store_id() -> str:
+        async with open_scripted(store_id="always") as provider:
+            return provider.store_id
 
-    assert asyncio.run(incarnation()) == "always"
+    assert asyncio.run(store_id()) == "always"

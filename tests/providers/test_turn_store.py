@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import BadInput
 from memorybench.providers.bm25 import open_bm25
 from memorybench.providers.turn_store import KeptTurn, TurnStore, kept_turns
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.errors import BadInput
 from tests.providers.embedded import HOME, session, sessions_of
 
 DIES_AFTER_ADDING = """
@@ -36,7 +36,7 @@ ADDS_UNTIL_THE_DISK_IS_FULL = """
 import asyncio, resource, sys
 from pathlib import Path
 from memorybench.providers.bm25 import open_bm25
-from memorybench.vocabulary.errors import ServiceError
+from memorybench.core.errors import ServiceError
 from tests.providers.embedded import HOME, session
 
 async def main():
@@ -142,7 +142,7 @@ def test_each_new_file_is_another_incarnation_and_stays_it(tmp_path: Path) -> No
     incarnations = []
     for name in ("a.db", "b.db", "a.db"):
         store = TurnStore(tmp_path / name)
-        incarnations.append(store.incarnation)
+        incarnations.append(store.store_id)
         store.close()
     assert incarnations[0] == incarnations[2] != incarnations[1]
 

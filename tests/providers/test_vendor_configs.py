@@ -16,12 +16,12 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from memorybench.core.contracts import Batching, Listing, Provider, Scope
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import Denied, ServiceError, Transient
 from memorybench.providers.config_reading import needed_variables
 from memorybench.providers.http_provider import HttpProvider
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Batching, Listing, Provider, Scope
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.errors import Denied, ServiceError, Transient
 from tests.doubles.stub import Call, status
 from tests.standins.base import FAILING, StandIn, running
 from tests.standins.openapi import problems
@@ -85,7 +85,7 @@ def test_what_is_told_is_found_in_its_scope_and_cleared(vendor: str, stand_in: S
         here, there = scope("here"), scope("there")
         for place, pet in ((here, "zebrafinch"), (there, "tortoise")):
             receipts = [await provider.add(place, session("told", f"My pet is a {pet}.", "How lovely!"))]
-            await provider.settle(place, receipts)
+            await provider.wait_until_searchable(place, receipts)
         assert "zebrafinch" in (await provider.search(here, "Which pet?", 5))[0].content
         assert not [memory for memory in await provider.search(there, "zebrafinch pet", 5) if "finch" in memory.content]
         await provider.clear(here)
@@ -99,7 +99,7 @@ def test_what_is_told_is_found_in_its_scope_and_cleared(vendor: str, stand_in: S
 def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         told = [session("finch", "My pet is a zebrafinch.", "Oh!"), session("boat", "I sail a dinghy.", "Ah!")]
-        await provider.settle(scope(), [await provider.add(scope(), one) for one in told])
+        await provider.wait_until_searchable(scope(), [await provider.add(scope(), one) for one in told])
         for word, source in (("zebrafinch", "finch"), ("dinghy", "boat")):
             best = (await provider.search(scope(), word, 1))[0]
             assert best.sources is not None
@@ -110,7 +110,9 @@ def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn)
 
 def test_the_time_of_a_session_arrives(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))])
+        await provider.wait_until_searchable(
+            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+        )
         found = await provider.search(scope(), "zebrafinch", 1)
         assert "2024-03-02" in found[0].content
 
@@ -122,7 +124,7 @@ def test_the_time_of_a_session_arrives(vendor: str, stand_in: StandIn) -> None:
 def test_an_undated_session_is_taken(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         undated = session("told", "My pet is a zebrafinch.").model_copy(update={"at": None})
-        await provider.settle(scope(), [await provider.add(scope(), undated)])
+        await provider.wait_until_searchable(scope(), [await provider.add(scope(), undated)])
         assert await provider.search(scope(), "zebrafinch", 1)
 
     with_provider(vendor, stand_in, live)
@@ -133,7 +135,7 @@ def test_a_document_that_fails_later_fails_at_settle(vendor: str, stand_in: Stan
     async def live(provider: HttpProvider) -> None:
         receipt = await provider.add(scope(), session("told", f"This is {FAILING}."))
         with pytest.raises(ServiceError, match=r"failed|FAILED") as caught:
-            await provider.settle(scope(), [receipt])
+            await provider.wait_until_searchable(scope(), [receipt])
         assert not isinstance(caught.value, Transient)
 
     with_provider(vendor, stand_in, live)
@@ -150,7 +152,9 @@ def test_a_document_that_can_not_be_stored_fails_at_once(vendor: str, stand_in: 
 
 def test_too_many_requests_are_told_with_the_time_to_wait(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))])
+        await provider.wait_until_searchable(
+            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+        )
         stand_in.stub.next(status(429, headers={"Retry-After": "7"}))
         with pytest.raises(Transient) as caught:
             await provider.search(scope(), "zebrafinch", 1)
@@ -174,7 +178,9 @@ def test_a_slow_delete_is_waited_for(vendor: str, stand_in: StandIn) -> None:
     stand_in.slow_delete = True
 
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))])
+        await provider.wait_until_searchable(
+            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+        )
         await provider.clear(scope())
 
     with_provider(vendor, stand_in, live)
@@ -186,7 +192,7 @@ def test_a_batch_is_one_request(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         assert isinstance(provider, Batching)
         receipt = await provider.add_batch(scope(), [session(f"s{n}", f"Pet {n} is a zebrafinch.") for n in range(9)])
-        await provider.settle(scope(), [receipt])
+        await provider.wait_until_searchable(scope(), [receipt])
         assert len(await provider.search(scope(), "zebrafinch", 50)) == 9
 
     with_provider(vendor, stand_in, live)
@@ -195,7 +201,9 @@ def test_a_batch_is_one_request(vendor: str, stand_in: StandIn) -> None:
 
 def test_a_stand_in_refuses_what_its_vendor_would_not_understand(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))])
+        await provider.wait_until_searchable(
+            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+        )
         await provider.search(scope(), "zebrafinch", 5)
 
     with_provider(vendor, stand_in, live)
@@ -230,7 +238,9 @@ def test_every_request_is_one_that_the_vendor_describes(vendor: str, stand_in: S
     described = description(vendor)
 
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch.", "Oh!"))])
+        await provider.wait_until_searchable(
+            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch.", "Oh!"))]
+        )
         await provider.search(scope(), "zebrafinch", 5)
         if isinstance(provider, Listing):
             await provider.list(scope())

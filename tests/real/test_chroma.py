@@ -20,14 +20,14 @@ from urllib.request import Request, urlopen
 import pytest
 
 from memorybench.catalog.catalog import Catalog
+from memorybench.core.contracts import Batching, Embedder, Provider, Receipt, Scope
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.records import digest
 from memorybench.embedding.local import open_local_embedder
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.providers.http_provider import HttpProvider, open_http_provider
+from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Batching, Embedder, Provider, Receipt, Scope
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.records import digest
-from memorybench.wire.redaction import Redactor
 
 pytestmark = pytest.mark.real
 
@@ -126,7 +126,7 @@ class TestChroma(ProviderContract):
 
         async def found(provider: Provider, haystack: str, sessions: Sequence[Session]) -> set[tuple[str, ...] | None]:
             scope = HOME.model_copy(update={"haystack": haystack})
-            await provider.settle(scope, [await provider.add(scope, session) for session in sessions])
+            await provider.wait_until_searchable(scope, [await provider.add(scope, session) for session in sessions])
             return {memory.sources for memory in await provider.search(scope, "a remark on gardens", 50)}
 
         async def both_ways() -> None:
@@ -148,7 +148,7 @@ def test_sessions_go_in_by_the_batch_and_clear_leaves_no_collection(chroma: Chro
         async with open_scripted_embedder() as embedder, chroma.open(embedder) as provider:
             assert isinstance(provider, Batching)
             sessions = [talk(n) for n in range(50)]
-            await provider.settle(HOME, [await provider.add_batch(HOME, sessions)])
+            await provider.wait_until_searchable(HOME, [await provider.add_batch(HOME, sessions)])
             await provider.add(HOME, sessions[0])
             [name] = chroma.collections()
             assert chroma.count(name) == 250
@@ -183,7 +183,7 @@ def test_our_own_vectors_find_by_meaning(chroma: Chroma) -> None:
         async with open_local_embedder() as embedder, chroma.open(embedder) as provider:
             told = ["My cat is called Otto.", "We drove to Lisbon in May.", "I started a job at a bakery."]
             turns = tuple(Turn(role="user", content=text) for text in told)
-            await provider.settle(HOME, [await provider.add(HOME, Session(id="told", turns=turns))])
+            await provider.wait_until_searchable(HOME, [await provider.add(HOME, Session(id="told", turns=turns))])
             [best] = await provider.search(HOME, "What pet do I have?", 1)
             assert "Otto" in best.content
 

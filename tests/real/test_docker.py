@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.core.contracts import Listing
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.docker import open_docker
 from memorybench.providers.docker_stack import project_name
 from memorybench.providers.http_provider import open_http_provider
-from memorybench.vocabulary.contracts import Listing
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.doubles.fake_docker import free_port
 from tests.doubles.stack_process import stack_process
 from tests.providers.embedded import HOME, fill, session
@@ -71,8 +71,8 @@ def use(engine: Mapping[str, str], compose: Path = COMPOSE, timeout: int = 60_00
         async with (
             open_docker(
                 config, run="run_1", base=CONFIG.parent, environment=engine, redactor=redactor, leaked=pytest.fail
-            ) as incarnation,
-            open_http_provider(config, key=None, redactor=redactor, incarnation=incarnation) as provider,
+            ) as store_id,
+            open_http_provider(config, key=None, redactor=redactor, store_id=store_id) as provider,
         ):
             assert isinstance(provider, Listing)
             assert not await provider.list(HOME), "it was not started from nothing"

@@ -16,19 +16,19 @@ from memorybench.agents.builtin import BuiltinAgent
 from memorybench.agents.command import CommandAgent
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import load_agent_config
+from memorybench.core.agents import AgentReply, ToolCall
+from memorybench.core.errors import ServiceError
+from memorybench.core.spending import Tally
+from memorybench.core.trials import Subject
+from memorybench.mcp.store_server import serving
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.attempts import AttemptReport, attempt, attempt_scores
 from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenarios import load_scenario
-from memorybench.vocabulary.agents import AgentReply, ToolCall
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.spending import Tally
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp_server_store import serving
-from memorybench.wire.redaction import Redactor
 from tests.agents.model_standin import ANSWER, TOLD, Standin, open_standin
 from tests.agents.scripted import workplace
 

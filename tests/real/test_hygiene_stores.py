@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 
 import memorybench.catalog
-from memorybench.documents.canaries import found
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.core.contracts import Provider
+from memorybench.core.errors import ServiceError
+from memorybench.core.stores import MemoryStore, NewFact
 from memorybench.embedding.scripted import open_scripted_embedder
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.mem0_oss import open_mem0_oss
+from memorybench.secrets.canaries import found
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
-from memorybench.vocabulary.contracts import Provider
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.stores import MemoryStore, NewFact
-from memorybench.wire.redaction import Redactor
 from tests.stores.contract import ANN, BOB, TEA, StoreContract, contents, raw
 from tests.suites.hygiene.playing import bundled, outcomes
 

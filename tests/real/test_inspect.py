@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import pytest
 
 from memorybench.cli.main import main
-from memorybench.vocabulary.trials import Failure
+from memorybench.core.trials import Failure
 from tests.reporting.recorded import record, scored, undone
 
 with warnings.catch_warnings():

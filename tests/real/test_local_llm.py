@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 pytest_plugins = ("tests.real.local_llm",)
 pytestmark = pytest.mark.real

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 import memorybench.catalog
-from memorybench.documents.yaml_file import load_yaml
+from memorybench.core.contracts import Provider
+from memorybench.files.yaml_file import load_yaml
+from memorybench.mcp.messages import ToolError
+from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
 from memorybench.providers.config_reading import read_provider
 from memorybench.providers.mcp import McpProvider, open_mcp_provider
+from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.wire.mcp_messages import ToolError
-from memorybench.wire.mcp_stdio import child_environment, open_mcp_stdio
-from memorybench.wire.redaction import Redactor
 from tests.providers.embedded import HOME, fill, session
 
 pytestmark = pytest.mark.real

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Completion, Model, Provider
+from memorybench.core.conversation import Memory, Turn
+from memorybench.core.errors import Denied, MemorybenchError, Transient
+from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.mem0_oss import Mem0Provider, open_mem0_oss
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Completion, Model, Provider
-from memorybench.vocabulary.conversation import Memory, Turn
-from memorybench.vocabulary.errors import Denied, MemorybenchError, Transient
-from memorybench.vocabulary.spending import Spending, Tally
 from tests.providers.embedded import AWAY, HOME, fill, session
 
 if find_spec("mem0") is None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.contracts import Provider
+from memorybench.core.errors import BadInput, Transient
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
 from memorybench.providers.aqrag import open_aqrag
 from memorybench.providers.contextual_retrieval import open_contextual_retrieval
 from memorybench.providers.postgres_store import PostgresChunkStore
 from memorybench.testing import ProviderContract
-from memorybench.vocabulary.contracts import Provider
-from memorybench.vocabulary.errors import BadInput, Transient
 from tests.providers.chunked import chunk, config, questioner
 from tests.providers.embedded import HOME, fill, session
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import memorybench
+from memorybench.core.errors import Malformed
 from memorybench.extractors.config_reading import load_extractor_config
 from memorybench.extractors.reference import open_reference, parse_prompt
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
-from memorybench.vocabulary.errors import Malformed
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 from tests.extractors.asking import CONVERSATION, EXISTING
 
 pytest_plugins = ("tests.real.local_llm",)

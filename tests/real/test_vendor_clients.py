@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.contracts import Batching, Listing, Scope
+from memorybench.core.conversation import Session, Turn
 from memorybench.providers.http_provider import HttpProvider
-from memorybench.vocabulary.contracts import Batching, Listing, Scope
-from memorybench.vocabulary.conversation import Session, Turn
 from tests.doubles.stub import Call
 from tests.standins.base import KEY, StandIn, running
 from tests.standins.requests import flat
@@ -123,10 +123,10 @@ def fields(call: Call) -> dict[str, Any]:
 
 def requests_of_ours(vendor: str) -> list[Call]:
     async def live(provider: HttpProvider) -> None:
-        await provider.settle(SCOPE, [await provider.add(SCOPE, TOLD)])
+        await provider.wait_until_searchable(SCOPE, [await provider.add(SCOPE, TOLD)])
         if isinstance(provider, Batching):
             batch = [TOLD.model_copy(update={"id": "another"})]
-            await provider.settle(SCOPE, [await provider.add_batch(SCOPE, batch)])
+            await provider.wait_until_searchable(SCOPE, [await provider.add_batch(SCOPE, batch)])
         await provider.search(SCOPE, "Which pet?", 5)
         if isinstance(provider, Listing):
             await provider.list(SCOPE)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memorybench.journal.book import open_run
+from memorybench.core.questions import Question
+from memorybench.core.spending import Spending
+from memorybench.core.trials import Exhibit, Failure, Outcome, Score, Status, Subject, Trial
 from memorybench.journal.rows import Run, RunStatus, Step
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.spending import Spending
-from memorybench.vocabulary.trials import Exhibit, Failure, Outcome, Score, Status, Subject, Trial
+from memorybench.journal.run_writer import open_run
 
 SPEC = {
     "answered": True,
@@ -62,13 +62,13 @@ def record(
     spent = Spending(calls=1, input_tokens=30, output_tokens=4, cost=0.25)
     step = Step("a" * 32, "answer", "scripted/quote", "{}", "{}", "2026-01-01T00:00:00.000+00:00", 0.1, spent=spent)
 
-    async def settle() -> None:
-        await book.record(step)
+    async def record_outcome() -> None:
+        await run_writer.record(step)
         for ordinal, outcome in enumerate(outcomes):
             case = Question(id=outcome.trial.case_id, haystack="home", question="?", answers=("a", "b"))
-            await book.settle(outcome, ordinal, case)
+            await run_writer.record_outcome(outcome, ordinal, case)
 
     run = Run(id=id, suite="bench", spec={**SPEC, **changes}, program="memorybench 9", planned=4)
-    with open_run(folder, run) as book:
-        asyncio.run(settle())
-        book.end(status)
+    with open_run(folder, run) as run_writer:
+        asyncio.run(record_outcome())
+        run_writer.end(status)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from memorybench.cli.main import main
+from memorybench.core.trials import Failure
 from memorybench.journal.rows import RunStatus
-from memorybench.vocabulary.trials import Failure
 from tests.reporting.recorded import record, scored, undone
 
 HEADER = ["version", "status", "eval", "plan", "results", "stats"]

@@ -11,7 +11,7 @@ from typing import Any
 from memorybench.catalog.catalog import Catalog
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.http_provider import HttpProvider, open_http_provider
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 from .base import KEY, StandIn
 from .graphiti import Graphiti

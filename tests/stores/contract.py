@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import pytest
 
-from memorybench.vocabulary.errors import Lacking
-from memorybench.vocabulary.stores import Capability, MemoryStore, NewFact, StoredFact
+from memorybench.core.errors import Lacking
+from memorybench.core.stores import Capability, MemoryStore, NewFact, StoredFact
 
 C = TypeVar("C", bound="StoreContract")
 

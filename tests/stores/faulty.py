@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from itertools import count, pairwise
 from pathlib import Path
 
+from memorybench.core.errors import MemorybenchError, Refused
+from memorybench.core.stores import Curation, NewFact, Proposal, StoredFact
 from memorybench.stores.reference import ReferenceStore, open_reference
-from memorybench.vocabulary.errors import MemorybenchError, Refused
-from memorybench.vocabulary.stores import Curation, NewFact, Proposal, StoredFact
 
 
 class AcceptsSecrets(ReferenceStore):

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 import memorybench.catalog
-from memorybench.documents.yaml_file import load_yaml, parse_yaml
+from memorybench.core.errors import BadInput
+from memorybench.files.yaml_file import load_yaml, parse_yaml
 from memorybench.stores.config_reading import read_store
-from memorybench.vocabulary.errors import BadInput
 
 BUNDLED = sorted((Path(memorybench.catalog.__file__).parent / "stores").glob("*.yaml"))
 MCP = """name: mine

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from memorybench.core.stores import StoredFact
 from memorybench.stores.curator import proposals
-from memorybench.vocabulary.stores import StoredFact
 
 
 def facts(*said: str | tuple[str, float, int]) -> list[StoredFact]:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.errors import MemorybenchError
+from memorybench.core.stores import MemoryStore, NewFact
 from memorybench.stores.reference import ReferenceStore, open_reference
-from memorybench.vocabulary.errors import MemorybenchError
-from memorybench.vocabulary.stores import MemoryStore, NewFact
 from tests.stores.contract import ANN, BOB, KAYAK, TEA, contents, raw
 from tests.stores.faulty import FAULTY, open_faulty
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.errors import BadInput, Lacking, Malformed, Refused, ServiceError
+from memorybench.core.stores import MemoryStore, NewFact
+from memorybench.files.yaml_file import parse_yaml
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused, ServiceError
-from memorybench.vocabulary.stores import MemoryStore, NewFact
-from memorybench.wire.redaction import Redactor
 from tests.doubles.mcp_server import McpHttpServer
 from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents
 

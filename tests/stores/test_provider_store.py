@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.documents.yaml_file import parse_yaml
+from memorybench.core.contracts import Provider, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import BadInput, Lacking
+from memorybench.core.stores import MemoryStore
+from memorybench.core.trials import Subject
+from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.bm25 import open_bm25
+from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
-from memorybench.vocabulary.contracts import Provider, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import BadInput, Lacking
-from memorybench.vocabulary.stores import MemoryStore
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.redaction import Redactor
 from tests.stores.contract import ANN, TEA, StoreContract
 
 CONFIG = read_store(parse_yaml("name: lexical\ntype: provider\nprovider: bm25\ncapabilities: [files]", "l.yaml"), {})
@@ -39,7 +39,7 @@ class Silent:
     """Searches, and no more."""
 
     subject = Subject(role="provider", name="silent")
-    incarnation = "1"
+    store_id = "1"
 
     def __init__(self) -> None:
         self.scopes: list[Scope] = []
@@ -48,7 +48,7 @@ class Silent:
         self.scopes.append(scope)
         return Receipt()
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Nothing to wait for."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:

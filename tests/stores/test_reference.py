@@ -13,10 +13,10 @@ from typing import TypeVar
 
 import pytest
 
+from memorybench.core.errors import BadInput, Refused, ServiceError
+from memorybench.core.stores import MemoryStore, NewFact
 from memorybench.stores.facts_file import FILE
 from memorybench.stores.reference import ReferenceStore, open_reference
-from memorybench.vocabulary.errors import BadInput, Refused, ServiceError
-from memorybench.vocabulary.stores import MemoryStore, NewFact
 from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents, raw
 
 T = TypeVar("T")
@@ -175,7 +175,7 @@ def test_a_session_that_is_killed_loses_nothing_that_was_remembered(tmp_path: Pa
 import asyncio, os, signal, sys
 from pathlib import Path
 from memorybench.stores.reference import open_reference
-from memorybench.vocabulary.stores import NewFact
+from memorybench.core.stores import NewFact
 
 async def live():
     async with open_reference(Path(sys.argv[1])) as store:

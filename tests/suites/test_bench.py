@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.conversation import Haystack, Memory, Session, Turn
+from memorybench.core.errors import Denied, ServiceError
+from memorybench.core.questions import Question
+from memorybench.core.trials import Subject
 from memorybench.engine.run import Ending, perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.reporting.summary import measure
-from memorybench.suites.bench.arms import Arm
+from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from memorybench.vocabulary.contracts import Receipt, Scope
-from memorybench.vocabulary.conversation import Haystack, Memory, Session, Turn
-from memorybench.vocabulary.errors import Denied, ServiceError
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.trials import Subject
 from tests.engine.workload import in_child
 
 
@@ -43,7 +43,7 @@ class Tea:
 class Shelfful:
     """Keeps sessions in files, so that it outlives the process. Subclasses misbehave."""
 
-    incarnation = "on disk"
+    store_id = "on disk"
 
     def __init__(self, folder: Path) -> None:
         self.subject = Subject(role="provider", name="shelfful")
@@ -54,7 +54,7 @@ class Shelfful:
         (self.folder / f"{scope.name}.json").write_text(json.dumps([session.id]))
         return Receipt()
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         pass
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -71,25 +71,25 @@ RUN = Run(id="r", suite="bench", spec={"questions": {"tea": 6}, "providers": ["s
 
 def run(folder: Path, provider: Shelfful) -> Ending:
     opened = reopen_run(folder, "r", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, RUN)
-    with opened as book:
+    with opened as run_writer:
         arm = Arm(provider.subject, provider)
-        plan = BenchPlan("r", [Bench(Tea(), Tea.questions)], [arm], scored=book.scored()).plan()
-        ending = asyncio.run(perform(plan, book, concurrency=1))
-        book.end(ending.status)
+        plan = BenchPlan("r", [Bench(Tea(), Tea.questions)], [arm], scored=run_writer.scored()).plan()
+        ending = asyncio.run(perform(plan, run_writer, concurrency=1))
+        run_writer.end(ending.status)
     return ending
 
 
 def recall(folder: Path) -> float | None:
-    with Shelf.open(folder) as shelf:
-        (result,) = measure(shelf.outcomes("r"), measures(answered=False), {})
+    with RunReader.open(folder) as run_reader:
+        (result,) = measure(run_reader.outcomes("r"), measures(answered=False), {})
     found = result.measure("recall@5")
     assert found is not None
     return found.value
 
 
 def counts(folder: Path) -> dict[str, int]:
-    with Shelf.open(folder) as shelf:
-        return {status: n for status, n in shelf.counts("r").items() if n}
+    with RunReader.open(folder) as run_reader:
+        return {status: n for status, n in run_reader.counts("r").items() if n}
 
 
 def test_a_memory_emptied_just_before_a_kill_is_filled_again(tmp_path: Path) -> None:
@@ -119,8 +119,8 @@ def test_what_can_not_be_cleared_is_told_and_costs_no_result(tmp_path: Path, err
 
     assert run(tmp_path / "results", Sticky(tmp_path / "store")).status == "complete"
     assert counts(tmp_path / "results") == {"scored": 6}
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert [kind for kind, _ in shelf.notes("r")] == ["leaked scope", "leaked scope"]
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert [kind for kind, _ in run_reader.notes("r")] == ["leaked scope", "leaked scope"]
 
 
 def test_a_cancelled_call_inside_a_provider_fails_its_trial_and_no_other(tmp_path: Path) -> None:
@@ -160,8 +160,8 @@ def test_a_failed_trial_still_shows_its_question(tmp_path: Path) -> None:
             raise ServiceError("gone")
 
     run(tmp_path / "results", Dead(tmp_path / "store"))
-    with Shelf.open(tmp_path / "results") as shelf:
-        assert {outcome.shown.asked for outcome in shelf.outcomes("r")} == {"what?", "when?", "why?"}
+    with RunReader.open(tmp_path / "results") as run_reader:
+        assert {outcome.shown.asked for outcome in run_reader.outcomes("r")} == {"what?", "when?", "why?"}
 
 
 class Diary(Tea):
@@ -193,7 +193,7 @@ def test_nothing_is_on_its_way_to_a_memory_that_is_being_cleared(tmp_path: Path)
 
     provider = Crowded(tmp_path / "store")
     arm = Arm(provider.subject, provider, remote=True, unordered=True)
-    with open_run(tmp_path / "results", RUN.model_copy(update={"planned": 1})) as book:
-        asyncio.run(perform(BenchPlan("r", [Bench(Diary(), Diary.questions)], [arm]).plan(), book))
+    with open_run(tmp_path / "results", RUN.model_copy(update={"planned": 1})) as run_writer:
+        asyncio.run(perform(BenchPlan("r", [Bench(Diary(), Diary.questions)], [arm]).plan(), run_writer))
     assert counts(tmp_path / "results") == {"failed": 1}
     assert happened == ["added s1", "added s2", "cleared"]

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from memorybench.core.extraction import Trace, TraceSource
+from memorybench.http.client import open_http
+from memorybench.secrets.redaction import Redactor
 from memorybench.traces.langsmith import LangSmith, RunQuery
 from memorybench.traces.paths import OF_RUNS, TracePaths
-from memorybench.vocabulary.extraction import Trace, TraceSource
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
 from tests.standins.base import KEY
 from tests.standins.langsmith import PROJECT, LangSmithServer
 

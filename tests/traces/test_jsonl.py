@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
+from memorybench.core.extraction import Trace
 from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.paths import OF_FILES, TracePaths, Unfound
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.extraction import Trace
 
 from .opening import gathered
 

@@ -7,16 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from memorybench.engine.gates import Gate
-from memorybench.engine.patience import Trying, patiently
+from memorybench.core.errors import BadInput, Denied, Malformed, ServiceError, Transient
+from memorybench.core.extraction import Trace
+from memorybench.core.plans import Limits
+from memorybench.engine.limiter import Gate
+from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
+from memorybench.http.client import open_http
+from memorybench.secrets.redaction import Redactor
 from memorybench.traces.langsmith import LangSmith, RunQuery
 from memorybench.traces.paths import OF_RUNS, TracePaths, Unfound
-from memorybench.vocabulary.errors import BadInput, Denied, Malformed, ServiceError, Transient
-from memorybench.vocabulary.extraction import Trace
-from memorybench.vocabulary.plans import Limits
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
 from tests.doubles.stub import html, reply, status
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import BEGAN, NOW, PROJECT, LangSmithServer
@@ -272,8 +272,8 @@ def test_the_key_stands_in_no_error() -> None:
 
 
 def test_a_crowded_service_is_asked_again_when_it_says_so() -> None:
-    async def fetch(server: LangSmithServer) -> tuple[list[Trace], Trying]:
-        gate, trying = Gate("LangSmith", Limits(), Stop()), Trying()
+    async def fetch(server: LangSmithServer) -> tuple[list[Trace], RetryState]:
+        gate, trying = Gate("LangSmith", Limits(), Stop()), RetryState()
         async with open_http(Redactor([KEY])) as http:
             source = LangSmith(
                 http,
@@ -281,7 +281,7 @@ def test_a_crowded_service_is_asked_again_when_it_says_so() -> None:
                 RunQuery(PROJECT),
                 RUN_PATHS,
                 url=server.url,
-                attempt=lambda ask: patiently(ask, gate, trying),
+                attempt=lambda ask: with_retries(ask, gate, trying),
             )
             return await gathered(source), trying
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, JournalError, Transient
+from memorybench.core.extraction import Trace, TraceSource
+from memorybench.core.trials import Subject
 from memorybench.traces.paths import OF_RUNS, TracePaths, Unfound
 from memorybench.traces.spool import Spool, spool
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, JournalError, Transient
-from memorybench.vocabulary.extraction import Trace, TraceSource
-from memorybench.vocabulary.trials import Subject
 from tests.standins.base import running
 from tests.standins.langsmith import LangSmithServer
 

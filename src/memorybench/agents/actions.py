@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memorybench.documents.json_text import decode
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import Record
-from memorybench.wire.mcp_messages import Tool
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.files.json_text import decode
+from memorybench.mcp.messages import Tool
 
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _KEPT = ("type", "description", "enum", "minimum", "maximum")

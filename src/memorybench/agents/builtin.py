@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.agents import AgentReply, Workplace
-from memorybench.vocabulary.contracts import Completion, Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.spending import NOTHING, Spending
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp import McpClient
-from memorybench.wire.mcp_http import open_mcp_http
-from memorybench.wire.mcp_messages import Tool, ToolError
-from memorybench.wire.redaction import Redactor
+from memorybench.core.agents import AgentReply, Workplace
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError
+from memorybench.core.records import digest
+from memorybench.core.spending import NOTHING, Spending
+from memorybench.core.trials import Subject
+from memorybench.files.templates import Template
+from memorybench.mcp.client import McpClient
+from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.messages import Tool, ToolError
+from memorybench.secrets.redaction import Redactor
 
 from .actions import Action, Unclear, action_schema, read_action
 from .config import AgentConfig

@@ -9,16 +9,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memorybench.documents.names import inside
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.agents import AgentReply, Workplace
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.spending import charge
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp_stdio import child_environment
-from memorybench.wire.programs import Finished, quoted, run_program
-from memorybench.wire.redaction import Redactor
+from memorybench.core.agents import AgentReply, Workplace
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.records import digest
+from memorybench.core.spending import charge
+from memorybench.core.trials import Subject
+from memorybench.files.names import inside
+from memorybench.files.templates import Template
+from memorybench.mcp.stdio_transport import child_environment
+from memorybench.processes.programs import Finished, quoted, run_program
+from memorybench.secrets.redaction import Redactor
 
 from .config import AgentConfig, Word
 from .config_reading import VARIABLES

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from memorybench.documents.configs import read_config
-from memorybench.documents.jsonpaths import Path as JsonPath
-from memorybench.documents.located import Document, Place
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import camel
-from memorybench.documents.templates import Template
-from memorybench.documents.yaml_file import load_yaml
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.configs import read_config
+from memorybench.files.jsonpaths import Path as JsonPath
+from memorybench.files.located import Document, Place
+from memorybench.files.names import safe_name
+from memorybench.files.templates import Template
+from memorybench.files.yaml_file import load_yaml
+from memorybench.text.spelling import camel
 
 from .config import AgentConfig, Output
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memorybench.vocabulary.agents import Agent
-from memorybench.vocabulary.contracts import Model
-from memorybench.vocabulary.errors import BadInput
-from memorybench.wire.redaction import Redactor
+from memorybench.core.agents import Agent
+from memorybench.core.contracts import Model
+from memorybench.core.errors import BadInput
+from memorybench.secrets.redaction import Redactor
 
 from .builtin import BuiltinAgent
 from .command import CommandAgent, check_program

@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import decode
-from memorybench.documents.jsonpaths import Path
-from memorybench.vocabulary.errors import BadInput, Malformed
-from memorybench.vocabulary.spending import Spending
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.spending import Spending
+from memorybench.files.json_text import decode
+from memorybench.files.jsonpaths import Path
+from memorybench.text.sanitize import preview
 
 from .config import Output
 
@@ -56,7 +56,7 @@ class Printed:
     def failure(self) -> str:
         """Why it failed, in its own words; "": it does not say that it has."""
         found = [] if self._output.failure is None else self._find(self._output.failure)
-        return shown(found[-1], 300) if _any(found) else ""
+        return preview(found[-1], 300) if _any(found) else ""
 
     def _sum(self, place: str | None) -> float | None:
         if place is None:
@@ -79,7 +79,7 @@ class Printed:
             # some programs print a warning among their documents
             return [decode(line, self._where) for line in lines if line.lstrip().startswith(("{", "["))]
         except BadInput as bad:
-            raise Malformed(f"{self._where}: {bad.problem}: {shown(self._printed)}") from None
+            raise Malformed(f"{self._where}: {bad.problem}: {preview(self._printed)}") from None
 
 
 def _any(found: list[Any]) -> bool:

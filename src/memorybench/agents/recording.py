@@ -8,10 +8,10 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.agents import Serve, Served, ToolCall
-from memorybench.vocabulary.errors import BadInput, ServiceError
-from memorybench.wire.programs import ended
+from memorybench.core.agents import Serve, Served, ToolCall
+from memorybench.core.errors import BadInput, ServiceError
+from memorybench.files.templates import Template
+from memorybench.processes.programs import ended
 
 VARIABLES = frozenset({"serverUrl", "serverCommand", "mcpConfig"})
 URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
+from memorybench.core.errors import BadInput
 from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.documents.foreign import clean
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import as_written, suggestion
-from memorybench.documents.yaml_file import load_yaml
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
+from memorybench.files.located import Document
+from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
-from memorybench.vocabulary.errors import BadInput
+from memorybench.text.sanitize import sanitize
+from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
 from .files import Described, bundled_files, files_of_user, recognise, unrecognised
@@ -111,7 +111,7 @@ class Catalog:
         if found is None:
             known = [named for family, named in self._found if family == kind]
             listing = f"(memorybench list --{kind}s)" if kind != "metric" else "(memorybench list)"
-            raise BadInput("", f'no {kind} "{clean(name)}"', remedy=f"{suggestion(name, known)} {listing}".strip())
+            raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=f"{suggestion(name, known)} {listing}".strip())
         entry = _examined(found)
         if entry.broken is not None:
             raise entry.broken
@@ -171,7 +171,7 @@ def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry
 
     def text(name: str) -> str:
         value = head.get(as_written(head, name) or "")
-        return clean(value) if isinstance(value, str) else ""
+        return sanitize(value) if isinstance(value, str) else ""
 
     head = document.value if isinstance(document.value, dict) else {}
     tags = head.get("tags")
@@ -180,7 +180,7 @@ def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry
         name=text("name") or path.stem,
         display_name=text("display_name"),
         description=text("description"),
-        tags=tuple(clean(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        tags=tuple(sanitize(tag) for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         origin=origin,
         file=path,
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 
 Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "metric", "unknown"]
 """`unknown`: a file in a folder of the user's that is none of these."""

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Literal
 
 from memorybench.agents.config import AgentConfig
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
 from memorybench.datasets.config import BenchmarkConfig
-from memorybench.documents.located import Document
-from memorybench.documents.record_keys import shape_of
-from memorybench.documents.validation import validated
 from memorybench.extractors.config import ExtractorConfig
+from memorybench.files.located import Document
+from memorybench.files.record_keys import shape_of
+from memorybench.files.validation import validated
 from memorybench.providers.config import ProviderConfig
 from memorybench.stores.config import StoreConfig
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import Record
 
 Described = Literal["provider", "benchmark", "extractor", "store", "agent"]
 

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from memorybench.documents.spelling import camel
+from memorybench.text.spelling import camel
 
 from .files import RECORDS, Described
 from .schemas import one_line

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
-from memorybench.documents.foreign import clean
-from memorybench.documents.names import safe_name
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.names import safe_name
+from memorybench.text.sanitize import sanitize
 
 from .entries import Entry
 
@@ -38,7 +38,7 @@ def _entry(kind: Pluggable, point: EntryPoint) -> Entry:
     return Entry(
         kind=kind,
         name=point.name,
-        description=clean((package.metadata["Summary"] or "") if package else ""),
+        description=sanitize((package.metadata["Summary"] or "") if package else ""),
         tags=("plug-in",),
         origin=origin,
         broken=_fault(point.name, origin),

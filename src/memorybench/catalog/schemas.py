@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memorybench.documents.spelling import camel
+from memorybench.text.spelling import camel
 
 from .files import RECORDS, Described
 

@@ -11,8 +11,8 @@ from .runs import add_run, refuse_changes, results_flag, run_and_show
 from .shared import add_list, flat, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.audit import AuditSpec, PreparedAudit
     from memorybench.reporting.summary import Summary
+    from memorybench.wiring.audit import AuditSpec, PreparedAudit
 
 OUTPUT = "audit-results"
 _SPEC_FLAGS = {
@@ -64,10 +64,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.audit import audit_again, prepare_audit
-    from memorybench.compose.estimates import check_prices
-    from memorybench.compose.thresholds import checked, parse
     from memorybench.suites.audit.measures import measures
+    from memorybench.wiring.audit import audit_again, prepare_audit
+    from memorybench.wiring.estimates import check_prices
+    from memorybench.wiring.thresholds import checked, parse
 
     thresholds = parse(args.threshold)
     if args.resume is None:
@@ -92,10 +92,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _spec(args: argparse.Namespace) -> AuditSpec:
-    from memorybench.compose.audit import AuditSpec
-    from memorybench.documents.spelling import listed, suggestion
+    from memorybench.core.errors import BadInput
     from memorybench.suites.audit.probes import PROBE_TYPES
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.text.spelling import join_names, suggestion
+    from memorybench.wiring.audit import AuditSpec
 
     if args.dataset is None:
         raise BadInput("DATASET", "is missing", remedy="memorybench audit data/sample-dataset.json, for one")
@@ -105,7 +105,7 @@ def _spec(args: argparse.Namespace) -> AuditSpec:
             raise BadInput(
                 "--probes",
                 f'"{kind}" is no kind of probe',
-                expected=listed(PROBE_TYPES),
+                expected=join_names(PROBE_TYPES),
                 remedy=suggestion(kind, PROBE_TYPES),
             )
     return AuditSpec(
@@ -136,9 +136,9 @@ def _hints(args: argparse.Namespace, summary: Summary) -> dict[str, str]:
 def _show_plan(prepared: PreparedAudit, as_json: bool) -> None:
     import json
 
-    from memorybench.compose.audit import expected
     from memorybench.reporting.estimates import show_estimates
     from memorybench.reporting.terminal import console
+    from memorybench.wiring.audit import expected
 
     rows = [row.model_dump() for row in expected(prepared)]
     if as_json:

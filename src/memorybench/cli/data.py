@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memorybench.catalog.catalog import Catalog
-    from memorybench.compose.data import Listed
     from memorybench.datasets.sources import Piece, Source
-    from memorybench.wire.downloads import Progress
+    from memorybench.http.downloads import Progress
+    from memorybench.wiring.data import Listed
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -64,8 +64,8 @@ _LEFT_OUT = {
 
 
 def _convert(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
     from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
-    from memorybench.vocabulary.errors import BadInput
 
     if args.to.exists():
         raise BadInput(str(args.to), "is there already", remedy="name another file, or remove it first")
@@ -81,7 +81,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
-    from memorybench.compose.data import pull_all, source
+    from memorybench.wiring.data import pull_all, source
 
     def tell(wanted: Source) -> None:
         print(f"{wanted.benchmark}: licence {wanted.licence or 'not known: ask its authors'}")
@@ -99,7 +99,7 @@ def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
 
 
 def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
-    from memorybench.compose.data import verified
+    from memorybench.wiring.data import verified
 
     sound, looked_at = True, 0
     for source, state in verified(catalog, names):
@@ -118,7 +118,7 @@ def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
 
 
 def _list(catalog: Catalog, as_json: bool) -> int:
-    from memorybench.compose.data import listed
+    from memorybench.wiring.data import listed
 
     rows = list(listed(catalog))
     if as_json:
@@ -130,14 +130,14 @@ def _list(catalog: Catalog, as_json: bool) -> int:
 
 def _show(rows: list[Listed]) -> None:
     """Two lines each: paths are long, and are read and copied whole."""
-    from memorybench.documents.foreign import clean
+    from memorybench.text.sanitize import sanitize
 
     width = max(len(row.name) for row in rows)
     for row in rows:
         here, pinned = "here" if row.present else "not here", "pinned" if row.pinned else "unpinned"
-        licence = clean(row.licence) or "licence unknown"
+        licence = sanitize(row.licence) or "licence unknown"
         print(f"{row.name:{width}}  {here:8}  {_bytes(row.size):>7}  {pinned:8}  {licence}")
-        print(f"{'':{width}}  {clean(row.where)}")
+        print(f"{'':{width}}  {sanitize(row.where)}")
 
 
 @contextmanager

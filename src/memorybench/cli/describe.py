@@ -18,9 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.descriptions import describe
     from memorybench.reporting.entries import show_facts
     from memorybench.reporting.terminal import console
+    from memorybench.wiring.descriptions import describe
 
     facts = describe(args.name, Path(), [Path(place) for place in flat(args.config_dir)], args.kind)
     if args.json:

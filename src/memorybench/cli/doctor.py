@@ -11,7 +11,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.health import examine
+    from memorybench.wiring.health import examine
 
     findings = examine()
     if args.json:

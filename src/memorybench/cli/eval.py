@@ -12,8 +12,8 @@ from .runs import add_run, refuse_changes, results_flag, run_and_show
 from .shared import add_list, flat, named_files, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.bench import BenchSpec, Prepared
     from memorybench.reporting.summary import Summary
+    from memorybench.wiring.bench import BenchSpec, Prepared
 
 _SPEC_FLAGS = {
     "benchmarks": "--benchmarks",
@@ -54,10 +54,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.catalog.entries import BASELINES
-    from memorybench.compose.bench import prepare
-    from memorybench.compose.estimates import check_prices
-    from memorybench.compose.evaluation import prepare_again
-    from memorybench.compose.thresholds import checked, parse
+    from memorybench.wiring.bench import prepare
+    from memorybench.wiring.estimates import check_prices
+    from memorybench.wiring.evaluation import prepare_again
+    from memorybench.wiring.thresholds import checked, parse
 
     thresholds = parse(args.threshold)
     if args.resume is None:
@@ -82,9 +82,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _spec(args: argparse.Namespace) -> BenchSpec:
-    from memorybench.compose.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec
-    from memorybench.compose.judging import prompt_text
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec
+    from memorybench.wiring.judging import prompt_text
 
     if args.start and args.end and args.start > args.end:
         raise BadInput("--start", f"{args.start} comes after --end {args.end}", expected="--start ≤ --end")
@@ -128,9 +128,9 @@ def _hints(args: argparse.Namespace, summary: Summary) -> dict[str, str]:
 def _show_plan(prepared: Prepared, as_json: bool) -> None:
     import json
 
-    from memorybench.compose.bench_estimates import expected
     from memorybench.reporting.estimates import show_estimates
     from memorybench.reporting.terminal import console
+    from memorybench.wiring.bench_estimates import expected
 
     rows = [row.model_dump() for row in expected(prepared)]
     if as_json:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .shared import add_results, folders
 
 if TYPE_CHECKING:
-    from memorybench.compose.results import Found
+    from memorybench.wiring.results import Found
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.results import find
+    from memorybench.core.errors import BadInput
     from memorybench.reporting.export import rows, write
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.wiring.results import find
 
     with find(args.runs, folders(args)) as found:
         if args.format == "inspect":
@@ -52,8 +52,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _inspect(found: Found, folder: Path | None) -> int:
+    from memorybench.core.errors import BadInput
     from memorybench.reporting.inspect_log import write_logs
-    from memorybench.vocabulary.errors import BadInput
 
     if folder is None or str(folder) == "-":
         raise BadInput("--output", "--format inspect writes several files", expected="a folder, e.g. --output logs")

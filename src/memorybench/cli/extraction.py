@@ -11,10 +11,10 @@ from .runs import add_run, chosen_id, refuse_changes, results_flag, run_and_show
 from .shared import add_list, flat, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.extraction import ExtractionSpec
-    from memorybench.compose.online import OnlineSpec
-    from memorybench.compose.thresholds import Threshold
     from memorybench.reporting.summary import Summary
+    from memorybench.wiring.extraction import ExtractionSpec
+    from memorybench.wiring.online import OnlineSpec
+    from memorybench.wiring.thresholds import Threshold
 
 _SPEC_FLAGS = {
     "cases": "CASES",
@@ -71,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_offline(args: argparse.Namespace) -> int:
-    from memorybench.compose.estimates import check_prices
-    from memorybench.compose.extraction import extraction_again, prepare_extraction
-    from memorybench.compose.thresholds import checked
     from memorybench.suites.extraction.measures import measures
+    from memorybench.wiring.estimates import check_prices
+    from memorybench.wiring.extraction import extraction_again, prepare_extraction
+    from memorybench.wiring.thresholds import checked
 
     thresholds = _thresholds(args)
     if args.resume is None:
@@ -100,10 +100,10 @@ def _run_offline(args: argparse.Namespace) -> int:
 
 
 def _run_online(args: argparse.Namespace) -> int:
-    from memorybench.compose.estimates import check_prices
-    from memorybench.compose.online import online_again, prepare_online, worse_than_baseline
-    from memorybench.compose.thresholds import checked, parse
     from memorybench.suites.extraction.measures import measures
+    from memorybench.wiring.estimates import check_prices
+    from memorybench.wiring.online import online_again, prepare_online, worse_than_baseline
+    from memorybench.wiring.thresholds import checked, parse
 
     thresholds = parse(args.threshold)
     thresholds = checked(thresholds, measures(), ["traces"])
@@ -130,8 +130,8 @@ def _run_online(args: argparse.Namespace) -> int:
 
 
 def _online_spec(args: argparse.Namespace) -> OnlineSpec:
-    from memorybench.compose.online import OnlineSpec
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.online import OnlineSpec
 
     source, *files = args.source or ("",)
     if source not in ("langsmith", "jsonl") or len(files) != (source == "jsonl"):
@@ -156,14 +156,14 @@ def _online_spec(args: argparse.Namespace) -> OnlineSpec:
 
 
 def _thresholds(args: argparse.Namespace) -> list[Threshold]:
-    from memorybench.compose.thresholds import with_targets
     from memorybench.suites.extraction.measures import AT_WORST, DEFAULT_THRESHOLDS
+    from memorybench.wiring.thresholds import with_targets
 
     return with_targets(args.threshold, {} if args.no_targets else DEFAULT_THRESHOLDS, AT_WORST)
 
 
 def _spec(args: argparse.Namespace) -> ExtractionSpec:
-    from memorybench.compose.extraction import ExtractionSpec
+    from memorybench.wiring.extraction import ExtractionSpec
 
     return ExtractionSpec(
         cases=args.cases,

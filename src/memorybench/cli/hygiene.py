@@ -12,9 +12,9 @@ from .runs import add_run, refuse_changes, results_flag, run_and_show
 from .shared import add_json, add_list, flat, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.hygiene import HygieneSpec
-    from memorybench.compose.results import Found
     from memorybench.reporting.summary import Summary
+    from memorybench.wiring.hygiene import HygieneSpec
+    from memorybench.wiring.results import Found
 
 _SPEC_FLAGS = {
     "scenario": "SCENARIO",
@@ -68,11 +68,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from memorybench.compose.estimates import check_prices
-    from memorybench.compose.hygiene import hygiene_again, prepare_hygiene
-    from memorybench.compose.thresholds import checked, parse
     from memorybench.suites.hygiene.attempts import NEEDS_CONSENT
     from memorybench.suites.hygiene.measures import MEASURES
+    from memorybench.wiring.estimates import check_prices
+    from memorybench.wiring.hygiene import hygiene_again, prepare_hygiene
+    from memorybench.wiring.thresholds import checked, parse
 
     thresholds = parse(args.threshold)
     consent = args.agent_turn and args.i_understand_model_cost
@@ -105,7 +105,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _missed(found: Found, summary: Summary) -> bool:
     """Whether a phase did not come out as it should, or a check can not do its work."""
-    from memorybench.compose.hygiene_results import faults_of
+    from memorybench.wiring.hygiene_results import faults_of
 
     if faults_of(found):
         return True
@@ -118,8 +118,8 @@ def _missed(found: Found, summary: Summary) -> bool:
 
 
 def _spec(args: argparse.Namespace) -> HygieneSpec:
-    from memorybench.compose.hygiene import REFERENCE, HygieneSpec
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.hygiene import REFERENCE, HygieneSpec
 
     if args.agent is None and (args.agent_turn or args.i_understand_model_cost):
         raise BadInput("--agent-turn", "whose turn?", expected="--agent NAME beside it")
@@ -149,8 +149,8 @@ def _hints(args: argparse.Namespace, summary: Summary) -> dict[str, str]:
 
 def _record(args: argparse.Namespace) -> int:
     from memorybench.catalog.catalog import Catalog
-    from memorybench.compose.hygiene import record
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.hygiene import record
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
@@ -170,7 +170,7 @@ def _record(args: argparse.Namespace) -> int:
 def _list(args: argparse.Namespace) -> int:
     import json
 
-    from memorybench.compose.hygiene import find_scenarios
+    from memorybench.wiring.hygiene import find_scenarios
 
     scenarios = find_scenarios((), flat(args.scenarios), Path())
     if args.json:

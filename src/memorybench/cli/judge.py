@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from .shared import add_json, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.calibration import Calibration
     from memorybench.metrics.intervals import Interval
+    from memorybench.wiring.calibration import Calibration
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -51,10 +51,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _calibration(args: argparse.Namespace) -> Calibration:
-    from memorybench.compose.calibration import calibrate, compared, read_labels
-    from memorybench.compose.judging import judge_prompts
-    from memorybench.compose.models import JUDGE_VARIABLE, NO_MODEL, choose_model
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.calibration import calibrate, compared, read_labels
+    from memorybench.wiring.judging import judge_prompts
+    from memorybench.wiring.models import JUDGE_VARIABLE, NO_MODEL, choose_model
 
     labels = read_labels(args.labels)
     if labels.unlabelled:

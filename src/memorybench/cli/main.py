@@ -76,8 +76,8 @@ def _parser(program: str, purpose: str, verbs: dict[str, str], given: list[str])
 
 
 def _explain(program: str, error: Exception, debug: bool) -> int:
-    from memorybench.compose.environment import redactor
-    from memorybench.vocabulary.errors import MemorybenchError, Refusal
+    from memorybench.core.errors import MemorybenchError, Refusal
+    from memorybench.wiring.environment import redactor
 
     redact = redactor().clean
     if debug:

@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     if not args.runs:
         return _list(args)
-    from memorybench.compose.results import find
     from memorybench.reporting.failures import failures, show_failures
     from memorybench.reporting.terminal import console, show_header
+    from memorybench.wiring.results import find
 
     with find(args.runs, folders(args)) as found:
         if args.failures:
@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from memorybench.compose.results import overview
     from memorybench.reporting.terminal import console, show_runs
+    from memorybench.wiring.results import overview
 
     rows = overview(folders(args))
     if args.json:
@@ -63,9 +63,9 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from memorybench.compose.results import comparable, measure_named
     from memorybench.reporting.comparison import pairs
     from memorybench.reporting.terminal import console, headline, show_comparison
+    from memorybench.wiring.results import comparable, measure_named
 
     subjects = tuple(dict.fromkeys(flat(args.compare)))
     with comparable(subjects, args.benchmark, args.runs, folders(args)) as (found, benchmark):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from .shared import add_json, add_list, dollars, positive
 
 if TYPE_CHECKING:
-    from memorybench.compose.results import Found
-    from memorybench.compose.running import Finished, Runnable
-    from memorybench.compose.thresholds import Threshold
     from memorybench.reporting.summary import Summary
+    from memorybench.wiring.results import Found
+    from memorybench.wiring.running import Finished, Runnable
+    from memorybench.wiring.thresholds import Threshold
 
 RESULTS = "results"
 _ANOTHER = "start a new run; with --reuse RUN it takes over every step that is still the same"
@@ -43,7 +43,7 @@ def add_run(parser: argparse.ArgumentParser, *, output: str = RESULTS) -> None:
 
 def refuse_changes(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
     """With --resume, nothing that the run depends on may be given: by argument name, the flag."""
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
 
     given = [flag for name, flag in flags.items() if getattr(args, name) not in (None, False, [])]
     if given:
@@ -51,8 +51,8 @@ def refuse_changes(args: argparse.Namespace, flags: Mapping[str, str]) -> None:
 
 
 def chosen_id(args: argparse.Namespace) -> str:
-    from memorybench.compose.running import new_run_id
-    from memorybench.documents.names import safe_run_id
+    from memorybench.files.names import safe_run_id
+    from memorybench.wiring.running import new_run_id
 
     if args.resume is not None:
         return str(args.resume)
@@ -72,11 +72,11 @@ def run_and_show(
     missed: Callable[[Found, Summary], bool] = lambda found, summary: False,
 ) -> int:
     """Performs a run, shows it, and returns the exit code. `missed` tells whether a check was missed: exit 3."""
-    from memorybench.compose.results import find
-    from memorybench.compose.running import run_prepared
     from memorybench.reporting.documents import as_json
     from memorybench.reporting.progress import progress
     from memorybench.reporting.terminal import console, show_header
+    from memorybench.wiring.results import find
+    from memorybench.wiring.running import run_prepared
 
     finished = run_prepared(
         prepared,
@@ -105,8 +105,8 @@ def _show(
     hints: Callable[[Summary], Mapping[str, str]],
     formats: Sequence[str],
 ) -> None:
-    from memorybench.compose.results import REPORTS, find
     from memorybench.reporting.terminal import console, show_hints
+    from memorybench.wiring.results import REPORTS, find
 
     out, summary = console(), finished.summary
     with find([summary.run_id], [args.output]) as found:
@@ -136,7 +136,7 @@ def results_flag(args: argparse.Namespace) -> str:
 def _exit_code(
     args: argparse.Namespace, finished: Finished, thresholds: Sequence[Threshold], exempt: Sequence[str]
 ) -> int:
-    from memorybench.compose.thresholds import hold
+    from memorybench.wiring.thresholds import hold
 
     if finished.ending.interrupted:
         return 130

@@ -21,13 +21,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.evaluation import prepare_scoring
-    from memorybench.compose.judging import prompt_text
-    from memorybench.compose.running import new_run_id, run_prepared
-    from memorybench.documents.names import safe_run_id
+    from memorybench.files.names import safe_run_id
     from memorybench.reporting.documents import as_json
     from memorybench.reporting.progress import progress
     from memorybench.reporting.terminal import console, show_header, show_results
+    from memorybench.wiring.evaluation import prepare_scoring
+    from memorybench.wiring.judging import prompt_text
+    from memorybench.wiring.running import new_run_id, run_prepared
 
     prompt = None if args.judge_prompt is None else prompt_text(args.judge_prompt, "--judge-prompt")
     prepared = prepare_scoring(args.run, args.output, args.judge_model, prompt)

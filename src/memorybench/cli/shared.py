@@ -23,7 +23,7 @@ def named_files(values: Sequence[str] | None, flag: str) -> dict[str, str]:
     for value in values or ():
         name, equals, path = value.partition("=")
         if not equals or not name or not path or name in found:
-            from memorybench.vocabulary.errors import BadInput
+            from memorybench.core.errors import BadInput
 
             raise BadInput(flag, f"{value!r} is no file of a benchmark", expected="NAME=PATH, each name once")
         found[name] = path

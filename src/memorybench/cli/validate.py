@@ -11,8 +11,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.compose.validation import recognise
-    from memorybench.vocabulary.errors import BadInput
+    from memorybench.core.errors import BadInput
+    from memorybench.wiring.validation import recognise
 
     refused = 0
     for path in args.files:

@@ -12,11 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memorybench.documents.located import Document
-from memorybench.documents.validation import validated
-from memorybench.vocabulary.conversation import Fact, Turn
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import Record
+from memorybench.core.conversation import Fact, Turn
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.files.located import Document
+from memorybench.files.validation import validated
 
 from .audit_checks import conversation_faults, dataset_faults
 from .audit_dates import read_moment, zoned

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import as_written, suggestion
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import as_written, suggestion
 
 from .audit_dates import Moment, earlier, read_moment
 from .audit_file import AuditFile, members, named, turn_id
@@ -76,7 +76,7 @@ def _repeated_ids(parts: Sequence[Document], kind: str) -> Iterator[BadInput]:
             first = seen[id].line("id")
             yield BadInput(
                 part.where("id"),
-                f"the id {shown(id)} stands here again",
+                f"the id {preview(id)} stands here again",
                 expected=f"each {kind} to have its own (the first is on line {first})",
                 remedy="rename one",
             )
@@ -95,7 +95,7 @@ def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterat
         if text is not None and read_moment(text) is None:
             yield BadInput(
                 part.where(key),
-                f"{shown(text)} is no date",
+                f"{preview(text)} is no date",
                 expected="ISO 8601, such as 2024-03-01 or 2024-03-01T09:30:00Z",
                 remedy="correct it",
             )
@@ -122,7 +122,7 @@ def _mixed_zones(written: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
             line = first[1].line(first[2])
             yield BadInput(
                 part.where(key),
-                f"{shown(_text(part, key))} {has} where line {line} {other}",
+                f"{preview(_text(part, key))} {has} where line {line} {other}",
                 expected="all dates of a conversation with a time zone, or all without",
                 remedy="write them alike",
             )
@@ -165,7 +165,7 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
         elif places[old] > index:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{shown(old)} stands after this fact",
+                f"{preview(old)} stands after this fact",
                 expected="facts in the order they were stated",
                 remedy="move this fact behind it, or exchange the two",
             )
@@ -174,7 +174,7 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
         if old in taken:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{shown(old)} is superseded by {named(taken[old])} already",
+                f"{preview(old)} is superseded by {named(taken[old])} already",
                 expected="one successor for each fact",
                 remedy=f"supersede {named(taken[old])} instead",
             )
@@ -203,12 +203,12 @@ def _leads_nowhere(
 ) -> BadInput:
     for other in every:
         if other is not home and any(_text(its, "id") == old for its in members(other, "facts")):
-            problem = f"{shown(old)} is a fact of conversation {named(other)}"
+            problem = f"{preview(old)} is a fact of conversation {named(other)}"
             expected, remedy = f"a fact of {named(home)}", "state it here, too, or remove the key"
             return BadInput(fact.where("supersedes"), problem, expected=expected, remedy=remedy)
     return BadInput(
         fact.where("supersedes"),
-        f"there is no fact {shown(old)}",
+        f"there is no fact {preview(old)}",
         expected="the id of a fact above",
         remedy=suggestion(old, places) or "correct it, or add that fact",
     )
@@ -221,14 +221,14 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
         yield BadInput(
             fact.where("timestamp"),
             f"lies before that of {named(old)}, which this fact supersedes",
-            expected=f"a date from {shown(_text(old, 'timestamp'))} on",
+            expected=f"a date from {preview(_text(old, 'timestamp'))} on",
             remedy="correct one of the dates",
         )
     attribute, other = _text(fact, "attribute"), _text(old, "attribute")
     if attribute and other and attribute.casefold() != other.casefold():
         yield BadInput(
             fact.where("attribute"),
-            f"is {shown(attribute)} where the superseded {named(old)} has {shown(other)}",
+            f"is {preview(attribute)} where the superseded {named(old)} has {preview(other)}",
             expected="the same attribute with a new value",
             remedy="write them alike, or remove supersedes",
         )
@@ -252,7 +252,7 @@ def _fact_faults(fact: Document, turns: int) -> Iterator[BadInput]:
     if turn_id(stated) not in {turn_id(number) for number in range(1, turns + 1)}:
         yield BadInput(
             fact.where("turn"),
-            f"there is no turn {shown(stated)}",
+            f"there is no turn {preview(stated)}",
             expected=f"1 to {turns}, or t1 to t{turns}" if turns else "a conversation with turns",
             remedy="count turns from 1",
         )

@@ -20,10 +20,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from memorybench.documents.located import Document
-from memorybench.documents.validation import validated
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.files.validation import validated
 
 from .audit import AuditConversation, AuditDataset, AuditFact
 from .audit_file import turn_id

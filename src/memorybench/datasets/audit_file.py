@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from pydantic import StrictInt
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import decode, load_json
-from memorybench.documents.located import Document
-from memorybench.documents.reading import read_lines
-from memorybench.documents.validation import problems
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import Record
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.files.json_text import decode, load_json
+from memorybench.files.located import Document
+from memorybench.files.reading import read_lines
+from memorybench.files.validation import problems
+from memorybench.text.sanitize import preview
 
 
 class TurnOnFile(Record):
@@ -102,7 +102,7 @@ def members(document: Document, key: str) -> list[Document]:
 
 def named(document: Document) -> str:
     """`"c2"`, a conversation or fact as messages call it."""
-    return shown(document.value.get("id"))
+    return preview(document.value.get("id"))
 
 
 def _dataset(path: Path) -> AuditFile:

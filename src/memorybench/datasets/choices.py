@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from string import ascii_lowercase
 from typing import Any, NamedTuple
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
 
 _LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
 _DECORATION = " ().:"
@@ -28,7 +28,7 @@ def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:
         return tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
         expected = f"2 to {len(ascii_lowercase)} choices"
-        raise BadInput(where(), f"{shown(value)} are no choices", expected=expected, remedy="correct schema.choices")
+        raise BadInput(where(), f"{preview(value)} are no choices", expected=expected, remedy="correct schema.choices")
     texts = [_text(text, where) for text in value]
     own = [_LABELLED.fullmatch(text) for text in texts]
     if all(own) and len({match["label"] for match in own if match}) == len(own):
@@ -46,7 +46,7 @@ def gold(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tu
     if right is None:
         raise BadInput(
             where(),
-            f"{shown(answer)} is none of the choices",
+            f"{preview(answer)} is none of the choices",
             expected="a choice's text, its label, or its place counted from 0",
         )
     return (str(right), right.text, f"({right.label})")
@@ -67,5 +67,5 @@ def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
 
 def _text(value: Any, where: Callable[[], str]) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(where(), f"{shown(value)} is no choice", expected="a text")
+        raise BadInput(where(), f"{preview(value)} is no choice", expected="a text")
     return str(value).strip()

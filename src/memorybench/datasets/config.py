@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from memorybench.vocabulary.questions import EvidenceLevel
-from memorybench.vocabulary.records import Record
+from memorybench.core.questions import EvidenceLevel
+from memorybench.core.records import Record
 
 
 class Section(Record):

@@ -10,16 +10,16 @@ from pathlib import Path as FilePath
 from typing import Any
 from urllib.parse import urlsplit
 
-from memorybench.documents.environment import expand_environment
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document, Place
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.documents.templates import Template
-from memorybench.documents.validation import validated
-from memorybench.documents.yaml_file import load_yaml
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.environment import expand_environment
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.names import safe_name
+from memorybench.files.templates import Template
+from memorybench.files.validation import validated
+from memorybench.files.yaml_file import load_yaml
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
 from .metric_names import metric
@@ -69,7 +69,7 @@ def extended(document: Document) -> Document:
         raise BadInput(where, f"there is no {beside.name} beside this file", remedy="put it there")
     base = load_yaml(beside).value
     if not isinstance(base, dict) or "extends" in base:
-        raise BadInput(where, f"{shown(name)} can not be extended", expected="a whole config, which extends none")
+        raise BadInput(where, f"{preview(name)} can not be extended", expected="a whole config, which extends none")
     return replace(document, value=_merged(base, document.value))
 
 
@@ -99,18 +99,20 @@ def _check_data(config: BenchmarkConfig, part: Document) -> None:
     match data.type:
         case "huggingface":
             if not re.fullmatch(r"[\w.-]+/[\w.-]+(/[\w./-]+)?", data.path) or ".." in data.path:
-                raise BadInput(where, f"{shown(data.path)} is no dataset", expected="owner/name or owner/name/file")
+                raise BadInput(where, f"{preview(data.path)} is no dataset", expected="owner/name or owner/name/file")
         case "url":
             scheme = urlsplit(data.path).scheme
             if scheme not in ("http", "https") and "${" not in data.path:
-                raise BadInput(where, f"{shown(data.path)} can not be fetched", expected="https://…")
+                raise BadInput(where, f"{preview(data.path)} can not be fetched", expected="https://…")
         case "local":
             if "://" in data.path:
-                raise BadInput(where, f"{shown(data.path)} is no path", remedy="write the path alone, or type: url")
+                raise BadInput(where, f"{preview(data.path)} is no path", remedy="write the path alone, or type: url")
         case "bundled":
             if data.path not in BUNDLED:
                 remedy = suggestion(data.path, BUNDLED)
-                raise BadInput(where, f"no data {shown(data.path)} is bundled", expected=listed(BUNDLED), remedy=remedy)
+                raise BadInput(
+                    where, f"no data {preview(data.path)} is bundled", expected=join_names(BUNDLED), remedy=remedy
+                )
         case "plugin":
             safe_name(data.path, where)
 
@@ -137,7 +139,7 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
 def _check_whole_path(text: str | None, where: str) -> None:
     """A path of names alone: what is found by it must be known by its place."""
     if text is not None and not Path.parse(text, where).singular:
-        raise BadInput(where, f"{shown(text)} may lead to several places", expected="names alone, as in $.data.items")
+        raise BadInput(where, f"{preview(text)} may lead to several places", expected="names alone, as in $.data.items")
 
 
 def _check_dates(mapping: SchemaMapping, part: Document) -> None:
@@ -173,7 +175,7 @@ def _check_patterns(context: Context, part: Document) -> None:
         if context.type != "object":
             raise BadInput(part.where(name), f"has no effect on an {context.type}", remedy="say type: object")
         if pattern.count("*") != 1:
-            raise BadInput(part.where(name), f"{shown(pattern)} has no place for the number", expected="one *")
+            raise BadInput(part.where(name), f"{preview(pattern)} has no place for the number", expected="one *")
 
 
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
@@ -197,12 +199,12 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
     for index, kind in enumerate(config.question_types):
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
-            raise BadInput(where, f"two question types are called {shown(kind.name)}", remedy="remove one")
+            raise BadInput(where, f"two question types are called {preview(kind.name)}", remedy="remove one")
         if kind.evaluation_prompt not in PROMPT_NAMES:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
-                f"no judge prompt is called {shown(kind.evaluation_prompt)}",
-                expected=f"one of {listed(PROMPT_NAMES)}",
+                f"no judge prompt is called {preview(kind.evaluation_prompt)}",
+                expected=f"one of {join_names(PROMPT_NAMES)}",
                 remedy=suggestion(kind.evaluation_prompt, PROMPT_NAMES)
                 or "put your own into judgePrompts.byQuestionType",
             )
@@ -243,8 +245,8 @@ def _check_prompts(
         if types and kind not in types:
             raise BadInput(
                 where,
-                f"no question type is called {shown(kind)}",
-                expected=f"one of {listed(types)}",
+                f"no question type is called {preview(kind)}",
+                expected=f"one of {join_names(types)}",
                 remedy=suggestion(kind, types),
             )
         check(text, where)
@@ -253,6 +255,6 @@ def _check_prompts(
 def _check_evaluator(evaluator: str, where: str) -> None:
     stem, _, suffix = evaluator.rpartition(".")
     if suffix in ("ts", "js", "mjs"):
-        raise BadInput(where, f"{shown(evaluator)} is not Python", remedy=f'write it as "{stem}.py:evaluate"')
+        raise BadInput(where, f"{preview(evaluator)} is not Python", remedy=f'write it as "{stem}.py:evaluate"')
     if not re.fullmatch(r".+\.py:[A-Za-z_]\w*", evaluator):
-        raise BadInput(where, f"{shown(evaluator)} names no function", expected="./file.py:function")
+        raise BadInput(where, f"{preview(evaluator)} names no function", expected="./file.py:function")

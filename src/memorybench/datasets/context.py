@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document, Place
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import BadInput
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
 
 from .config import Context, ItemSchema, Preprocessing
 from .config_reading import SESSION_VARIABLES
@@ -102,7 +102,7 @@ class ContextReader:
             for one in read:
                 assert one.turn.id is not None
                 if one.turn.id in turns:
-                    problem = f"two turns are called {shown(one.turn.id)}"
+                    problem = f"two turns are called {preview(one.turn.id)}"
                     raise BadInput(_where(item, raw.place), problem, remedy="give each its own id, or drop dialogId")
                 turns[one.turn.id] = id
             marked += [one.turn.id or "" for one in read if one.marked]
@@ -149,7 +149,7 @@ class ContextReader:
                 return [_Raw("", [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
         raise BadInput(
             _where(item, place),
-            f"the context is {shown(value)}",
+            f"the context is {preview(value)}",
             expected=f"an {self._context.type}" if self._context.type != "string" else "a text",
             remedy="correct schema.context.type",
         )
@@ -254,7 +254,7 @@ class _TurnReader:
             return fields.strip() and fields
         if not isinstance(fields, dict) or self._said is None:
             raise BadInput(
-                _where(item, place), f"the turn is {shown(fields)}", expected="a text, or itemSchema.content"
+                _where(item, place), f"the turn is {preview(fields)}", expected="a text, or itemSchema.content"
             )
         found = self._said.all(fields)
         said = found[0] if found else fields

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
 
 _WRITTEN = (
     (re.compile(r"\d{4}/\d{1,2}/\d{1,2} \(\w+\) \d{1,2}:\d{2}"), "%Y/%m/%d (%a) %H:%M"),  # LongMemEval
@@ -30,7 +30,7 @@ def read_date(value: Any, where: Callable[[], str], written: str | None = None) 
     except (ValueError, OverflowError, OSError):
         raise BadInput(
             where(),
-            f"{shown(value)} is no date",
+            f"{preview(value)} is no date",
             expected=written or "ISO 8601, seconds since 1970, or a format in schema.dateFormat",
             remedy="correct it, or set schema.dateFormat",
         ) from None

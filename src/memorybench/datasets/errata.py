@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.loading import load
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import suggestion
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import Dataset, Question
-from memorybench.vocabulary.records import Record
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Dataset, Question
+from memorybench.core.records import Record
+from memorybench.files.loading import load
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
 
 from .evidence import Evidence
 
@@ -47,7 +47,7 @@ def load_errata(file: Path, dataset: Citing) -> Mapping[str, Erratum]:
     found = {}
     for question, told, part in _told(document, dataset):
         if question.id in found:
-            raise BadInput(part.where(), f"{shown(question.id)} is corrected twice", remedy="keep one")
+            raise BadInput(part.where(), f"{preview(question.id)} is corrected twice", remedy="keep one")
         found[question.id] = _erratum(question, told, part, dataset)
     if not found:
         raise BadInput(document.where(), "corrects nothing", expected="at least one question")
@@ -79,14 +79,14 @@ def _counted(questions: Sequence[Question]) -> list[list[Question]]:
 
 def _known(id: str, by_id: Mapping[str, Question], part: Document) -> Question:
     if id not in by_id:
-        raise BadInput(part.where(), f"there is no question {shown(id)}", remedy=suggestion(id, list(by_id)))
+        raise BadInput(part.where(), f"there is no question {preview(id)}", remedy=suggestion(id, list(by_id)))
     return by_id[id]
 
 
 def _own(part: Document) -> Mapping[str, Any]:
     told = part.value
     if not isinstance(told, dict) or not told or not told.keys() <= _KEYS:
-        raise BadInput(part.where(), f"is {shown(told)}", expected='{"answer": …, "evidence": […]} or one of the two')
+        raise BadInput(part.where(), f"is {preview(told)}", expected='{"answer": …, "evidence": […]} or one of the two')
     return told
 
 
@@ -94,13 +94,13 @@ def _audited(part: Document, counted: Sequence[Sequence[Question]]) -> Question:
     id = part.value.get("question_id") if isinstance(part.value, dict) else None
     match = _AUDIT_ID.fullmatch(id) if isinstance(id, str) else None
     if match is None:
-        raise BadInput(part.where("question_id"), f"{shown(id)} is no id of the audit", expected="locomo_0_qa12")
+        raise BadInput(part.where("question_id"), f"{preview(id)} is no id of the audit", expected="locomo_0_qa12")
     haystack, place = int(match[1]), int(match[2])
     if haystack >= len(counted) or place >= len(counted[haystack]):
-        raise BadInput(part.where("question_id"), f"there is no question {shown(id)}", expected="errata of this data")
+        raise BadInput(part.where("question_id"), f"there is no question {preview(id)}", expected="errata of this data")
     question = counted[haystack][place]
     if part.value.get("question") not in (None, question.question):
-        problem = f"{shown(part.value['question'])} is not what {question.id} asks"
+        problem = f"{preview(part.value['question'])} is not what {question.id} asks"
         raise BadInput(part.where("question"), problem, expected="errata of this data")
     return question
 
@@ -117,15 +117,15 @@ def _erratum(question: Question, told: Mapping[str, Any], part: Document, datase
     if "answer" in told:
         answers = told["answer"] if isinstance(told["answer"], list) else [told["answer"]]
         if not answers or any(answer in (None, "") or isinstance(answer, dict | list) for answer in answers):
-            raise BadInput(part.where("answer"), f"{shown(told['answer'])} is no answer", expected="a text")
+            raise BadInput(part.where("answer"), f"{preview(told['answer'])} is no answer", expected="a text")
         changed["answers"] = tuple(map(str, answers))
     if "evidence" in told:
         ids = told["evidence"]
         if not isinstance(ids, list):
-            raise BadInput(part.where("evidence"), f"{shown(ids)} is no list of ids", expected='["D1:3"]')
+            raise BadInput(part.where("evidence"), f"{preview(ids)} is no list of ids", expected='["D1:3"]')
         evidence = dataset.cited(question, [str(id) for id in ids])
         if evidence.dropped:
-            raise BadInput(part.where("evidence"), f"{shown(evidence.dropped[0])} is not in {question.haystack}")
+            raise BadInput(part.where("evidence"), f"{preview(evidence.dropped[0])} is not in {question.haystack}")
         changed |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}
     wrong: Literal["answer", "evidence"] = "answer" if "answer" in told else "evidence"
     return Erratum(wrong=wrong, corrected=question.model_copy(update=changed))

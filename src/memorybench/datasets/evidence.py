@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.vocabulary.questions import EvidenceLevel
+from memorybench.core.questions import EvidenceLevel
 
 from .context import Told
 

@@ -17,13 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from memorybench.documents.json_places import JsonLines
-from memorybench.documents.json_text import decode, load_json
-from memorybench.documents.jsonpaths import Path as JsonPath
-from memorybench.documents.located import Document, Place
-from memorybench.documents.reading import LARGEST
-from memorybench.documents.rows import stream_csv, stream_jsonl
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.json_places import JsonLines
+from memorybench.files.json_text import decode, load_json
+from memorybench.files.jsonpaths import Path as JsonPath
+from memorybench.files.located import Document, Place
+from memorybench.files.reading import LARGEST
+from memorybench.files.rows import stream_csv, stream_jsonl
 
 _CHUNK = 4 * 2**20
 _BLANKS = re.compile(r"[ \t\n\r]*")

@@ -10,13 +10,13 @@ from functools import lru_cache
 from pathlib import Path as FilePath
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document, Place
-from memorybench.vocabulary.conversation import Haystack
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import EvidenceLevel, Question
-from memorybench.vocabulary.records import digest
+from memorybench.core.conversation import Haystack
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.records import digest
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.text.sanitize import preview
 
 from .choices import asked, gold, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
@@ -175,7 +175,7 @@ class _ItemReader:
         if place is None or not isinstance(found, list):
             raise BadInput(
                 item.where(*(place or ())),
-                f"{shown(found)} is no list of questions",
+                f"{preview(found)} is no list of questions",
                 expected=f"a list at {path.text}",
                 remedy="correct schema.questions.field",
             )
@@ -210,7 +210,7 @@ class _ItemReader:
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:
         if id in self._ids:
-            raise BadInput(where(), f"the id {shown(id)} stands here again", remedy="give each its own id")
+            raise BadInput(where(), f"the id {preview(id)} stands here again", remedy="give each its own id")
         self._ids.add(id)
         return id
 
@@ -260,7 +260,7 @@ class _ItemReader:
 
     def _answer(self, value: Any, where: Callable[[], str]) -> str:
         if isinstance(value, dict | list):
-            raise BadInput(where(), f"{shown(value)} is no answer", expected="a text", remedy="correct schema.answer")
+            raise BadInput(where(), f"{preview(value)} is no answer", expected="a text", remedy="correct schema.answer")
         if isinstance(value, bool):
             return "yes" if value else "no"
         self._quirks["numbers"] += not isinstance(value, str)

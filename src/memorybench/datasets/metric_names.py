@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 CUTS = (1, 3, 5, 10)
 _AT_K = ("recall", "recall_any", "recall_all", "precision", "ndcg", "ndcg_any", "session_recall", "turn_recall")
@@ -35,7 +35,7 @@ def metric(name: str, where: str, plugins: Collection[str] = ()) -> str:
     known = {*METRICS, *ALIASES, *plugins}
     raise BadInput(
         where,
-        f"no metric is called {shown(name)}",
-        expected=f"one of {listed({*METRICS, *plugins})}",
+        f"no metric is called {preview(name)}",
+        expected=f"one of {join_names({*METRICS, *plugins})}",
         remedy=suggestion(name, known),
     )

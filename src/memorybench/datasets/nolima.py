@@ -18,14 +18,14 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import load_json
-from memorybench.documents.located import Document
-from memorybench.documents.reading import read_text
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import EvidenceLevel, Question
-from memorybench.vocabulary.records import digest
+from memorybench.core.conversation import Haystack, Session, Turn
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.records import digest
+from memorybench.files.json_text import load_json
+from memorybench.files.located import Document
+from memorybench.files.reading import read_text
+from memorybench.text.sanitize import preview
 
 from .config import BenchmarkConfig
 
@@ -172,9 +172,9 @@ def _check(part: Document, seen: set[str]) -> None:
     if lacking:
         raise BadInput(part.where(), f'"{lacking[0]}" is missing', expected=f"each of {', '.join(_KEYS)}")
     if _CHARACTER not in part.value["needle"]:
-        raise BadInput(part.where("needle"), f"{shown(part.value['needle'])} has no place for a name: {_CHARACTER}")
+        raise BadInput(part.where("needle"), f"{preview(part.value['needle'])} has no place for a name: {_CHARACTER}")
     if part.value["id"] in seen:
-        raise BadInput(part.where("id"), f"the id {shown(part.value['id'])} stands here again", remedy="rename one")
+        raise BadInput(part.where("id"), f"the id {preview(part.value['id'])} stands here again", remedy="rename one")
     seen.add(part.value["id"])
 
 

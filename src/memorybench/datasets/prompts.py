@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.templates import Template
 
 ANSWER_VARIABLES = ("question", "questionDate", "questionType", "retrievedContext")
 JUDGE_VARIABLES = (*ANSWER_VARIABLES, "answer", "response", "rubric")

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
 
-from memorybench.documents.names import inside
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, RunConflict, ServiceError, Transient
-from memorybench.vocabulary.records import Record
-from memorybench.wire.downloads import Progress, download
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput, MemorybenchError, RunConflict, ServiceError, Transient
+from memorybench.core.records import Record
+from memorybench.files.names import inside
+from memorybench.http.client import open_http
+from memorybench.http.downloads import Progress, download
+from memorybench.secrets.redaction import Redactor
 
 from .config import BenchmarkConfig, Data
 

@@ -14,8 +14,8 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from memorybench.vocabulary.conversation import Haystack, Session, Turn
-from memorybench.vocabulary.questions import EvidenceLevel, Question
+from memorybench.core.conversation import Haystack, Session, Turn
+from memorybench.core.questions import EvidenceLevel, Question
 
 _FOLDER = "starter_histories"
 

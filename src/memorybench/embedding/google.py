@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
 
-from memorybench.wire.redaction import Redactor
+from memorybench.secrets.redaction import Redactor
 
 from .openai import OpenAIEmbedder, open_openai_embedder
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.errors import BadInput
+from memorybench.core.trials import Subject
 
 _MODEL = "l2_supercat"
 _DIMENSIONS = 256

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 
-from memorybench.vocabulary.spending import Spending, charge
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
-from memorybench.wire.replies import Reply
+from memorybench.core.spending import Spending, charge
+from memorybench.core.trials import Subject
+from memorybench.http.client import Http, open_http
+from memorybench.http.replies import Reply
+from memorybench.secrets.redaction import Redactor
 
 BASE_URL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"

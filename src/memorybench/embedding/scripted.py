@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.trials import Subject
 
 _WORD = re.compile(r"\w+")
 

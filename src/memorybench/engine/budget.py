@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memorybench.vocabulary.errors import Blocked
-from memorybench.vocabulary.spending import Spending
+from memorybench.core.errors import Blocked
+from memorybench.core.spending import Spending
 
 
 class Budget:

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from memorybench.journal.book import Book
+from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
+from memorybench.core.plans import Job, Plan
+from memorybench.core.trials import Failure, Outcome, Status
 from memorybench.journal.rows import RunStatus, storable
+from memorybench.journal.run_writer import RunWriter
 from memorybench.journal.writer import Landing
-from memorybench.vocabulary.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
-from memorybench.vocabulary.plans import Job, Plan
-from memorybench.vocabulary.trials import Failure, Outcome, Status
 
 from .budget import Budget
-from .gates import Gates
+from .limiter import Gates
 from .signals import draining
 from .steps import JobSteps, SharedSteps
 from .stopping import Interrupted, Stop
@@ -35,7 +35,7 @@ class Ending:
 
 async def perform(
     plan: Plan,
-    book: Book,
+    run_writer: RunWriter,
     *,
     concurrency: int = 10,
     budget: Budget | None = None,
@@ -44,8 +44,8 @@ async def perform(
     """Performs every job the journal does not hold as scored, with at most `concurrency` calls at once."""
     stopping = Stop()
     budget = budget or Budget()
-    shared = SharedSteps(book, Gates(plan.limits, stopping), budget, stopping, concurrency)
-    feed = _Feed(plan, book.scored())
+    shared = SharedSteps(run_writer, Gates(plan.limits, stopping), budget, stopping, concurrency)
+    feed = _Feed(plan, run_writer.scored())
     watch = watch or (lambda outcome: None)
     with draining(stopping), collecting_rarely():
         try:
@@ -131,7 +131,7 @@ async def _work(feed: _Feed, shared: SharedSteps, stopping: Stop, watch: Watch) 
             break
         if landing is not None:
             await landing
-        landing = shared.book.settle(outcome, job.ordinal, job.case)
+        landing = shared.run_writer.record_outcome(outcome, job.ordinal, job.case)
         feed.settled += 1
         feed.blocked += outcome.status == "blocked"
         watch(outcome)

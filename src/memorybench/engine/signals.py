@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from memorybench.wire.programs import abandon_all
+from memorybench.processes.programs import abandon_all
 
 from .stopping import Stop
 

@@ -11,22 +11,22 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from memorybench.journal.book import Book, now
+from memorybench.core.errors import Malformed, MemorybenchError
+from memorybench.core.records import canonical
+from memorybench.core.spending import Tally
+from memorybench.core.trials import Subject
 from memorybench.journal.rows import Step
-from memorybench.vocabulary.errors import Malformed, MemorybenchError
-from memorybench.vocabulary.records import canonical
-from memorybench.vocabulary.spending import Tally
-from memorybench.vocabulary.trials import Subject
+from memorybench.journal.run_writer import RunWriter, now
 
 from .budget import Budget
-from .gates import Gates
-from .patience import Trying, patiently
+from .limiter import Gates
+from .retries import RetryState, with_retries
 from .stopping import Interrupted, Stop
 
 T = TypeVar("T")
 
 
-def under_way(concurrency: int) -> int:
+def in_flight(concurrency: int) -> int:
     """How many steps are worked on at once: more than call, for while some wait for the disk, others can call."""
     return concurrency + concurrency // 2
 
@@ -67,9 +67,9 @@ class _Slot:
 class SharedSteps:
     """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
 
-    def __init__(self, book: Book, gates: Gates, budget: Budget, stopping: Stop, concurrency: int) -> None:
-        self.book = book
-        self._under_way = asyncio.Semaphore(under_way(concurrency))
+    def __init__(self, run_writer: RunWriter, gates: Gates, budget: Budget, stopping: Stop, concurrency: int) -> None:
+        self.run_writer = run_writer
+        self._under_way = asyncio.Semaphore(in_flight(concurrency))
         self._calls = asyncio.Semaphore(concurrency)
         """A call counts until its result outlives us: as many may have to be repeated, should we die."""
         self._gates = gates
@@ -80,7 +80,7 @@ class SharedSteps:
 
     async def once(self, asked: _Asked[T]) -> T:
         key, adapter = asked.key, asked.adapter
-        recorded = self.book.step(key)
+        recorded = self.run_writer.step(key)
         if recorded is not None:
             return adapter.validate_json(recorded)
         flight = self._in_flight.get(key)
@@ -108,9 +108,9 @@ class SharedSteps:
             del self._in_flight[key]
 
     async def _perform(self, asked: _Asked[T]) -> tuple[T, str]:
-        reused = self.book.reusable(asked.key, asked.name)
+        reused = self.run_writer.reusable(asked.key, asked.name)
         if reused is not None:
-            await self.book.record(reused)
+            await self.run_writer.record(reused)
             return asked.adapter.validate_json(reused.result), reused.result
         self._stopping.check()
         if asked.after is not None:
@@ -127,7 +127,9 @@ class SharedSteps:
         attempt = None
         if asked.paid:
             self._budget.allow()
-            attempt = await self.book.intend(asked.key, asked.name, asked.subject.name if asked.subject else "")
+            attempt = await self.run_writer.record_attempt(
+                asked.key, asked.name, asked.subject.name if asked.subject else ""
+            )
         await self._calls.acquire()
         slot = _Slot(self._calls)
         try:
@@ -136,15 +138,15 @@ class SharedSteps:
             slot.free()
 
     async def _call(self, asked: _Asked[T], attempt: int | None, slot: _Slot) -> tuple[T, str]:
-        trying, started = Trying(), now()
+        trying, started = RetryState(), now()
         with Tally() as tally:
             try:
-                value = await patiently(self._guarded(asked.work, asked.paid), self._gates.of(asked.subject), trying)
+                value = await with_retries(self._guarded(asked.work, asked.paid), self._gates.of(asked.subject), trying)
                 value, result = self._kept(value, asked.adapter)
             except (Exception, Interrupted) as error:
                 if attempt is not None:
                     self._budget.take(tally.spent)
-                    await self.book.give_up(
+                    await self.run_writer.record_failure(
                         attempt,
                         str(error),
                         tries=trying.tries,
@@ -167,7 +169,7 @@ class SharedSteps:
             spent=tally.spent,
             attempt=attempt,
         )
-        await self.book.record(step, written=slot.free)
+        await self.run_writer.record(step, written=slot.free)
         return value, result
 
     def _kept(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
@@ -176,7 +178,7 @@ class SharedSteps:
             result = adapter.dump_json(value).decode()
         except ValueError as error:  # half a surrogate, for one
             raise Malformed(f"the result can not be stored: {error}") from error
-        kept = self.book.redacted(result)
+        kept = self.run_writer.redacted(result)
         return (value, result) if kept == result else (adapter.validate_json(kept), kept)
 
     def _guarded(self, work: Callable[[], Awaitable[T]], paid: bool) -> Callable[[], Awaitable[T]]:
@@ -218,17 +220,17 @@ class JobSteps:
         return await self._shared.once(_Asked(key, name, text, work, _adapter(returns), on, paid, after))
 
     def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return self._shared.book.step(step_key(name, canonical(inputs))) is not None
+        return self._shared.run_writer.step(step_key(name, canonical(inputs))) is not None
 
     def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        book = self._shared.book
-        if not book.has_heritage:
+        run_writer = self._shared.run_writer
+        if not run_writer.has_heritage:
             return False  # as in most runs: and a prompt takes long to digest
         key = step_key(name, canonical(inputs))
-        return book.step(key) is not None or book.reusable(key, name) is not None
+        return run_writer.step(key) is not None or run_writer.reusable(key, name) is not None
 
     async def note(self, kind: str, text: str) -> None:
-        await self._shared.book.note(kind, text)
+        await self._shared.run_writer.note(kind, text)
 
 
 def step_key(name: str, inputs: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.conversation import Turn
+from memorybench.core.extraction import MemoryState
+from memorybench.core.trials import Subject
 
 from .states import own_copy
 

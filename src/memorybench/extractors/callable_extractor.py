@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.extraction import MemoryState
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.text.sanitize import sanitize
 
 from .states import as_memory, messages, own_copy
 
@@ -37,7 +37,7 @@ class CallableExtractor:
         except MemorybenchError:
             raise  # it knows our errors, and says itself whether it is worth another try
         except Exception as error:
-            said = " ".join(clean(str(error)).split())[:_LONGEST]
+            said = " ".join(sanitize(str(error)).split())[:_LONGEST]
             raise ServiceError(f"{self.subject.name}: raised {type(error).__name__}: {said}") from error
         return as_memory(given, self.subject.name)
 

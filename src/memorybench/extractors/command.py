@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.programs import Overdue, quoted, run_program
-from memorybench.wire.replies import printable
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
+from memorybench.core.extraction import MemoryState
+from memorybench.core.trials import Subject
+from memorybench.processes.programs import Overdue, quoted, run_program
+from memorybench.text.sanitize import printable
 
 from .states import Redact, handed, read_memory, redacted
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 from .baselines import Baseline
 

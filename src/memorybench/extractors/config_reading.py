@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.configs import STAND_IN, read_config
-from memorybench.documents.jsonpaths import Path as JsonPath
-from memorybench.documents.located import Document
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import camel
-from memorybench.documents.yaml_file import load_yaml
-from memorybench.vocabulary.errors import BadInput
-from memorybench.wire.addresses import check_url
+from memorybench.core.errors import BadInput
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.configs import STAND_IN, read_config
+from memorybench.files.jsonpaths import Path as JsonPath
+from memorybench.files.located import Document
+from memorybench.files.names import safe_name
+from memorybench.files.yaml_file import load_yaml
+from memorybench.http.addresses import check_url
+from memorybench.text.spelling import camel
 
 from .command import split_command
 from .config import ExtractorConfig

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.extraction import MemoryState
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.http.client import Http, open_http
+from memorybench.secrets.redaction import Redactor
 
 from .config import Auth, ExtractorConfig
 from .config_reading import parse_body

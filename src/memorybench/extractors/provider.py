@@ -6,12 +6,12 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from memorybench.vocabulary.contracts import Listing, Provider, Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.errors import Lacking, MemorybenchError
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Listing, Provider, Scope
+from memorybench.core.conversation import Memory, Session, Turn
+from memorybench.core.errors import Lacking, MemorybenchError
+from memorybench.core.extraction import MemoryState
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
 
 from .states import leaves
 
@@ -44,7 +44,7 @@ class ProviderExtractor:
         if before:  # few services take a session in which nobody says a word
             receipts.append(await self._provider.add(scope, Session(id=BEFORE, turns=before)))
         receipts.append(await self._provider.add(scope, Session(id=CONVERSATION, turns=tuple(conversation))))
-        await self._provider.settle(scope, receipts)
+        await self._provider.wait_until_searchable(scope, receipts)
         assert isinstance(self._provider, Listing)  # looked at when it was opened
         return await self._provider.list(scope)
 

@@ -7,14 +7,14 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.contracts import Completion, Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed
-from memorybench.vocabulary.extraction import MemoryState
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.extraction import MemoryState
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
 
 from .states import dialogue, own_copy, read_memory
 
@@ -55,7 +55,7 @@ class ReferenceExtractor:
         """The model is what is under test here: a reply that is no memory is its failure, not the instrument's."""
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
-            raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {shown(completion.text[-60:])}")
+            raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")
         reply = _THOUGHT.sub("", completion.text, count=1).strip()
         fenced = _FENCED.fullmatch(reply)
         reply = fenced[1] if fenced else reply
@@ -64,7 +64,7 @@ class ReferenceExtractor:
         try:
             return read_memory(reply, where)
         except Malformed as malformed:
-            raise Malformed(f"{malformed}; it said {shown(completion.text)}") from None
+            raise Malformed(f"{malformed}; it said {preview(completion.text)}") from None
 
 
 @asynccontextmanager

@@ -7,11 +7,11 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import decode
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed
-from memorybench.vocabulary.extraction import MemoryState
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.extraction import MemoryState
+from memorybench.files.json_text import decode
+from memorybench.text.sanitize import preview
 
 Redact = Callable[[str], str]
 """Takes secrets out of a text that leaves the process."""
@@ -83,5 +83,5 @@ def redacted(memory: MemoryState, redact: Redact) -> MemoryState:
 
 def _memory(value: Any, where: str) -> MemoryState:
     if not isinstance(value, dict | list | str):
-        raise Malformed(f"{where}: gave back {shown(value)}; wanted a memory: blocks, a list or text")
+        raise Malformed(f"{where}: gave back {preview(value)}; wanted a memory: blocks, a list or text")
     return value

@@ -7,7 +7,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput, JournalError, MemorybenchError
+from memorybench.core.errors import BadInput, JournalError, MemorybenchError
 
 from .migrations import MIGRATIONS
 

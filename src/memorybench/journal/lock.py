@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput, RunConflict
+from memorybench.core.errors import BadInput, RunConflict
 
 
 class RunLock:

@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from memorybench.vocabulary.records import Record, digest
-from memorybench.vocabulary.spending import NOTHING, Spending
+from memorybench.core.records import Record, digest
+from memorybench.core.spending import NOTHING, Spending
 
 RunStatus = Literal["running", "complete", "partial", "blocked"]
 

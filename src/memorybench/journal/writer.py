@@ -24,7 +24,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any, NamedTuple
 
-from memorybench.vocabulary.errors import JournalError
+from memorybench.core.errors import JournalError
 
 from .database import BUSY_SECONDS, FILE_NAME, log_of, open_for_writing, translated
 

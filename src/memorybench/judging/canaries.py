@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Sequence
 from typing import TypeVar
 
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.records import Record
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.core.records import Record
 
 from .canary_cases import CASES, KINDS, RIGHT, CanaryCase
 from .judge import Judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from memorybench.vocabulary.records import digest
+from memorybench.core.records import digest
 
 _LENGTH = 16
 

@@ -12,13 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import decode
-from memorybench.vocabulary.contracts import Completion, Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, ServiceError, Unreadable
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.records import Record
+from memorybench.core.contracts import Completion, Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, ServiceError, Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.records import Record
+from memorybench.files.json_text import decode
+from memorybench.text.sanitize import preview
 
 from .delimiters import fenced, mark_for
 from .facts import MemoryFact, fact_from
@@ -134,7 +134,7 @@ def read_facts(completion: Completion) -> Enumerated:
     """The facts of a reply that is exactly `{"facts": ["category: fact", …]}`; Unreadable for any other."""
     if completion.finish in _UNFINISHED:
         raise Unreadable(
-            f"the judge {_UNFINISHED[completion.finish]} at {shown(completion.text)}; wanted a list of facts"
+            f"the judge {_UNFINISHED[completion.finish]} at {preview(completion.text)}; wanted a list of facts"
         )
     thought = _THOUGHT.match(completion.text) if "</" in completion.text else None
     text = completion.text[thought.end() if thought else 0 :].strip()
@@ -144,12 +144,12 @@ def read_facts(completion: Completion) -> Enumerated:
     except BadInput:
         told = None
     if not isinstance(told, dict) or told.keys() != {"facts"} or not isinstance(told["facts"], list):
-        raise Unreadable(f'the judge said {shown(completion.text)}; wanted {{"facts": ["category: fact", …]}}')
+        raise Unreadable(f'the judge said {preview(completion.text)}; wanted {{"facts": ["category: fact", …]}}')
     return Enumerated(facts=tuple(_fact(entry) for entry in told["facts"]))
 
 
 def _fact(entry: Any) -> MemoryFact:
     fact = fact_from(entry) if isinstance(entry, str) else None
     if fact is None:
-        raise Unreadable(f"the judge listed {shown(entry)}; wanted category: fact")
+        raise Unreadable(f"the judge listed {preview(entry)}; wanted category: fact")
     return fact

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from pydantic import ConfigDict
 
-from memorybench.documents.located import DEEPEST
-from memorybench.vocabulary.errors import Malformed
+from memorybench.core.errors import Malformed
+from memorybench.files.located import DEEPEST
 
 MOST_FACTS = 2_000
 """Every fact is compared with every other one: a memory beyond this is not compared but refused."""

@@ -8,14 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.contracts import Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import ServiceError, Unreadable
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError, Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.core.records import Record
+from memorybench.core.trials import Subject
+from memorybench.text.sanitize import sanitize
 
 from .injection import talks_to_judge
 from .prompts import JudgePrompt, JudgePrompts
@@ -90,5 +90,5 @@ def _model_name(subject: Subject) -> str:
 
 
 def _short(reply: str) -> str:
-    text = " ".join(clean(reply).split())
+    text = " ".join(sanitize(reply).split())
     return text if len(text) <= _LONGEST_REASON else text[: _LONGEST_REASON - 1] + "…"

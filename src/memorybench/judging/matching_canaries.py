@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
 
 from .canaries import STEP, CanaryCount, CanaryReport
 from .facts import MemoryFact

@@ -11,9 +11,9 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.questions import Question
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.files.templates import Template
 
 from .facts import MemoryFact
 from .judge import Judge

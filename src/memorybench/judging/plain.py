@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from memorybench.documents.foreign import clean
+from memorybench.text.sanitize import sanitize
 
 _RAISED = re.compile(r"(?<=\d)[⁰¹²³⁴-⁹]+")
 """10³, which is not 103."""
@@ -17,7 +17,7 @@ def plain(text: str) -> str:
     """Forms of one letter made one, what is invisible left out, tidied."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())  # has neither, and only one line
-    unified = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", clean(text)))
+    unified = unicodedata.normalize("NFKC", _RAISED.sub(r"^\g<0>", sanitize(text)))
     return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
 
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.questions import Question
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Question
+from memorybench.files.templates import Template
+from memorybench.text.spelling import join_names, suggestion
 
 from .delimiters import fenced, mark_for
 
@@ -106,7 +106,7 @@ def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
         raise BadInput(
             where,
             f'there is no judge prompt "{name}"',
-            expected=f"one of {listed(TEXTS)}",
+            expected=f"one of {join_names(TEXTS)}",
             remedy=suggestion(name, TEXTS),
         )
     return JudgePrompt(name, Template((TEXTS[name],), f"judge prompt {name}"), kind=name)

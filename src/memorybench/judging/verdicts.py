@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import decode
-from memorybench.vocabulary.errors import BadInput, Unreadable
+from memorybench.core.errors import BadInput, Unreadable
+from memorybench.files.json_text import decode
+from memorybench.text.sanitize import preview
 
 from .plain import plain, tidy
 from .remarks import bears_out
@@ -66,13 +66,13 @@ _ANOTHER = re.compile(
 def read_verdict(reply: str, finish: str = "stop") -> bool:
     """Whether the judge found the response right. Raises Unreadable where that is not certain."""
     if finish in _UNFINISHED:
-        raise Unreadable(f"the judge {_UNFINISHED[finish]} at {shown(reply)}; wanted yes or no")
+        raise Unreadable(f"the judge {_UNFINISHED[finish]} at {preview(reply)}; wanted yes or no")
     text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers swallow the tag that opens a thought
     fenced = _FENCED.fullmatch(text)
     inner = (fenced[1] if fenced else text).strip()
     verdict = _json_verdict(inner) if inner.startswith("{") else _spoken_verdict(inner)
     if verdict is None:
-        raise Unreadable(f"the judge said {shown(reply)}; wanted yes or no")
+        raise Unreadable(f"the judge said {preview(reply)}; wanted yes or no")
     return verdict
 
 

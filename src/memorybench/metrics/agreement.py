@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from math import sqrt
 from statistics import NormalDist
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 from .intervals import Interval, interval, ratio_interval
 

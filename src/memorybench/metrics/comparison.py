@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import ceil, fsum, isclose
 from statistics import NormalDist
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 from .intervals import SHARE, UNBOUNDED, Bounds, Interval, interval, passes_needed, pooled, standard_error
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import fmean, variance
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 from .comparison import DRAWN, Comparison, holm
 

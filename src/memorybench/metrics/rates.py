@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.measures import Measure
+from memorybench.core.trials import Outcome
 
 from .intervals import SHARE, UNBOUNDED, Interval, Statistic, interval, ratio_interval
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.spending import charge
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.spending import charge
+from memorybench.core.trials import Subject
 
 from .options import Options
 from .presets import ModelAddress
@@ -18,8 +18,8 @@ from .replying import count, members
 from .schemas import closed
 
 if TYPE_CHECKING:
-    from memorybench.wire.http import Http
-    from memorybench.wire.replies import Reply
+    from memorybench.http.client import Http
+    from memorybench.http.replies import Reply
 
 FINISHES = {"content_filter": "filter", "tool_calls": "tools", "function_call": "tools"}
 REASONING = re.compile(r"(o\d|gpt-[5-9])")

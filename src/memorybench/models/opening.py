@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
-from memorybench.vocabulary.contracts import Model
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.contracts import Model
+from memorybench.http.client import Http, open_http
+from memorybench.secrets.redaction import Redactor
 
 from .anthropic import AnthropicModel
 from .openai import OpenAIModel

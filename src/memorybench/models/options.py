@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 
 class Options(Record):

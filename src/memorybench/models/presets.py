@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Literal
 from urllib.parse import urlsplit
 
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 
 Kind = Literal["openai", "anthropic"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memorybench.vocabulary.spending import Spending
+from memorybench.core.spending import Spending
 
 MILLION = 10**6
 

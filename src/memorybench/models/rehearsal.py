@@ -6,8 +6,8 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput
 
 from .scripted import ScriptedModel
 

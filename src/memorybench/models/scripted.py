@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from memorybench.vocabulary.contracts import Completion
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import MemorybenchError, ServiceError
-from memorybench.vocabulary.spending import Spending, charge
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import MemorybenchError, ServiceError
+from memorybench.core.spending import Spending, charge
+from memorybench.core.trials import Subject
 
 Line = str | Completion | MemorybenchError
 """What it says, or the error it raises."""

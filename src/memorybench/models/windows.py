@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import ServiceError
+from memorybench.http.client import open_http
+from memorybench.secrets.redaction import Redactor
 
 from .presets import ModelAddress
 

@@ -17,20 +17,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.reading import read_text
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.contracts import Embedder, Model, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, MemorybenchError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Embedder, Model, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import BadInput, Lacking, Malformed, MemorybenchError
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.reading import read_text
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 from .config import ProviderConfig
 from .paths import named_file
 
 _NEEDED = ("add", "search")
-_OPTIONAL = ("settle", "clear", "close")
+_OPTIONAL = ("wait_until_searchable", "settle", "clear", "close")
 
 
 class AdaptedProvider:
@@ -40,9 +40,9 @@ class AdaptedProvider:
     its traceback.
     """
 
-    def __init__(self, subject: Subject, incarnation: str, adapter: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, subject: Subject, store_id: str, adapter: Any, call: Callable[..., Any]) -> None:
         self.subject = subject
-        self.incarnation = incarnation
+        self.store_id = store_id
         self._adapter = adapter
         self._call = call
 
@@ -54,9 +54,11 @@ class AdaptedProvider:
             raise self._malformed("add", "a Receipt or None", receipt)
         return receipt
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        if hasattr(self._adapter, "settle"):
-            await self._call(self._adapter.settle, scope, receipts)
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        # `settle` is the name of this method before 0.2
+        wait = getattr(self._adapter, "wait_until_searchable", None) or getattr(self._adapter, "settle", None)
+        if wait is not None:
+            await self._call(wait, scope, receipts)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         found = await self._call(self._adapter.search, scope, query, limit)
@@ -100,7 +102,7 @@ async def open_adapter(
     if not allow_code:
         raise BadInput(
             where,
-            f"{shown(config.adapter)} is code, which is not run unasked",
+            f"{preview(config.adapter)} is code, which is not run unasked",
             remedy="add --allow-code if you trust it",
         )
     file = named_file(path, config_file, where)
@@ -111,9 +113,11 @@ async def open_adapter(
         call = partial(_on_thread, thread) if _is_plain(made) else _in_loop
         adapter = await call(_make, made, offered, where)
         try:
-            # an adapter that names no incarnation keeps its memories no longer than itself
-            incarnation = str(await call(getattr, adapter, "incarnation", None) or secrets.token_hex(16))
-            yield AdaptedProvider(subject, incarnation, adapter, call)
+            # `incarnation` is the name of `store_id` before 0.2; without either, the memories end with the adapter
+            store_id = await call(getattr, adapter, "store_id", None) or await call(
+                getattr, adapter, "incarnation", None
+            )
+            yield AdaptedProvider(subject, str(store_id or secrets.token_hex(16)), adapter, call)
         finally:
             if hasattr(adapter, "close"):
                 await call(adapter.close)
@@ -144,7 +148,7 @@ def _class(module: ModuleType, name: str, file: Path, where: str) -> type:
     found = getattr(module, name, None)
     if not isinstance(found, type):
         own = [known for known, value in vars(module).items() if isinstance(value, type)]
-        raise BadInput(where, f"{file} has no class {shown(name)}", remedy=suggestion(name, own))
+        raise BadInput(where, f"{file} has no class {preview(name)}", remedy=suggestion(name, own))
     missing = [method for method in _NEEDED if not callable(getattr(found, method, None))]
     if missing:
         raise BadInput(where, f"{name} has no method {' and '.join(missing)}", expected="add and search, at least")
@@ -165,7 +169,7 @@ def _make(made: type, offered: Mapping[str, Any], where: str) -> Any:
     except MemorybenchError:
         raise
     except Exception as error:
-        accepted = f"arguments among {listed(offered)}" if isinstance(error, TypeError) else ""
+        accepted = f"arguments among {join_names(offered)}" if isinstance(error, TypeError) else ""
         raise BadInput(where, f"{made.__name__} can not be made: {_said(error)}", expected=accepted) from error
 
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.contracts import Embedder, Model
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import Record, digest
+from memorybench.core.contracts import Embedder, Model
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record, digest
+from memorybench.files.templates import Template
 
 from .chunk_memory import ChunkMemory, Enriched, Ranking, open_chunk_memory
 from .chunk_store import KeptChunk, Kind
 from .chunking import Chunk
 from .config import Local, ProviderConfig, Retrieval
 from .dense import top
-from .scribe import Notebook, Scribe
+from .enrichment import Notebook, Scribe
 from .turn_memory import Asked, Hit
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from memorybench.documents.reading import read_text
-from memorybench.vocabulary.contracts import Embedder, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Embedder, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.reading import read_text
 
 from .chunk_store import ChunkStore, Handle, KeptChunk, Kind, SqliteChunkStore
 from .chunking import Chunk, chunked
 from .config import Chunking, Database, Local, ProviderConfig
 from .dense import normalised
+from .enrichment import Notebook
 from .paths import named_file
-from .scribe import Notebook
 from .shelves import Shelves
 from .turn_memory import Asked, Hit
 from .turn_store import storable
@@ -105,10 +105,10 @@ class ChunkMemory:
         return self._subject
 
     @property
-    def incarnation(self) -> str:
+    def store_id(self) -> str:
         # to other vectors, chunks or questions than it holds, the store is another store
         stored = [self._embedder.subject.key, self._chunking, self._method.settings]
-        return digest([self._store.incarnation, stored])
+        return digest([self._store.store_id, stored])
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         chunks = await chunked(session, self._chunking, self._embedder)
@@ -125,7 +125,7 @@ class ChunkMemory:
         await self._on_thread(self._keep, scope.name, session.id, kept, handles)
         return Receipt(ids=tuple(chunk.memory_id for chunk in kept))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Nothing to wait for: what `add` returned from is searchable."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -163,19 +163,19 @@ class ChunkMemory:
         self._shelves.drop(scope)
 
     def _find(self, scope: str, asked: Asked, limit: int) -> Sequence[Memory]:
-        shelf = self._shelves.shelf(scope)
-        found = shelf.ranking.best(asked, self._cosines(scope, shelf, asked), limit)
-        return [shelf.chunks[hit.row].as_memory(hit.score) for hit in found]
+        run_reader = self._shelves.run_reader(scope)
+        found = run_reader.ranking.best(asked, self._cosines(scope, run_reader, asked), limit)
+        return [run_reader.chunks[hit.row].as_memory(hit.score) for hit in found]
 
-    def _cosines(self, scope: str, shelf: _Shelf, asked: Asked) -> Mapping[Kind, NDArray[float32]]:
+    def _cosines(self, scope: str, run_reader: _Shelf, asked: Asked) -> Mapping[Kind, NDArray[float32]]:
         import numpy as np
 
         [vector] = _packed([asked.vector])
         cosines: dict[Kind, NDArray[float32]] = {
-            kind: np.full(len(shelf.chunks), np.nan, np.float32) for kind in ("chunk", "question")
+            kind: np.full(len(run_reader.chunks), np.nan, np.float32) for kind in ("chunk", "question")
         }
         for session, place, kind, cosine in self._store.likenesses(scope, vector):
-            cosines[kind][shelf.rows[session, place]] = cosine
+            cosines[kind][run_reader.rows[session, place]] = cosine
         return cosines
 
     def _forget(self, scope: str) -> None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, Protocol
 
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.errors import ServiceError
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import ServiceError
 
 from .store_file import Format, cut_off_log, incarnation_of, open_store_file
 
@@ -91,7 +91,7 @@ class ChunkStore(Protocol):
     """Lives on the thread that opened it. Raises a ServiceError where the database fails."""
 
     @property
-    def incarnation(self) -> str: ...
+    def store_id(self) -> str: ...
 
     def replace(self, scope: str, session: str, chunks: Sequence[KeptChunk], handles: Sequence[Handle]) -> None:
         """Whatever was kept of this session gives way, so that adding it again after a lost reply changes nothing."""
@@ -121,7 +121,7 @@ class SqliteChunkStore:
         self._file = file
         self._db = open_store_file(file, _FORMAT)
         self._db.create_function("likeness", 2, _product, deterministic=True)
-        self.incarnation = incarnation_of(self._db)
+        self.store_id = incarnation_of(self._db)
 
     def replace(self, scope: str, session: str, chunks: Sequence[KeptChunk], handles: Sequence[Handle]) -> None:
         with self._transaction() as db:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from memorybench.vocabulary.contracts import Embedder
-from memorybench.vocabulary.conversation import Session, Turn
+from memorybench.core.contracts import Embedder
+from memorybench.core.conversation import Session, Turn
 
 from .config import Chunking
 from .dense import normalised

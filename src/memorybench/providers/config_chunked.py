@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 from .config import Local, ProviderConfig
 
@@ -57,8 +57,8 @@ def _check_retrieval(local: Local, rules: _Rules, part: Document) -> None:
     if retrieval.strategy not in rules.strategies:
         raise BadInput(
             part.where("retrieval", "strategy"),
-            f"{shown(retrieval.strategy)} is not what this adapter does",
-            expected=f"one of {listed(rules.strategies)}",
+            f"{preview(retrieval.strategy)} is not what this adapter does",
+            expected=f"one of {join_names(rules.strategies)}",
         )
     if retrieval.weights and retrieval.strategy != "weighted":
         raise BadInput(part.where("retrieval", "weights"), "has no effect", expected="strategy: weighted beside it")
@@ -67,8 +67,8 @@ def _check_retrieval(local: Local, rules: _Rules, part: Document) -> None:
         if name not in rules.weights:
             raise BadInput(
                 where,
-                f"nothing here is called {shown(name)}",
-                expected=f"one of {listed(rules.weights)}",
+                f"nothing here is called {preview(name)}",
+                expected=f"one of {join_names(rules.weights)}",
                 remedy=suggestion(name, rules.weights),
             )
         if weight < 0:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import listed
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.located import Document
+from memorybench.text.spelling import join_names
 
 from .config import ProviderConfig
 from .config_mcp import AddTool, ListTool, Mcp, SearchTool, ToolCall
@@ -39,7 +39,7 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
             raise BadInput(
                 part.where("tools", stage),
                 "scope without run and haystack: all would share one memory",
-                expected=f"one of {listed(SCOPE)} in the arguments, or ${{scopeFolder}} in command or env",
+                expected=f"one of {join_names(SCOPE)} in the arguments, or ${{scopeFolder}} in command or env",
             )
     if "scopeFolder" not in folders and "clear" not in calls:
         raise BadInput(part.where("tools"), '"clear" is missing', remedy="name a tool that forgets a scope")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import camel
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.text.spelling import camel
 
 from .config import ProviderConfig
 

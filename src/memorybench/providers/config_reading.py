@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
-from memorybench.documents.configs import STAND_IN, read_config, references
-from memorybench.documents.foreign import shown
-from memorybench.documents.located import Document, Place
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import camel, listed, suggestion
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.configs import STAND_IN, read_config, references
+from memorybench.files.located import Document, Place
+from memorybench.files.names import safe_name
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel, join_names, suggestion
 
 from .config import Embedding, ProviderConfig
 from .config_chunked import CHUNKED, check_chunked
@@ -124,11 +124,11 @@ def _check_address(url: str, where: str, insecure: bool) -> None:
     if parts.username is not None or parts.password is not None:
         raise BadInput(where, "the URL holds credentials", remedy="name their environment variable in auth.envVar")
     if parts.scheme not in ("http", "https") or not host:
-        raise BadInput(where, f"{shown(url)} can not be called", expected="https://…, or http://localhost…")
+        raise BadInput(where, f"{preview(url)} can not be called", expected="https://…, or http://localhost…")
     if parts.scheme == "http" and not insecure and not _is_loopback(host):
         raise BadInput(
             where,
-            f"plain http would show keys and data on the way to {shown(host)}",
+            f"plain http would show keys and data on the way to {preview(host)}",
             expected="https, or http on this machine",
             remedy="say connection.insecure: true if the network is yours",
         )
@@ -164,7 +164,7 @@ def _check_adapter(adapter: str, where: str) -> None:
         made = "".join(word.capitalize() for word in re.split(r"\W|_", path.stem))
         raise BadInput(
             where,
-            f"{shown(adapter)} is not Python",
+            f"{preview(adapter)} is not Python",
             expected="a Python class with the methods of a provider",
             remedy=f'write it as "{adapter[: -len(path.suffix)]}.py:{made}"',
         )
@@ -172,15 +172,15 @@ def _check_adapter(adapter: str, where: str) -> None:
         if name not in BUILT_IN:
             raise BadInput(
                 where,
-                f"no built-in adapter is called {shown(name)}",
-                expected=f"one of {listed(BUILT_IN)}",
+                f"no built-in adapter is called {preview(name)}",
+                expected=f"one of {join_names(BUILT_IN)}",
                 remedy=suggestion(name, BUILT_IN),
             )
     elif kind == "plugin":
         safe_name(name, where)
     elif not re.fullmatch(r".+\.py:[A-Za-z_]\w*", adapter):
         raise BadInput(
-            where, f"{shown(adapter)} names no adapter", expected="builtin:NAME, plugin:NAME or ./file.py:Class"
+            where, f"{preview(adapter)} names no adapter", expected="builtin:NAME, plugin:NAME or ./file.py:Class"
         )
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
 
 from .config import ProviderConfig
 
@@ -85,6 +85,6 @@ def check_retired(config: ProviderConfig, document: Document) -> None:
             ):
                 raise BadInput(
                     document.where("endpoints", stage, "path"),
-                    f"{shown(call.path)}: {retired.problem}",
+                    f"{preview(call.path)}: {retired.problem}",
                     remedy=f"use {retired.instead}",
                 )

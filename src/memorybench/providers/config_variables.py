@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document, Place
-from memorybench.documents.spelling import camel, listed, suggestion
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel, join_names, suggestion
 
 from .config import ProviderConfig
 from .config_requests import Add, BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
@@ -72,7 +72,9 @@ def _in_order(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
 def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
     """The variables that a request uses, all of them known to it."""
     if not call.path.startswith("/"):
-        raise BadInput(part.where("path"), f"{shown(call.path)} is no path", expected="/ and what follows the base URL")
+        raise BadInput(
+            part.where("path"), f"{preview(call.path)} is no path", expected="/ and what follows the base URL"
+        )
     names = _known_names(config, _used(part, call, known), known)
     _check_accepted(call, part)
     if isinstance(call, Add) and call.message is not None:
@@ -160,12 +162,12 @@ def _unknown(name: str, where: str, known: frozenset[str]) -> BadInput:
     elsewhere = [camel(stage) for stage, variables in VARIABLES.items() if name in variables]
     meant = _ALSO_KNOWN_AS.get(name)
     if elsewhere:
-        remedy = f"it is known in {listed(elsewhere)} only"
+        remedy = f"it is known in {join_names(elsewhere)} only"
     elif meant in known:
         remedy = f'did you mean "{meant}"?'
     else:
         remedy = suggestion(name, known) or f"capture it in a setup request: captures: {{{name}: $.id}}"
-    return BadInput(where, f"unknown variable {shown(name)}", expected=f"one of {listed(known)}", remedy=remedy)
+    return BadInput(where, f"unknown variable {preview(name)}", expected=f"one of {join_names(known)}", remedy=remedy)
 
 
 def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]) -> None:
@@ -173,7 +175,7 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
         raise BadInput(
             part.where(),
             "scope without run and haystack: all would share one memory",
-            expected=f"one of {listed(carriers)} in every endpoint",
+            expected=f"one of {join_names(carriers)} in every endpoint",
             remedy='put "$.scope" where the system keeps users, tags or namespaces apart',
         )
 
@@ -182,9 +184,9 @@ def _check_captures(captures: Mapping[str, str], part: Document, known: frozense
     for name, path in captures.items():
         where = part.where("captures", name)
         if name in known:
-            raise BadInput(where, f"{shown(name)} is taken", expected="a variable of your own", remedy="rename it")
+            raise BadInput(where, f"{preview(name)} is taken", expected="a variable of your own", remedy="rename it")
         if not _CAPTURED_NAME.fullmatch(name):
-            raise BadInput(where, f"{shown(name)} can not be used as ${{…}}", expected="a name such as collectionId")
+            raise BadInput(where, f"{preview(name)} can not be used as ${{…}}", expected="a name such as collectionId")
         Path.parse(path, where)
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.contracts import Embedder, Model
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import digest
+from memorybench.core.contracts import Embedder, Model
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
+from memorybench.files.templates import Template
 
 from .bm25 import LexicalIndex
 from .chunk_memory import ChunkMemory, Enriched, Ranking, open_chunk_memory
@@ -20,8 +20,8 @@ from .chunk_store import KeptChunk, Kind
 from .chunking import Chunk, tokens
 from .config import Local, ProviderConfig, Retrieval
 from .dense import top
+from .enrichment import Notebook, Scribe
 from .hybrid import DENSE_WEIGHT, fused
-from .scribe import Notebook, Scribe
 from .turn_memory import Asked, Hit
 from .turn_store import KeptTurn
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memorybench.vocabulary.contracts import Embedder
+from memorybench.core.contracts import Embedder
 
 from .turn_memory import Asked, Hit, TurnMemory, open_turn_memory
 from .turn_store import KeptTurn

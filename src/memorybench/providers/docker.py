@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
-from memorybench.wire.http import Http, open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.http.client import Http, open_http
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import preview
 
 from .config import Docker, ProviderConfig
 from .docker_stack import Stack, find_compose, project_name, to_the_end
@@ -86,7 +86,7 @@ def _compose_file(docker: Docker, base: Path, where: str) -> Path:
             return file
     raise BadInput(
         f"{where}: docker.compose",
-        f"there is no file {shown(docker.compose)}",
+        f"there is no file {preview(docker.compose)}",
         expected=f"a path from {base} or from the working folder",
     )
 
@@ -118,7 +118,7 @@ async def _until_healthy(stack: Stack, docker: Docker, http: Http) -> None:
     clock = asyncio.get_running_loop().time
     end = clock() + docker.timeout / 1000
     while (trouble := await _unhealthy(docker.healthcheck, http)) is not None:
-        service = f"{stack.where}: its service {shown(docker.service)}"
+        service = f"{stack.where}: its service {preview(docker.service)}"
         if not await stack.alive():
             raise ServiceError(f"{service} died; {await stack.last_words()}")
         if clock() >= end:

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from memorybench.documents.foreign import clean, shown
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.records import digest
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import preview, sanitize
+from memorybench.text.spelling import join_names, suggestion
 
 PREFIX = "memorybench-"
 """Begins the name of every stack of ours."""
@@ -76,8 +76,8 @@ class Stack:
         if self.service not in services:
             raise BadInput(
                 f"{self.where}: docker.service",
-                f"{self.file} has no service {shown(self.service)}",
-                expected=f"one of {listed(services)}",
+                f"{self.file} has no service {preview(self.service)}",
+                expected=f"one of {join_names(services)}",
                 remedy=suggestion(self.service, services),
             )
         if self._has_docker:
@@ -166,7 +166,7 @@ class Stack:
 
     def _lines(self, text: str) -> Sequence[str]:
         # redacted before lines are cut: half a key would not be recognised
-        lines = (" ".join(line.split()) for line in clean(self.redactor.clean(text)).splitlines())
+        lines = (" ".join(line.split()) for line in sanitize(self.redactor.clean(text)).splitlines())
         # causes stand at the end
         return [line if len(line) <= LONGEST_LINE else f"…{line[1 - LONGEST_LINE :]}" for line in lines if line]
 

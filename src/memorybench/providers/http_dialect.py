@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document, Place
-from memorybench.documents.templates import Template
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
 
 from .config import ProviderConfig
 from .config_requests import Add, BatchAdd, Housekeeping, ListAll, Poll, Probe, Search

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from memorybench.vocabulary.contracts import Scope
-from memorybench.vocabulary.conversation import Session, Turn
-from memorybench.vocabulary.records import digest
+from memorybench.core.contracts import Scope
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.records import digest
 
 from .http_requests import Filling
 from .turn_store import storable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memorybench.vocabulary.contracts import Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.records import digest
+from memorybench.core.contracts import Scope
+from memorybench.core.conversation import Memory, Session, Turn
+from memorybench.core.records import digest
 
 from .http_documents import Portion, Portioning
 

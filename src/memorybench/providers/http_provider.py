@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from memorybench.vocabulary.contracts import Embedder, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import BadInput, Transient
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import open_http
-from memorybench.wire.redaction import Redactor
+from memorybench.core.contracts import Embedder, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import BadInput, Transient
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.http.client import open_http
+from memorybench.secrets.redaction import Redactor
 
 from .config import Auth, ProviderConfig
 from .config_requests import Probe
@@ -43,7 +43,7 @@ class HttpProvider:
         dialect: Dialect,
         api: Api,
         subject: Subject,
-        incarnation: str,
+        store_id: str,
         embedder: Embedder | None,
         search_settings: Mapping[str, Any],
     ) -> None:
@@ -53,7 +53,7 @@ class HttpProvider:
         self._api = api
         self._scopes = Scopes(config.name, dialect, api)
         self.subject = subject
-        self.incarnation = incarnation
+        self.store_id = store_id
         self._embedder = embedder
         self._search_settings = search_settings
         self._add_pace = Pace(config.rate_limit.add_delay_ms)
@@ -71,7 +71,7 @@ class HttpProvider:
         to, searches or clears a scope that another one began."""
         self._scopes.restore(scope, receipts)
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         self.restore(scope, receipts)
         for storing in (self._dialect.add, self._dialect.batch_add):
             if storing is None:
@@ -233,12 +233,12 @@ async def open_http_provider(
     embedder: Embedder | None = None,
     threshold: float | None = None,
     token_budget: int | None = None,
-    incarnation: str | None = None,
+    store_id: str | None = None,
 ) -> AsyncIterator[HttpProvider]:
     """`config` as `read_provider` gave it with an environment. `redactor` knows `key`, the value of `auth.envVar`.
 
     `embedder` is what `config.embedding` describes; `threshold` and `token_budget` are the run's, where it has any;
-    `incarnation` is for a service that may lose its data between two openings.
+    `store_id` is for a service that may lose its data between two openings.
     """
     where = f'provider "{config.name}"'
     if config.endpoints is None:
@@ -253,7 +253,7 @@ async def open_http_provider(
     subject = Subject(
         role="provider", name=config.name, settings={**_settings(config, told_url, embedder), "search": settings}
     )
-    data_lives_in = incarnation or f"hosted:{told_url}"
+    data_lives_in = store_id or f"hosted:{told_url}"
     if embedder is not None:
         # vectors of another embedder can not be compared: to this one, the store is another store
         data_lives_in += f":{embedder.subject.key}"

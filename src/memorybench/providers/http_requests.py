@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.documents.templates import Placeholder, Template
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.wire.http import Http
-from memorybench.wire.replies import Reply
+from memorybench.core.errors import ServiceError
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.files.templates import Placeholder, Template
+from memorybench.http.client import Http
+from memorybench.http.replies import Reply
 
 from .config_requests import Call, Request
 from .config_variables import AnyName, variables_in

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.vocabulary.conversation import Memory
-from memorybench.wire.replies import Reply
+from memorybench.core.conversation import Memory
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.http.replies import Reply
 
 from .config_requests import Response, Zip
 from .http_requests import foreign, parsed

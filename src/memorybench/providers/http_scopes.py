@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorybench.documents.templates import Template
-from memorybench.vocabulary.contracts import Receipt, Scope
-from memorybench.vocabulary.errors import Lacking, ServiceError
-from memorybench.vocabulary.records import digest
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.errors import Lacking, ServiceError
+from memorybench.core.records import digest
+from memorybench.files.templates import Template
 
 from .http_dialect import Chore, Dialect
 from .http_requests import Api

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import MemorybenchError, NotReady, ServiceError, Transient
-from memorybench.wire.replies import Reply
+from memorybench.core.errors import MemorybenchError, NotReady, ServiceError, Transient
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.http.replies import Reply
+from memorybench.text.sanitize import preview
 
 from .config_requests import Poll
 from .config_variables import POLL_ID
@@ -107,9 +107,9 @@ async def _state(api: Api, poll: PollTemplate, values: Values) -> tuple[str | No
         raise reply.malformed(f"no status at {poll.status.text}")
     failed = [state for state in states if state in poll.failed]
     if failed:
-        raise ServiceError(f"{reply.where}: {_named(values)} was accepted, but is {shown(failed[0])} now")
+        raise ServiceError(f"{reply.where}: {_named(values)} was accepted, but is {preview(failed[0])} now")
     waiting = [state for state in states if state not in poll.done]
-    return (shown(waiting[0]), 0.0) if waiting else (None, 0.0)
+    return (preview(waiting[0]), 0.0) if waiting else (None, 0.0)
 
 
 def _word(state: Any) -> str:
@@ -119,7 +119,7 @@ def _word(state: Any) -> str:
 
 
 def _named(values: Values) -> str:
-    return shown(values.get(POLL_ID) or values.get("documentId") or values["scope"])
+    return preview(values.get(POLL_ID) or values.get("documentId") or values["scope"])
 
 
 class Pace:

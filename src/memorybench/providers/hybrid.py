@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memorybench.vocabulary.contracts import Embedder
+from memorybench.core.contracts import Embedder
 
 from .bm25 import AROUND_WEIGHT, AROUND_WORDS, LexicalIndex
 from .dense import BEFORE_WEIGHT, VectorIndex, top

@@ -17,8 +17,8 @@ from typing import Any
 
 from aiohttp import web
 
-from memorybench.vocabulary.contracts import Completion, Embedder, Model
-from memorybench.vocabulary.conversation import Turn
+from memorybench.core.contracts import Completion, Embedder, Model
+from memorybench.core.conversation import Turn
 
 _LARGEST_REQUEST = 32 * 2**20
 _FINISHES = {"filter": "content_filter", "tools": "tool_calls", "length": "length"}

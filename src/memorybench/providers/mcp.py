@@ -14,21 +14,21 @@ from typing import Any, Protocol
 
 from yarl import URL
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.foreign import clean, shown
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.contracts import Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp import McpClient
-from memorybench.wire.mcp_http import open_mcp_http
-from memorybench.wire.mcp_messages import encode
-from memorybench.wire.mcp_stdio import child_environment, open_mcp_stdio
-from memorybench.wire.redaction import Redactor
-from memorybench.wire.replies import Reply
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.located import Document
+from memorybench.http.replies import Reply
+from memorybench.mcp.client import McpClient
+from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.messages import encode
+from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import preview, sanitize
+from memorybench.text.spelling import join_names, suggestion
 
 from .bm25 import telling_words
 from .config import ProviderConfig
@@ -117,14 +117,14 @@ class McpProvider:
     def __init__(
         self,
         subject: Subject,
-        incarnation: str,
+        store_id: str,
         mapping: _Mapping,
         servers: _Servers,
         folders: ScopeFolders,
         redactor: Redactor,
     ) -> None:
         self.subject = subject
-        self.incarnation = incarnation
+        self.store_id = store_id
         self._mapping = mapping
         self._servers = servers
         self._folders = folders
@@ -144,7 +144,7 @@ class McpProvider:
                 await server.call_tool(self._mapping.add.tool, filled(self._mapping.add.arguments, values))
         return Receipt(ids=tuple(portion.id for portion in portions))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Nothing to wait for."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -225,7 +225,7 @@ async def open_mcp_provider(
     )
     async with _opened_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
         kind = McpProvider if mapping.list is None else ListingMcpProvider
-        yield kind(subject, folders.incarnation if kept else secrets.token_hex(16), mapping, servers, folders, redactor)
+        yield kind(subject, folders.store_id if kept else secrets.token_hex(16), mapping, servers, folders, redactor)
 
 
 @asynccontextmanager
@@ -286,7 +286,7 @@ async def _check_tools(client: McpClient, mapping: _Mapping, name: str) -> None:
         if tool not in offered:
             raise BadInput(
                 f'provider "{name}"',
-                f"the server has no tool {shown(tool)}",
-                expected=f"one of {clean(listed(offered))}",
+                f"the server has no tool {preview(tool)}",
+                expected=f"one of {sanitize(join_names(offered))}",
                 remedy=suggestion(tool, offered),
             )

@@ -14,11 +14,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
-from memorybench.vocabulary.contracts import Embedder, Model, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.errors import BadInput, MemorybenchError, ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Embedder, Model, Receipt, Scope
+from memorybench.core.conversation import Memory, Session, Turn
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
 
 from .loopback import Door, open_loopback
 from .scope_folders import ScopeFolders
@@ -64,9 +64,9 @@ class _Kept:
 class Mem0Provider:
     """Opened by `open_mem0_oss`."""
 
-    def __init__(self, subject: Subject, incarnation: str, pool: ScopePool[_Kept], folders: ScopeFolders) -> None:
+    def __init__(self, subject: Subject, store_id: str, pool: ScopePool[_Kept], folders: ScopeFolders) -> None:
         self.subject = subject
-        self.incarnation = incarnation
+        self.store_id = store_id
         self._pool = pool
         self._folders = folders
 
@@ -79,7 +79,7 @@ class Mem0Provider:
             ids = await kept.run(lambda mem0, user: store(mem0, user, session, turns))
         return Receipt(ids=tuple(ids))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Nothing to wait for: mem0 answers when it has stored."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -239,7 +239,7 @@ async def open_mem0_oss(
 
         pool = ScopePool(opened, _OPEN)
         try:
-            yield Mem0Provider(subject, digest([folders.incarnation, embedder.subject.key]), pool, folders)
+            yield Mem0Provider(subject, digest([folders.store_id, embedder.subject.key]), pool, folders)
         finally:
             await pool.close()
 

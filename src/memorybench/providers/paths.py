@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
 
 
 def named_file(path: str, config_file: Path | None, where: str) -> Path:
@@ -15,4 +15,4 @@ def named_file(path: str, config_file: Path | None, where: str) -> Path:
         if (folder / path).is_file():
             return (folder / path).resolve()
     looked = " or ".join(str(folder.resolve()) for folder in folders)
-    raise BadInput(where, f"there is no file {shown(path)}", expected=f"a path from {looked}", remedy="check it")
+    raise BadInput(where, f"there is no file {preview(path)}", expected=f"a path from {looked}", remedy="check it")

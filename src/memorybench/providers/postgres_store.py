@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from memorybench.vocabulary.errors import BadInput, ServiceError, Transient
+from memorybench.core.errors import BadInput, ServiceError, Transient
 
 from .chunk_store import Handle, KeptChunk, Likeness
 
@@ -59,7 +59,7 @@ class PostgresChunkStore:
         try:
             with self._transaction() as db:
                 db.execute("SELECT pg_advisory_xact_lock(%s)", (_OPENING,))
-                self.incarnation = _prepared(db, schema)
+                self.store_id = _prepared(db, schema)
         except ServiceError as error:
             raise BadInput(
                 _WHERE, f"Postgres can not be used: {error}", remedy="check connectionString; pgvector must be there"

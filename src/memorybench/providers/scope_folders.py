@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 
 _INCARNATION = "incarnation"
 _SOURCES = "sources.jsonl"
@@ -26,7 +26,7 @@ class ScopeFolders:
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.incarnation = _incarnation(folder / _INCARNATION)
+            self.store_id = _incarnation(folder / _INCARNATION)
         except OSError as error:
             raise BadInput(str(folder), f"can not be used: {error.strerror}", remedy="name another folder") from None
         self._folder = folder

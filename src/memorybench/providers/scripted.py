@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from memorybench.vocabulary.contracts import Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import NotReady
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import NotReady
+from memorybench.core.trials import Subject
 
 from .turn_store import KeptTurn, kept_turns
 
@@ -26,11 +26,9 @@ _WORD = re.compile(r"\w+")
 class ScriptedProvider:
     """A session is found once it is settled, not before: a suite that forgets to settle finds nothing."""
 
-    def __init__(
-        self, subject: Subject, incarnation: str, recall: Recall | None, ledger: int | None, hook: Hook | None
-    ):
+    def __init__(self, subject: Subject, store_id: str, recall: Recall | None, ledger: int | None, hook: Hook | None):
         self.subject = subject
-        self.incarnation = incarnation
+        self.store_id = store_id
         self._recall = recall
         self._ledger = ledger
         self._hook = hook
@@ -42,8 +40,8 @@ class ScriptedProvider:
         self._added.setdefault(scope.name, {})[session.id] = session
         return Receipt(ids=(session.id,))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        await self._begin("settle", scope)
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        await self._begin("wait_until_searchable", scope)
         added, settled = self._added.get(scope.name, {}), self._settled.setdefault(scope.name, {})
         for session_id in (session_id for receipt in receipts for session_id in receipt.ids):
             if session_id not in added:
@@ -90,7 +88,7 @@ async def open_scripted(
     recall: Recall | None = None,
     ledger: Path | None = None,
     hook: Hook | None = None,
-    incarnation: str | None = None,
+    store_id: str | None = None,
     name: str = "scripted",
 ) -> AsyncIterator[ScriptedProvider]:
     """`recall` answers every search in place of the sessions kept. `ledger` gets a JSON line for each call, before
@@ -98,7 +96,7 @@ async def open_scripted(
     journal = os.open(ledger, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600) if ledger is not None else None
     try:
         subject = Subject(role="provider", name=name)
-        yield ScriptedProvider(subject, incarnation or secrets.token_hex(16), recall, journal, hook)
+        yield ScriptedProvider(subject, store_id or secrets.token_hex(16), recall, journal, hook)
     finally:
         if journal is not None:
             os.close(journal)

@@ -24,21 +24,21 @@ class Shelves(Generic[T]):
         self._build = build
         self._open: OrderedDict[str, T] = OrderedDict()
 
-    def shelf(self, scope: str) -> T:
-        shelf = self._open.pop(scope, None)
-        if shelf is None:
-            shelf = self._build(scope)
-        self._open[scope] = shelf
+    def run_reader(self, scope: str) -> T:
+        run_reader = self._open.pop(scope, None)
+        if run_reader is None:
+            run_reader = self._build(scope)
+        self._open[scope] = run_reader
         if len(self._open) > _OPEN:
             self.drop(next(iter(self._open)))
-        return shelf
+        return run_reader
 
     def drop(self, scope: str) -> None:
         """Its content has changed: it is built anew when it is searched again."""
-        shelf = self._open.pop(scope, None)
-        if shelf is not None:
-            shelf.close()
+        run_reader = self._open.pop(scope, None)
+        if run_reader is not None:
+            run_reader.close()
 
     def close(self) -> None:
-        for shelf in self._open.values():
-            shelf.close()
+        for run_reader in self._open.values():
+            run_reader.close()

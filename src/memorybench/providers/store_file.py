@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 
 _PATIENCE = 60.0  # seconds to wait for another process that writes to the same file
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from memorybench.vocabulary.contracts import Embedder, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Embedder, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.errors import ServiceError
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
 
 from .shelves import Shelves
 from .turn_store import KeptTurn, TurnStore, kept_turns, storable
@@ -84,11 +84,11 @@ class TurnMemory:
         return self._subject
 
     @property
-    def incarnation(self) -> str:
+    def store_id(self) -> str:
         if self._embedder is None:
-            return self._store.incarnation
+            return self._store.store_id
         # vectors of another embedder can not be compared: to this one, the store is another store
-        return digest([self._store.incarnation, self._embedder.subject.key])
+        return digest([self._store.store_id, self._embedder.subject.key])
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         turns = kept_turns(session)
@@ -98,7 +98,7 @@ class TurnMemory:
         await self._on_thread(self._keep, scope.name, session.id, turns)
         return Receipt(ids=tuple(kept.memory_id for kept in turns))
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Nothing to wait for: what `add` returned from is searchable."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -130,8 +130,8 @@ class TurnMemory:
         self._shelves.drop(scope)
 
     def _find(self, scope: str, asked: Asked, limit: int) -> Sequence[Memory]:
-        shelf = self._shelves.shelf(scope)
-        return [shelf.turns[hit.row].as_memory(hit.score) for hit in shelf.index.best(asked, limit)]
+        run_reader = self._shelves.run_reader(scope)
+        return [run_reader.turns[hit.row].as_memory(hit.score) for hit in run_reader.index.best(asked, limit)]
 
     def _all(self, scope: str) -> Sequence[Memory]:
         return [kept.as_memory() for kept in self._store.turns(scope)]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memorybench.vocabulary.conversation import Memory, Session, Turn
+from memorybench.core.conversation import Memory, Session, Turn
 
 from .store_file import Format, cut_off_log, incarnation_of, open_store_file
 
@@ -87,7 +87,7 @@ class TurnStore:
 
     def __init__(self, file: Path) -> None:
         self._db = open_store_file(file, _FORMAT)
-        self.incarnation = incarnation_of(self._db)
+        self.store_id = incarnation_of(self._db)
 
     def replace(self, scope: str, session: str, turns: Sequence[KeptTurn]) -> None:
         """Whatever was kept of this session gives way, so that adding it again after a lost reply changes nothing."""

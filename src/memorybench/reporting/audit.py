@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .documents import document
@@ -91,11 +91,11 @@ def _little(result: Result) -> str:
 def show_audit(out: Console, summary: Summary, facts: Mapping[str, Any]) -> None:
     for line in verdicts(summary):
         out.print()
-        out.print(clean(line), style="bold")
+        out.print(sanitize(line), style="bold")
     show_card(out, summary, CARD)
     out.print()
     for line in (*made(facts), accounting(summary)):
-        out.print(clean(line))
+        out.print(sanitize(line))
     for line in caveats(summary):
         out.print(line, style="yellow")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from memorybench.core.measures import Measure
+from memorybench.core.records import Record
+from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import Comparison, compare, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Outcome
 
 SCORES = {"accuracy": "correct"}
 """Measures whose score has another name."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memorybench.vocabulary.measures import Measure
+from memorybench.core.measures import Measure
 
 from .figures import percentile
 from .summary import Summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.documents.foreign import clean
+from memorybench.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,11 +22,11 @@ def show_entries(out: Console, title: str, entries: Sequence[Mapping[str, Any]])
     for entry in entries:
         if entry["broken"]:
             table.add_row(
-                clean(entry["name"]), f"BROKEN: {clean(entry['broken'])}", clean(entry["origin"]), style="red"
+                sanitize(entry["name"]), f"BROKEN: {sanitize(entry['broken'])}", sanitize(entry["origin"]), style="red"
             )
         else:
             tags = f" [{', '.join(entry['tags'])}]" if entry["tags"] else ""
-            table.add_row(entry["name"], f"{clean(entry['description'])}{clean(tags)}", clean(entry["origin"]))
+            table.add_row(entry["name"], f"{sanitize(entry['description'])}{sanitize(tags)}", sanitize(entry["origin"]))
     out.print(table)
 
 
@@ -40,5 +40,5 @@ def show_facts(out: Console, title: str, facts: Mapping[str, str]) -> None:
     table.add_column(overflow="fold")
     for name, fact in facts.items():
         if fact:
-            table.add_row(name, clean(fact))
+            table.add_row(name, sanitize(fact))
     out.print(table)

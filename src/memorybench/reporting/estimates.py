@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.documents.foreign import clean
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 
@@ -24,8 +24,8 @@ def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]
         table.add_column(heading, justify="right")
     for row in rows:
         table.add_row(
-            clean(row["benchmark"]),
-            clean(row["arm"]),
+            sanitize(row["benchmark"]),
+            sanitize(row["arm"]),
             row["stage"],
             f"{row['calls']:,}",
             *(f"{row[name]:,}" if row[name] else figures.ABSENT for name in ("input_tokens", "output_tokens")),

@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Literal
 
-from memorybench.documents.foreign import csv_safe
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import csv_safe
 
 Format = Literal["csv", "json", "jsonl"]
 COLUMNS = (

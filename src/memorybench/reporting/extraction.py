@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .markdown import cell, listed, stages
@@ -49,7 +49,7 @@ def show_extraction(out: Console, summary: Summary, remarks: Sequence[str]) -> N
     show_card(out, summary, CARD)
     out.print()
     for line in (*counted(summary), *remarks, accounting(summary)):
-        out.print(clean(line))
+        out.print(sanitize(line))
     for line in caveats(summary):
         out.print(line, style="yellow")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import sanitize
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,15 +38,15 @@ def show_failures(out: Console, found: Iterable[Outcome]) -> int:
 def _show(out: Console, outcome: Outcome) -> None:
     trial, exhibit = outcome.trial, outcome.shown
     kind = trial.labels.get("question_type", "")
-    out.print(f"{clean(trial.subject.name)}  {clean(trial.case_id)}  {kind}  {outcome.status}", style="bold")
+    out.print(f"{sanitize(trial.subject.name)}  {sanitize(trial.case_id)}  {kind}  {outcome.status}", style="bold")
     if outcome.failure:
-        out.print(f"  why       {clean(outcome.failure.message)}", style="yellow")
+        out.print(f"  why       {sanitize(outcome.failure.message)}", style="yellow")
     for name, text in (("question", exhibit.asked), ("expected", exhibit.expected), ("got", exhibit.got)):
         if text:
-            out.print(f"  {name:<9} {clean(text)}")
-    remembered = [line for line in clean(exhibit.context).splitlines() if line.strip()]
+            out.print(f"  {name:<9} {sanitize(text)}")
+    remembered = [line for line in sanitize(exhibit.context).splitlines() if line.strip()]
     for place, line in enumerate(remembered[:_LINES]):
         out.print(f"  {'found' if not place else '':<9} {line}", style="dim")
     if exhibit.reason:
-        out.print(f"  reason    {clean(exhibit.reason)}")
+        out.print(f"  reason    {sanitize(exhibit.reason)}")
     out.print()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.spending import Spending
+from memorybench.core.measures import Measure
+from memorybench.core.spending import Spending
 
 ABSENT = "–"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 
 class Finding(Record):

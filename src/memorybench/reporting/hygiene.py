@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .markdown import cell, listed, stages, table
@@ -130,12 +130,14 @@ def show_hygiene(out: Console, summary: Summary, outcomes: Sequence[Outcome], ch
         for heading in head:
             drawn.add_column(heading, no_wrap=True)
         for row in body:
-            drawn.add_row(*map(clean, row), style="red" if _BAD & {word.split()[0] for word in row[1:] if word} else "")
+            drawn.add_row(
+                *map(sanitize, row), style="red" if _BAD & {word.split()[0] for word in row[1:] if word} else ""
+            )
         out.print()
         out.print(drawn)
     out.print()
     for line in (*findings(outcomes), *checks, accounting(summary)):
-        out.print(clean(line))
+        out.print(sanitize(line))
     for line in caveats(summary):
         out.print(line, style="yellow")
 

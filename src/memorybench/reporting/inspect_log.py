@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from memorybench.core.measures import Measure
+from memorybench.core.records import digest
+from memorybench.core.spending import NOTHING, Spending
+from memorybench.core.trials import Failure, Outcome, Score, Subject
 from memorybench.journal.rows import Run, RunStatus
-from memorybench.journal.shelf import Shelf
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.spending import NOTHING, Spending
-from memorybench.vocabulary.trials import Failure, Outcome, Score, Subject
+from memorybench.journal.run_reader import RunReader
 
 from .summary import Result, Summary
 from .terminal import headline
@@ -62,7 +62,7 @@ class _Tally:
         self.failure = self.failure or outcome.failure
 
 
-def write_logs(parts: Sequence[tuple[Shelf, Run]], summary: Summary, folder: Path) -> list[Path]:
+def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder: Path) -> list[Path]:
     """A log for each benchmark and subject of a run, or of its shards, into a folder that may hold others."""
     tallies: dict[Key, _Tally] = {}
     for _, _, _, outcome in _settled(parts):
@@ -79,8 +79,8 @@ def write_logs(parts: Sequence[tuple[Shelf, Run]], summary: Summary, folder: Pat
                 file = stack.enter_context(draft.open("w", encoding="utf-8", newline=""))
                 header = _header(summary, spec, results[key], tallies.get(key, _Tally()), alone=len(results) == 1)
                 logs[key] = _Log(file, header)
-            for shelf, run, at, outcome in _settled(parts):
-                case = shelf.case(run.id, outcome.trial.benchmark, outcome.trial.case_id) or {}
+            for run_reader, run, at, outcome in _settled(parts):
+                case = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id) or {}
                 logs[_key(outcome)].add(outcome, at, case, _model(run.spec))
             for log in logs.values():
                 log.end()
@@ -283,10 +283,10 @@ def _error(failure: Failure) -> dict[str, str]:
     return {"message": f"{failure.kind}: {failure.message}", "traceback": traceback, "traceback_ansi": traceback}
 
 
-def _settled(parts: Sequence[tuple[Shelf, Run]]) -> Iterator[tuple[Shelf, Run, str, Outcome]]:
-    for shelf, run in parts:
-        for at, outcome in shelf.settled(run.id):
-            yield shelf, run, at, outcome
+def _settled(parts: Sequence[tuple[RunReader, Run]]) -> Iterator[tuple[RunReader, Run, str, Outcome]]:
+    for run_reader, run in parts:
+        for at, outcome in run_reader.settled(run.id):
+            yield run_reader, run, at, outcome
 
 
 def _key(outcome: Outcome) -> Key:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import compare, holm
 from memorybench.metrics.intervals import SHARE
-from memorybench.vocabulary.trials import Outcome
 
 from .comparison import SCORES, Pair
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from memorybench.documents.foreign import clean
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .lift import written
@@ -115,4 +115,4 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def cell(text: str) -> str:
-    return " ".join(clean(text).split()).replace("|", "\\|").replace("<", "&lt;")
+    return " ".join(sanitize(text).split()).replace("|", "\\|").replace("<", "&lt;")

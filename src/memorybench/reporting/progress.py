@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from memorybench.vocabulary.trials import Outcome
+from memorybench.core.trials import Outcome
 
 from .figures import share
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.measures import Measure
+from memorybench.core.measures import Measure
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .markdown import table
@@ -111,13 +111,13 @@ def show_card(out: Console, summary: Summary, card: Card) -> None:
 
     for title, rows in tables(summary, card):
         head, *body = _fitting(rows, out.width)
-        drawn = Drawn(box=box.ROUNDED, title=clean(title), title_justify="left", title_style="bold")
+        drawn = Drawn(box=box.ROUNDED, title=sanitize(title), title_justify="left", title_style="bold")
         shown = [place for place, heading in enumerate(head) if heading != _MEANING or out.width >= _WIDE]
         for place in shown:
             number = place > 0 and head[place] != _MEANING
             drawn.add_column(head[place], justify="right" if number else "left", no_wrap=True)
         for row in body:
-            drawn.add_row(*(clean(row[place]) for place in shown))
+            drawn.add_row(*(sanitize(row[place]) for place in shown))
         out.print()
         out.print(drawn)
 
@@ -125,5 +125,5 @@ def show_card(out: Console, summary: Summary, card: Card) -> None:
 def card_markdown(summary: Summary, card: Card) -> list[str]:
     parts = []
     for title, rows in tables(summary, card):
-        parts += [f"### {clean(title)}", table(rows)]
+        parts += [f"### {sanitize(title)}", table(rows)]
     return parts

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 
+from memorybench.core.measures import Measure, Metric, Selective
+from memorybench.core.records import Record
+from memorybench.core.spending import NOTHING, Spending
+from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.rows import Run, RunStatus
-from memorybench.journal.shelf import Shelf, Stage
-from memorybench.vocabulary.measures import Measure, Metric, Selective
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.spending import NOTHING, Spending
-from memorybench.vocabulary.trials import STATUSES, Outcome
+from memorybench.journal.run_reader import RunReader, Stage
 
 from .comparison import Pair
 from .lift import lifts
@@ -128,10 +128,10 @@ def measure(
     )
 
 
-def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> Summary:
+def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
     """One run, or several that are shards of one."""
     runs = [run for _, run in parts]
-    counts = [shelf.counts(run.id) for shelf, run in parts]
+    counts = [run_reader.counts(run.id) for run_reader, run in parts]
     totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
     planned: Counter[str] = Counter()
     for run in runs:
@@ -143,17 +143,17 @@ def summarise(parts: Sequence[tuple[Shelf, Run]], metrics: Sequence[Metric]) -> 
         status=next((run.status for run in runs if run.status != "complete"), "complete"),
         counts={"planned": sum(run.planned for run in runs), **totals},
         results=measure(
-            chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts),
+            chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts),
             metrics,
             planned,
             subjects_of(runs[0]),
             runs[0].spec.get("selected", NOTHING_SELECTED),
         ),
-        lifts=lifts(chain.from_iterable(shelf.outcomes(run.id) for shelf, run in parts)),
-        stages=_merged([stage for shelf, run in parts for stage in shelf.stages(run.id)]),
-        spent=sum((shelf.spent(run.id) for shelf, run in parts), NOTHING),
-        possibly_charged_twice=sum(shelf.possibly_charged_twice(run.id) for shelf, run in parts),
-        notes=tuple(note for shelf, run in parts for note in shelf.notes(run.id)),
+        lifts=lifts(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
+        stages=_merged([stage for run_reader, run in parts for stage in run_reader.stages(run.id)]),
+        spent=sum((run_reader.spent(run.id) for run_reader, run in parts), NOTHING),
+        possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
+        notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),
         finished=max((run.finished or "" for run in runs), default="") or None,
         program=", ".join(dict.fromkeys(run.program for run in runs)),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from memorybench.documents.foreign import clean
-from memorybench.vocabulary.trials import STATUSES
+from memorybench.core.trials import STATUSES
+from memorybench.text.sanitize import sanitize
 
 from . import figures
 from .lift import written
@@ -68,7 +68,7 @@ def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
     table = Table(box=box.ROUNDED, show_header=True, header_style="bold", width=min(out.width, 80))
     table.add_column(Align.center(title), overflow="fold")
     for name, fact in facts.items():
-        table.add_row(f"{name}: {clean(fact)}")
+        table.add_row(f"{name}: {sanitize(fact)}")
     out.print(table)
 
 
@@ -82,7 +82,7 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
 def show_results(out: Console, summary: Summary) -> None:
     for kind, text in summary.notes:
         if kind == "self-judged":
-            out.print(f"self-judged: {clean(text)}", style="bold yellow")
+            out.print(f"self-judged: {sanitize(text)}", style="bold yellow")
     for benchmark in summary.benchmarks:
         out.print()
         _results_table(out, summary, benchmark)
@@ -102,10 +102,10 @@ def _results_table(out: Console, summary: Summary, benchmark: str) -> None:
     results = summary.overall(benchmark)
     main = headline(results)
     names = _WIDE_COLUMNS if out.width >= _WIDE else _NARROW_COLUMNS
-    room = out.width - _FIXED_WIDTH - max(len(clean(result.subject)) for result in results)
+    room = out.width - _FIXED_WIDTH - max(len(sanitize(result.subject)) for result in results)
     fitting = max(0, room // _COLUMN_WIDTH)
     extra = [name for name in names if name != main and _any(results, name)][:fitting]
-    table = Table(box=box.ROUNDED, title=f"RESULTS: {clean(benchmark)}", title_justify="left", title_style="bold")
+    table = Table(box=box.ROUNDED, title=f"RESULTS: {sanitize(benchmark)}", title_justify="left", title_style="bold")
     table.add_column("provider", no_wrap=True)
     table.add_column(f"{main} [95%]", justify="right", no_wrap=True, style="bold")
     for name in extra:
@@ -115,7 +115,7 @@ def _results_table(out: Console, summary: Summary, benchmark: str) -> None:
     for result in results:
         found = result.measure(main)
         table.add_row(
-            clean(result.subject),
+            sanitize(result.subject),
             figures.with_interval(found),
             *(figures.value(result.measure(name)) for name in extra),
             figures.value(result.measure("context_tokens")),
@@ -143,12 +143,12 @@ def _groups_table(out: Console, summary: Summary, benchmark: str) -> None:
     table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
     table.add_column("", overflow="fold")
     for subject in subjects:
-        table.add_column(clean(subject), justify="right", no_wrap=True)
+        table.add_column(sanitize(subject), justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     for group in shown:
         measures = [found.get((group, subject)) for subject in subjects]
         n = max((measure.n for measure in measures if measure), default=0)
-        table.add_row(clean(group[1]), *(figures.value(measure) for measure in measures), str(n))
+        table.add_row(sanitize(group[1]), *(figures.value(measure) for measure in measures), str(n))
     out.print(table)
 
 
@@ -166,7 +166,7 @@ def _lift_table(out: Console, summary: Summary, benchmark: str) -> None:
     for baseline in baselines:
         table.add_column(f"over {baseline}", justify="right")
     for provider in dict.fromkeys(pair.first for pair in pairs):
-        table.add_row(clean(provider), *(written(pairs, provider, baseline) for baseline in baselines))
+        table.add_row(sanitize(provider), *(written(pairs, provider, baseline) for baseline in baselines))
     out.print(table)
 
 
@@ -180,7 +180,7 @@ def show_runs(out: Console, runs: Sequence[tuple[Run, Mapping[str, int]]]) -> No
     for run, counts in runs:
         what = f"{', '.join(run.spec.get('benchmarks', ()))} × {', '.join(subjects_of(run))}"
         started = run.created.replace("T", " ")[:16]
-        table.add_row(run.id, run.suite, clean(what), run.status, f"{counts['scored']}/{run.planned}", started)
+        table.add_row(run.id, run.suite, sanitize(what), run.status, f"{counts['scored']}/{run.planned}", started)
     out.print(table)
 
 
@@ -190,7 +190,7 @@ def show_comparison(
     from rich import box
     from rich.table import Table
 
-    title = f"COMPARISON: {clean(benchmark)}"
+    title = f"COMPARISON: {sanitize(benchmark)}"
     table = Table(box=box.ROUNDED, title=title, title_justify="left", title_style="bold")
     table.add_column("provider")
     table.add_column(f"{measure} [95%]", justify="right")
@@ -198,10 +198,10 @@ def show_comparison(
     for result in results:
         found = result.measure(measure)
         n = f"{found.n}/{found.planned}" if found else figures.ABSENT
-        table.add_row(clean(result.subject), figures.with_interval(found), n)
+        table.add_row(sanitize(result.subject), figures.with_interval(found), n)
     out.print(table)
     for sentence in sentences:
-        out.print(clean(sentence))
+        out.print(sanitize(sentence))
 
 
 def _latency_table(out: Console, summary: Summary) -> None:
@@ -221,7 +221,7 @@ def _latency_table(out: Console, summary: Summary) -> None:
         tokens = stage.spent.input_tokens + stage.spent.output_tokens
         table.add_row(
             stage.name,
-            clean(stage.subject),
+            sanitize(stage.subject),
             *(_time(figures.percentile(stage.seconds, percent)) for percent in (50, 95)),
             f"{len(stage.seconds):,}",
             f"{tokens:,}" if tokens else figures.ABSENT,
@@ -244,7 +244,7 @@ def accounting(summary: Summary) -> str:
 
 def caveats(summary: Summary) -> list[str]:
     """What a reader must know before believing the figures."""
-    lines = [f"{kind}: {clean(text)}" for kind, text in summary.notes if kind == "self-judged"]
+    lines = [f"{kind}: {sanitize(text)}" for kind, text in summary.notes if kind == "self-judged"]
     counts = summary.counts
     if summary.status != "complete":
         lines.append(f"The run is {summary.status}: figures are of the trials settled so far.")
@@ -256,7 +256,7 @@ def caveats(summary: Summary) -> list[str]:
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != "self-judged"]
-    lines += [clean(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in others]
+    lines += [sanitize(text if text.startswith(kind) else f"{kind}: {text}") for kind, text in others]
     if summary.suite == "bench" and any(_unsure(result) for result in summary.results if not result.group):
         lines.append("No interval: all questions are about one history. --seed N with --limit draws from all of them.")
     return lines

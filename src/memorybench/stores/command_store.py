@@ -13,13 +13,13 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from memorybench.documents.foreign import clean, shown
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused, ServiceError, Transient
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.stores import Capability, Curation, NewFact, Proposal, StoredFact
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.programs import ended, running
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput, Lacking, Malformed, Refused, ServiceError, Transient
+from memorybench.core.records import digest
+from memorybench.core.stores import Capability, Curation, NewFact, Proposal, StoredFact
+from memorybench.core.trials import Subject
+from memorybench.processes.programs import ended, running
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import preview, sanitize
 
 from .config import StoreConfig
 from .programs import Program
@@ -75,18 +75,18 @@ def _understood(answer: Any, where: str) -> Any:
         case {"ok": told}:
             return told
         case {"refused": reason}:
-            raise Refused(f"{where}: {clean(str(reason))}")
+            raise Refused(f"{where}: {sanitize(str(reason))}")
         case {"lacking": what}:
-            raise Lacking(f"{where}: {clean(str(what))}")
+            raise Lacking(f"{where}: {sanitize(str(what))}")
         case {"error": message}:
-            raise ServiceError(f"{where}: {clean(str(message))}")
-    raise Malformed(f"{where}: the answer is {shown(answer)}; expected ok, refused, lacking or error")
+            raise ServiceError(f"{where}: {sanitize(str(message))}")
+    raise Malformed(f"{where}: the answer is {preview(answer)}; expected ok, refused, lacking or error")
 
 
 def _id(told: Any) -> str:
     id = told.get("id") if _is_object(told) else told
     if not isinstance(id, str | int) or id == "":
-        raise Malformed(f"the answer tells no id: {shown(told)}")
+        raise Malformed(f"the answer tells no id: {preview(told)}")
     return str(id)
 
 
@@ -146,7 +146,7 @@ class _Conversation:
         try:
             return json.loads(line)
         except ValueError:
-            raise Malformed(f"{self._name}: {shown(self._redactor.clean(line.decode('utf-8', 'replace')))}") from None
+            raise Malformed(f"{self._name}: {preview(self._redactor.clean(line.decode('utf-8', 'replace')))}") from None
 
     def _breaks(self, problem: str) -> None:
         self._broken = f"{self._name}: {problem}"

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.stores import Capability
+from memorybench.core.records import Record
+from memorybench.core.stores import Capability
 
 
 class Section(Record):

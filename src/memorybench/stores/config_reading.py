@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.configs import read_config
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import listed
-from memorybench.documents.templates import Template, check_known
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.stores import Capability
+from memorybench.core.errors import BadInput
+from memorybench.core.stores import Capability
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.configs import read_config
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.files.names import safe_name
+from memorybench.files.templates import Template, check_known
+from memorybench.text.spelling import join_names
 
 from .config import Facts, Mcp, Read, StoreConfig, Write
 
@@ -68,7 +68,7 @@ def _check(config: StoreConfig, document: Document) -> None:
             raise BadInput(
                 document.where("capabilities", place),
                 f'"{capability}" is not told here for a store of type {config.type}',
-                expected=listed(_TOLD[config.type]) or "no capabilities: they are known",
+                expected=join_names(_TOLD[config.type]) or "no capabilities: they are known",
                 remedy="remove it",
             )
     if config.provider is not None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from memorybench.vocabulary.stores import Proposal, StoredFact
+from memorybench.core.stores import Proposal, StoredFact
 
 from .words import negated, numbers, stems, words
 

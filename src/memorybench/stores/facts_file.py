@@ -10,7 +10,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
 
 FILE = "memory.db"
 _APPLICATION = 0x4D42686D  # "MBhm": tells our file from another program's

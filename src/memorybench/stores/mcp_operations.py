@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import Malformed
-from memorybench.vocabulary.stores import Capability, StoredFact
+from memorybench.core.errors import Malformed
+from memorybench.core.stores import Capability, StoredFact
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
 
 from .config import Facts, Mcp, Read, Write
 from .config_reading import VARIABLES, variables_in
@@ -55,19 +55,19 @@ class _Facts:
     def read(self, value: Any, tool: str) -> list[StoredFact]:
         found = self.results.first(value) if self.results.singular else self.results.all(value)
         if not isinstance(found, list):
-            raise Malformed(f"{tool}: {self.results.text} leads to no list in {shown(value)}")
+            raise Malformed(f"{tool}: {self.results.text} leads to no list in {preview(value)}")
         return [self._fact(item, tool) for item in found]
 
     def _fact(self, item: Any, tool: str) -> StoredFact:
         texts = self.content.all(item)
         if not all(isinstance(text, str) for text in texts):
-            raise Malformed(f"{tool}: the text of a fact is {shown(texts)}")
+            raise Malformed(f"{tool}: the text of a fact is {preview(texts)}")
         told = {name: path.first(item) for name, path in self.others.items()}
         told = {name: value for name, value in told.items() if value not in (None, "")}
         try:
             return StoredFact.model_validate({**told, "id": str(told.get("id", "")), "content": "\n".join(texts)})
         except ValueError:
-            raise Malformed(f"{tool}: {shown(told)} is no fact") from None
+            raise Malformed(f"{tool}: {preview(told)} is no fact") from None
 
 
 @dataclass(frozen=True, slots=True)

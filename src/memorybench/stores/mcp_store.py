@@ -11,17 +11,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from memorybench.documents.foreign import clean, shown
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.errors import BadInput, Lacking, Malformed, Refused, ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.stores import Capability, Curation, NewFact, StoredFact
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.mcp import McpClient
-from memorybench.wire.mcp_http import open_mcp_http
-from memorybench.wire.mcp_messages import ToolError
-from memorybench.wire.mcp_stdio import open_mcp_stdio
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput, Lacking, Malformed, Refused, ServiceError
+from memorybench.core.records import digest
+from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
+from memorybench.core.trials import Subject
+from memorybench.mcp.client import McpClient
+from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.messages import ToolError
+from memorybench.mcp.stdio_transport import open_mcp_stdio
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import preview, sanitize
+from memorybench.text.spelling import join_names, suggestion
 
 from .config import Mcp, StoreConfig
 from .mcp_operations import Call, Operations, Reading, Writing
@@ -92,7 +92,7 @@ class McpStore:
         for fact in await self.list(user):
             if fact.id == id:
                 return fact.content
-        raise ServiceError(f"{self.subject.name}: no fact has the id {shown(id)}")
+        raise ServiceError(f"{self.subject.name}: no fact has the id {preview(id)}")
 
     async def _written(self, write: Writing, values: Mapping[str, Any]) -> str | None:
         """The id that the last call tells, where it is asked for."""
@@ -103,7 +103,7 @@ class McpStore:
             return None
         id = write.id.first(told)
         if id is None:
-            raise Malformed(f"{self.subject.name}: {write.calls[-1].tool}: the result tells no id: {shown(told)}")
+            raise Malformed(f"{self.subject.name}: {write.calls[-1].tool}: the result tells no id: {preview(told)}")
         return str(id)
 
     async def _told(self, read: Reading, values: Mapping[str, Any]) -> Sequence[StoredFact]:
@@ -149,7 +149,7 @@ async def open_mcp_store(
         subject = Subject(
             role="store",
             name=config.name,
-            settings={"server": clean(str(client.server_info)), "operations": digest(mcp.operations)},
+            settings={"server": sanitize(str(client.server_info)), "operations": digest(mcp.operations)},
         )
         capabilities = operations.capabilities(in_folder=program.in_folder) | set(config.capabilities)
         yield McpStore(subject, capabilities, operations, client, mcp.refusal)
@@ -179,7 +179,7 @@ async def _check_tools(client: McpClient, operations: Operations, name: str) -> 
         if tool not in offered:
             raise BadInput(
                 f'store "{name}"',
-                f"the server has no tool {shown(tool)}",
-                expected=f"one of {clean(listed(offered))}",
+                f"the server has no tool {preview(tool)}",
+                expected=f"one of {sanitize(join_names(offered))}",
                 remedy=suggestion(tool, offered),
             )

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.stores import MemoryStore
-from memorybench.wire.redaction import Redactor
+from memorybench.core.errors import BadInput
+from memorybench.core.stores import MemoryStore
+from memorybench.secrets.redaction import Redactor
 
 from .config import StoreConfig
 from .provider_store import OpenProvider

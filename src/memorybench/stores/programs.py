@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memorybench.documents.bodies import BodyTemplate
-from memorybench.documents.located import Document
-from memorybench.vocabulary.errors import BadInput
-from memorybench.wire.mcp_stdio import child_environment
+from memorybench.core.errors import BadInput
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.located import Document
+from memorybench.mcp.stdio_transport import child_environment
 
 from .config_reading import FOLDER, variables_in
 

@@ -8,11 +8,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol, runtime_checkable
 
-from memorybench.vocabulary.contracts import Listing, Provider, Receipt, Scope
-from memorybench.vocabulary.conversation import Memory, Session, Turn
-from memorybench.vocabulary.errors import Lacking
-from memorybench.vocabulary.stores import Capability, Curation, NewFact, StoredFact
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.contracts import Listing, Provider, Receipt, Scope
+from memorybench.core.conversation import Memory, Session, Turn
+from memorybench.core.errors import Lacking
+from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
+from memorybench.core.trials import Subject
 
 from .config import StoreConfig
 
@@ -51,7 +51,7 @@ class ProviderStore:
         scope = self._scope(user)
         session = Session(id=secrets.token_hex(8), turns=(Turn(role=_ROLE, content=fact.content),))
         receipt = await self._provider.add(scope, session)
-        await self._provider.settle(scope, [receipt])
+        await self._provider.wait_until_searchable(scope, [receipt])
         return next(iter(await self._made(scope, session, receipt)), session.id)
 
     async def update(self, user: str, id: str, content: str) -> str:

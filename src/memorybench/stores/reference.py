@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memorybench.documents.credentials import credential_in
-from memorybench.vocabulary.errors import Refused, ServiceError
-from memorybench.vocabulary.stores import Capability, Curation, NewFact, Proposal, StoredFact
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.errors import Refused, ServiceError
+from memorybench.core.stores import Capability, Curation, NewFact, Proposal, StoredFact
+from memorybench.core.trials import Subject
+from memorybench.secrets.credentials import credential_in
 
 from .curator import proposals
 from .facts_file import open_facts

@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from memorybench.documents.templates import Template
+from memorybench.core.contracts import Completion, Embedder, Model
+from memorybench.core.conversation import Memory, Turn
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.core.trials import Failure, Score
+from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge, Verdict
 from memorybench.metrics.locomo import answer_score
 from memorybench.metrics.text import exact_match, normalise, token_f1
-from memorybench.vocabulary.contracts import Completion, Embedder, Model
-from memorybench.vocabulary.conversation import Memory, Turn
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.questions import Question
-from memorybench.vocabulary.trials import Failure, Score
 
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer of the user's: 1 right, 0 wrong, or a share between."""

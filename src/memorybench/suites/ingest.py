@@ -11,17 +11,17 @@ from functools import cached_property, partial
 from itertools import count, takewhile
 from typing import Any, Protocol, cast
 
-from memorybench.vocabulary.contracts import Batching, Provider, Receipt, Restoring, Scope
-from memorybench.vocabulary.conversation import Haystack, Memory, Session
-from memorybench.vocabulary.errors import Denied, JournalError, ServiceError
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.records import Record, digest
+from memorybench.core.contracts import Batching, Provider, Receipt, Restoring, Scope
+from memorybench.core.conversation import Haystack, Memory, Session
+from memorybench.core.errors import Denied, JournalError, ServiceError
+from memorybench.core.plans import Steps
+from memorybench.core.records import Record, digest
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Feeding:
+class IngestOptions:
     """How sessions are handed over."""
 
     by_turn: bool = False
@@ -34,7 +34,7 @@ class Feeding:
     """Seconds between two adds or batches, for providers that are reached over a network."""
 
 
-USUAL_FEEDING = Feeding()
+DEFAULT_INGEST_OPTIONS = IngestOptions()
 
 
 class Haystacks(Protocol):
@@ -69,7 +69,13 @@ class Ingest:
     """One provider and one dataset: which haystacks are in the memory, and who still needs them."""
 
     def __init__(
-        self, run: str, dataset: Haystacks, provider: Provider, spends: bool, feeding: Feeding, pending: Counter[str]
+        self,
+        run: str,
+        dataset: Haystacks,
+        provider: Provider,
+        spends: bool,
+        ingest_options: IngestOptions,
+        pending: Counter[str],
     ) -> None:
         self._run = run
         self._dataset = dataset
@@ -78,7 +84,7 @@ class Ingest:
         self._batching = provider if isinstance(provider, Batching) else None
         self._restoring = provider if isinstance(provider, Restoring) else None
         self._spends = spends
-        self._feeding = feeding
+        self._ingest_options = ingest_options
         self._pending = pending
         """By haystack: questions that are not settled yet."""
         self._contents: dict[str, str] = {}
@@ -138,21 +144,21 @@ class Ingest:
             receipts = await _all([self._add(steps, scope, add) for add in adds])
         else:
             for place, add in enumerate(adds):
-                if place and self._feeding.delay and add not in known:
-                    await asyncio.sleep(self._feeding.delay)
+                if place and self._ingest_options.delay and add not in known:
+                    await asyncio.sleep(self._ingest_options.delay)
                 receipts.append(await self._add(steps, scope, add))
         self._restore(scope, receipts)
         await steps.once(
             "settle",
             {**store, "receipts": digest(receipts)},
-            lambda: provider.settle(scope, receipts),
+            lambda: provider.wait_until_searchable(scope, receipts),
             type(None),
             on=provider.subject,
         )
 
     def _adds(self, id: str, store: Mapping[str, Any]) -> list[_Add]:
         sessions = in_order(self._dataset.haystack(id))
-        if self._feeding.by_turn:
+        if self._ingest_options.by_turn:
             sessions = [piece for session in sessions for piece in _by_turn(session)]
         size = self._batch_size
         batches = [sessions[start : start + size] for start in range(0, len(sessions), size)]
@@ -160,14 +166,14 @@ class Ingest:
 
     @property
     def _side_by_side(self) -> bool:
-        return self._feeding.unordered and not self._feeding.delay
+        return self._ingest_options.unordered and not self._ingest_options.delay
 
     @property
     def _batch_size(self) -> int:
         if self._batching is None:
             return 1
         most = self._batching.batch_size
-        return max(1, min(most, self._feeding.batch_size or most))
+        return max(1, min(most, self._ingest_options.batch_size or most))
 
     async def _add(self, steps: Steps, scope: Scope, add: _Add) -> Receipt:
         work: Callable[[], Awaitable[Receipt]]
@@ -233,7 +239,7 @@ class Ingest:
     def _store(self, steps: Steps, scope: Scope) -> dict[str, Any]:
         """What an `add` was put into. After a clear, or in a new incarnation, the same session is added anew."""
         for generation in count():
-            store = {"scope": scope.name, "incarnation": self._provider.incarnation, "generation": generation}
+            store = {"scope": scope.name, "incarnation": self._provider.store_id, "generation": generation}
             if not steps.recorded("clearing", store):
                 break
         return store

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.rows import numbered_jsonl
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.extraction import Trace
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.errors import BadInput
+from memorybench.core.extraction import Trace
+from memorybench.core.trials import Subject
+from memorybench.files.rows import numbered_jsonl
+from memorybench.text.sanitize import preview
 
 from .paths import TracePaths
 
@@ -30,9 +30,9 @@ class JsonlTraces:
                 return
             where = f"{self._path}:{number}"
             if not isinstance(line, dict):
-                raise BadInput(where, f"is {shown(line)}", expected="a trace as an object")
+                raise BadInput(where, f"is {preview(line)}", expected="a trace as an object")
             trace = self._paths.trace(line, where)
             if trace.id in ids:
-                raise BadInput(where, f"the id {shown(trace.id)} stands here twice", remedy="make ids unique")
+                raise BadInput(where, f"the id {preview(trace.id)} stands here twice", remedy="make ids unique")
             ids.add(trace.id)
             yield trace

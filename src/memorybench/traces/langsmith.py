@@ -15,12 +15,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.errors import BadInput, Malformed, ServiceError
-from memorybench.vocabulary.extraction import Trace
-from memorybench.vocabulary.trials import Subject
-from memorybench.wire.http import Http
-from memorybench.wire.replies import Reply
+from memorybench.core.errors import BadInput, Malformed, ServiceError
+from memorybench.core.extraction import Trace
+from memorybench.core.trials import Subject
+from memorybench.http.client import Http
+from memorybench.http.replies import Reply
+from memorybench.text.sanitize import preview
 
 from .paths import TracePaths, Unfound
 
@@ -180,7 +180,9 @@ class LangSmith:
         reply = await self._attempt(lambda: self._ask("GET", f"{self._url}/sessions", params=params))
         match reply.json():
             case []:
-                raise BadInput("--project", f"there is no project {shown(name)}", remedy="check its name, and the key")
+                raise BadInput(
+                    "--project", f"there is no project {preview(name)}", remedy="check its name, and the key"
+                )
             case [{"id": str(id), **more}]:
                 began = more.get("start_time")
                 return _Project(id, began if isinstance(began, str) else _EPOCH)
@@ -213,7 +215,7 @@ def _feedback(
     try:
         place = UUID(run)
     except ValueError:
-        raise ServiceError(f"run {shown(run)}: its id is no UUID, so it can not be given feedback") from None
+        raise ServiceError(f"run {preview(run)}: its id is no UUID, so it can not be given feedback") from None
     return {
         "id": str(uuid5(place, f"memorybench/{name}")),
         "run_id": run,

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.vocabulary.conversation import Turn
+from memorybench.core.conversation import Turn
+from memorybench.text.sanitize import preview
 
 UNTOLD = ""
 """The role of a text that tells by itself who speaks."""
@@ -63,7 +63,7 @@ def _gather(turns: list[Turn], value: Any, depth: int) -> None:
         case Mapping():
             _add_message(turns, value)
         case _:
-            raise Misshapen(f"is {shown(value)}")
+            raise Misshapen(f"is {preview(value)}")
 
 
 def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     elif "content" in message:
         _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
-        raise Misshapen(f"has the message {shown(dict(message))} without content")
+        raise Misshapen(f"has the message {preview(dict(message))} without content")
 
 
 def _class_name(message: Mapping[str, Any]) -> str | None:
@@ -85,7 +85,7 @@ def _class_name(message: Mapping[str, Any]) -> str | None:
 
 def _add(turns: list[Turn], role: Any, content: Any, speaker: Any = None) -> None:
     if not isinstance(role, str) or not role:
-        raise Misshapen(f"has a message whose role is {shown(role)}", "a role such as user or assistant")
+        raise Misshapen(f"has a message whose role is {preview(role)}", "a role such as user or assistant")
     plain = role.lower().removesuffix("chunk").removesuffix("message")
     text = _text(content)
     if text.strip():
@@ -102,7 +102,7 @@ def _text(content: Any) -> str:
         case list():
             return "\n".join(part for one in content if (part := _part(one)))
         case _:
-            raise Misshapen(f"has a message whose content is {shown(content)}", "text, or a list of parts")
+            raise Misshapen(f"has a message whose content is {preview(content)}", "text, or a list of parts")
 
 
 def _part(part: Any) -> str:
@@ -115,4 +115,4 @@ def _part(part: Any) -> str:
         case Mapping():
             return ""
         case _:
-            raise Misshapen(f"has a message with the part {shown(part)}", "text, or a part with a type")
+            raise Misshapen(f"has a message with the part {preview(part)}", "text, or a part with a type")

@@ -8,10 +8,10 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.jsonpaths import Path
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.extraction import Trace
+from memorybench.core.errors import BadInput
+from memorybench.core.extraction import Trace
+from memorybench.files.jsonpaths import Path
+from memorybench.text.sanitize import preview
 
 from .messages import Misshapen, turns_of
 
@@ -102,7 +102,7 @@ class TracePaths:
         id = path.first(run)
         if isinstance(id, bool) or not isinstance(id, str | int) or not str(id).strip():
             raise BadInput(
-                f"{where}: {path.text}", f"the id is {shown(id)}", expected="text", remedy="choose another --id-path"
+                f"{where}: {path.text}", f"the id is {preview(id)}", expected="text", remedy="choose another --id-path"
             )
         return str(id)
 
@@ -114,7 +114,7 @@ class TracePaths:
     def _missing(self, role: str, run: Mapping[str, Any], where: str) -> str:
         path = self.paths[role].text
         failed = run.get("error")
-        why = f"; the run ended in an error: {shown(failed)}" if isinstance(failed, str) and failed else ""
+        why = f"; the run ended in an error: {preview(failed)}" if isinstance(failed, str) and failed else ""
         return f"{where}: {path} finds no {_WORDS[role]}{why}"
 
 
@@ -133,4 +133,4 @@ def _instant(value: Any, where: str) -> datetime | None:
     try:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise BadInput(f"{where}: start_time", f"is {shown(value)}", expected="an ISO 8601 date and time") from None
+        raise BadInput(f"{where}: start_time", f"is {preview(value)}", expected="an ISO 8601 date and time") from None

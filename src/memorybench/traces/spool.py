@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from memorybench.vocabulary.errors import BadInput, JournalError
-from memorybench.vocabulary.extraction import Trace, TraceSource
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.extraction import Trace, TraceSource
 
 from .paths import Unfound
 

@@ -14,8 +14,8 @@ class NewestFirst:
 
     subject = Subject(role="provider", name="newest-first")
 
-    def __init__(self, incarnation: str) -> None:
-        self.incarnation = incarnation
+    def __init__(self, store_id: str) -> None:
+        self.store_id = store_id
         self._turns: dict[str, list[Memory]] = {}
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
@@ -25,7 +25,7 @@ class NewestFirst:
             self._turns.setdefault(scope.name, []).append(memory)
         return Receipt()
 
-    async def settle(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         pass
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
@@ -37,7 +37,7 @@ class NewestFirst:
 
 @asynccontextmanager
 async def open_newest_first(folder: Path) -> AsyncIterator[NewestFirst]:
-    yield NewestFirst(incarnation=str(id(folder)))
+    yield NewestFirst(store_id=str(id(folder)))
 
 
 class ThreeQuestions:

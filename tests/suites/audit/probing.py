@@ -2,10 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe, Probes
-from memorybench.vocabulary.conversation import Turn
 
 START = datetime(2024, 1, 10, 9, tzinfo=UTC)
 

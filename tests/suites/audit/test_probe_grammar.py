@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.conversation import Fact, Turn
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.grammar import readings
 from memorybench.suites.audit.patterns import PATTERNS, Pattern
 from memorybench.suites.audit.templates import structured_reading
 from memorybench.suites.audit.wellformed import malformed
-from memorybench.vocabulary.conversation import Fact, Turn
 from tests.suites.audit.probing import conversation, fact, probes_of, reasons
 
 FREE_TEXT = Path(__file__).parent / "free_text_facts.json"

@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import pytest
 
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
 from memorybench.datasets.audit import load_audit
 from memorybench.suites.audit.admissions import ADMISSIONS, DENIALS, Admission
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.judgement import Judged, answered, judged
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe, ProbeType
 from memorybench.suites.audit.scoring import chosen_option, mentions, refuses
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
 
 Group = Mapping[str, Any]
 GROUPS: list[Group] = json.loads((Path(__file__).parent / "labelled_replies.json").read_text())

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from memorybench.core.conversation import Turn
 from memorybench.models.scripted import Line
-from memorybench.vocabulary.conversation import Turn
 
 _MATERIAL = re.compile(r"<(?P<name>[a-z-]+) (?P<mark>[0-9a-f]+)>\n(?P<text>.*?)\n</(?P=name) (?P=mark)>", re.DOTALL)
 _BULLET = re.compile(r"^- (\w+: .+)$", re.MULTILINE)

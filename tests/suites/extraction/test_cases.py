@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.suites.extraction.cases import load_cases
-from memorybench.vocabulary.errors import BadInput
 from tests.suites.extraction.known import ADDING, BUNDLED, CHANGING, CHATTING
 
 Change = Callable[[dict[str, Any]], object]

@@ -11,10 +11,13 @@ from typing import Any
 
 import pytest
 
-from memorybench.compose.calibration import read_labels
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Denied, ServiceError
+from memorybench.core.extraction import Trace
+from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import Ending
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
@@ -23,10 +26,7 @@ from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, Doubts, OnlinePlan, TraceJudge
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, spool
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Denied, ServiceError
-from memorybench.vocabulary.extraction import Trace
-from memorybench.vocabulary.trials import Outcome, Subject
+from memorybench.wiring.calibration import read_labels
 from tests.doubles.stub import status
 from tests.engine.workload import in_child, run_once
 from tests.standins.base import running
@@ -99,13 +99,13 @@ def judged(
 
 
 def outcomes(folder: Path) -> dict[str, Outcome]:
-    with Shelf.open(folder) as shelf:
-        return {outcome.trial.case_id: outcome for outcome in shelf.outcomes(RUN.id)}
+    with RunReader.open(folder) as run_reader:
+        return {outcome.trial.case_id: outcome for outcome in run_reader.outcomes(RUN.id)}
 
 
 def steps(folder: Path, name: str) -> list[str]:
-    with Shelf.open(folder) as shelf:
-        rows = shelf._db.execute("SELECT result FROM steps WHERE run = ? AND name = ?", (RUN.id, name))
+    with RunReader.open(folder) as run_reader:
+        rows = run_reader._db.execute("SELECT result FROM steps WHERE run = ? AND name = ?", (RUN.id, name))
         return [result for (result,) in rows]
 
 

@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import ServiceError
+from memorybench.core.extraction import Extractor, MemoryState
+from memorybench.core.measures import Measure
+from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import Ending, perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
@@ -18,11 +23,6 @@ from memorybench.reporting.summary import Result, measure
 from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import ServiceError
-from memorybench.vocabulary.extraction import Extractor, MemoryState
-from memorybench.vocabulary.measures import Measure
-from memorybench.vocabulary.trials import Outcome, Subject
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
 
 
@@ -50,20 +50,20 @@ def run(
 ) -> Ending:
     planned = Run(id="x", suite="extraction", spec={}, planned=len(cases))
     opened = reopen_run(folder, "x", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, planned)
-    with opened as book:
-        ending = asyncio.run(perform(ExtractionPlan("mine", cases, extractor, judge=judge).plan(), book))
-        book.end(ending.status)
+    with opened as run_writer:
+        ending = asyncio.run(perform(ExtractionPlan("mine", cases, extractor, judge=judge).plan(), run_writer))
+        run_writer.end(ending.status)
     return ending
 
 
 def outcomes(folder: Path) -> list[Outcome]:
-    with Shelf.open(folder) as shelf:
-        return list(shelf.outcomes("x"))
+    with RunReader.open(folder) as run_reader:
+        return list(run_reader.outcomes("x"))
 
 
 def results(folder: Path) -> list[Result]:
-    with Shelf.open(folder) as shelf:
-        return list(measure(shelf.outcomes("x"), measures(), {}))
+    with RunReader.open(folder) as run_reader:
+        return list(measure(run_reader.outcomes("x"), measures(), {}))
 
 
 def figure(folder: Path, name: str) -> Measure:
@@ -170,8 +170,8 @@ def test_a_judge_that_can_not_be_read_leaves_the_case_unscored(tmp_path: Path, c
 def test_the_judge_is_checked_before_it_counts(tmp_path: Path, cases: list[ExtractionCase]) -> None:
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "yes")))
     run(tmp_path / "r", cases, Known(perfect, cases), judge)
-    with Shelf.open(tmp_path / "r") as shelf:
-        notes = dict(shelf.notes("x"))
+    with RunReader.open(tmp_path / "r") as run_reader:
+        notes = dict(run_reader.notes("x"))
     assert "sensitivity 5 of 5, specificity 0 of 6" in notes["judge"]
 
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from memorybench.vocabulary.errors import Refused
-from memorybench.vocabulary.stores import Capability, Curation, MemoryStore, NewFact, Proposal, StoredFact
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.errors import Refused
+from memorybench.core.stores import Capability, Curation, MemoryStore, NewFact, Proposal, StoredFact
+from memorybench.core.trials import Subject
 
 ALL: frozenset[Capability] = frozenset(
     (

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import memorybench.catalog
+from memorybench.core.errors import Lacking, ServiceError
+from memorybench.core.records import digest
+from memorybench.core.trials import Failure, Outcome, Status, Subject
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import scenarios_in
-from memorybench.vocabulary.errors import Lacking, ServiceError
-from memorybench.vocabulary.records import digest
-from memorybench.vocabulary.trials import Failure, Outcome, Status, Subject
 
 BUNDLED = Path(memorybench.catalog.__file__).parent / "scenarios"
 

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from memorybench.core.errors import Unreadable
+from memorybench.core.stores import Capability
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.assertions import Assertion
 from memorybench.suites.hygiene.claims import Finding
@@ -16,8 +18,6 @@ from memorybench.suites.hygiene.driver import Played, judge_end_state, judged, p
 from memorybench.suites.hygiene.evidence import Call, OpenStore
 from memorybench.suites.hygiene.matching import Matcher
 from memorybench.suites.hygiene.scenario import Scenario
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.stores import Capability
 from tests.suites.hygiene.notebook import ALL, Notebook
 from tests.suites.hygiene.playing import scenario
 

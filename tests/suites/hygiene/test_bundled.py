@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from memorybench.documents.credentials import credential_in
+from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
-from memorybench.journal.book import open_run, reopen_run
 from memorybench.journal.rows import Run
-from memorybench.journal.shelf import Shelf
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.reporting.summary import measure
+from memorybench.secrets.credentials import credential_in
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.phases import behave
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.script import List
-from memorybench.vocabulary.trials import Outcome, Subject
 from tests.stores.faulty import FAULTY, open_faulty
 from tests.suites.hygiene.notebook import open_notebook
 from tests.suites.hygiene.playing import BUNDLED, bundled, outcomes
@@ -187,17 +187,17 @@ def test_a_run_is_journaled_measured_and_not_played_twice(tmp_path: Path) -> Non
     scenarios = bundled("memory-no-pollution", "memory-secret-rejection")
     plan = HygienePlan(scenarios, Store(Subject(role="store", name="reference"), counted)).plan()
     run = Run(id="r", suite="hygiene", spec={}, planned=plan.size)
-    with open_run(tmp_path, run) as book:
-        ending = asyncio.run(perform(plan, book, concurrency=2))
-        book.end(ending.status)
+    with open_run(tmp_path, run) as run_writer:
+        ending = asyncio.run(perform(plan, run_writer, concurrency=2))
+        run_writer.end(ending.status)
     assert ending.status == "complete"
     played = len(opened)
-    with reopen_run(tmp_path, "r", fingerprints={}) as book:
-        asyncio.run(perform(plan, book, concurrency=2))
-        book.end(ending.status)
+    with reopen_run(tmp_path, "r", fingerprints={}) as run_writer:
+        asyncio.run(perform(plan, run_writer, concurrency=2))
+        run_writer.end(ending.status)
     assert len(opened) == played
-    with Shelf.open(tmp_path) as shelf:
-        overall = measure(shelf.outcomes("r"), MEASURES, {})[0]
+    with RunReader.open(tmp_path) as run_reader:
+        overall = measure(run_reader.outcomes("r"), MEASURES, {})[0]
     measured = {found.name: found for found in overall.measures}
     assert [measured[name].value for name in ("passed", "caught", "mutation_score")] == [1, 1, 1]
     assert (measured["passed"].n, measured["caught"].n) == (4, 2)

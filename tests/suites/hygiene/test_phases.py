@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import Refused, ServiceError
+from memorybench.core.stores import Capability, NewFact, StoredFact
+from memorybench.processes.programs import abandon_all
 from memorybench.suites.hygiene.driver import play, prepared
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
 from memorybench.suites.hygiene.phases import PhaseReport, behave, violate
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.skips import skipped_checks
-from memorybench.vocabulary.errors import Refused, ServiceError
-from memorybench.vocabulary.stores import Capability, NewFact, StoredFact
-from memorybench.wire.programs import abandon_all
 from tests.suites.hygiene.notebook import ALL, Notebook, open_notebook
 from tests.suites.hygiene.playing import outcomes, scenario
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import BadInput
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.scenarios import load_scenario, scenarios_in
-from memorybench.vocabulary.errors import BadInput
 from tests.suites.hygiene.playing import outcomes, scenario
 
 ROOT = Path(__file__).parents[3]

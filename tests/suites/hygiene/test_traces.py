@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.errors import Refused
+from memorybench.core.stores import Capability, MemoryStore, NewFact
 from memorybench.suites.hygiene.claims import Finding
 from memorybench.suites.hygiene.driver import judged, play, prepared
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.phases import PhaseReport, violate
 from memorybench.suites.hygiene.scenario import Scenario
-from memorybench.vocabulary.errors import Refused
-from memorybench.vocabulary.stores import Capability, MemoryStore, NewFact
 from tests.suites.hygiene.notebook import ALL, Notebook
 from tests.suites.hygiene.playing import scenario
 

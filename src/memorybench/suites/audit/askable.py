@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 Origin = Literal["structured", "grammar", "cloze", "model", "given"]
 

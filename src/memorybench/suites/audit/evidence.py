@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
+from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditFact
-from memorybench.vocabulary.conversation import Turn
 
 from .words import MONTHS, WEEKDAYS, akin, content, keys
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset
-from memorybench.vocabulary.records import digest
 
 from .absent import absent_probes
 from .choosing import Study, Told, study

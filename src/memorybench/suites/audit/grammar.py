@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memorybench.vocabulary.conversation import Fact
+from memorybench.core.conversation import Fact
 
 from .askable import Askable
 from .clauses import Clause, read_clause

@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memorybench.documents.templates import Template
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.questions import Question
+from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
-from memorybench.vocabulary.questions import Question
 
 from .durations import days_right
 from .probes import Probe

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.rates import Rate
-from memorybench.vocabulary.measures import Measure, Metric
-from memorybench.vocabulary.trials import Outcome, Trial
 
 REVERSED, DATED = "reversed", "dated"
 """Variants of temporal probes: one that asks for the same order with its options exchanged (the pair has one score),

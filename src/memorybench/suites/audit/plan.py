@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 
+from memorybench.core.contracts import Model
+from memorybench.core.conversation import Haystack, Memory, Session, Turn
+from memorybench.core.errors import Blocked, Lacking, ServiceError, Unreadable
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import Judge, self_judged
 from memorybench.suites.answering import Reading, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
-from memorybench.vocabulary.contracts import Model
-from memorybench.vocabulary.conversation import Haystack, Memory, Session, Turn
-from memorybench.vocabulary.errors import Blocked, Lacking, ServiceError, Unreadable
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.trials import Exhibit, Failure, Score, Subject, Trial
 
 from .generation import admit
 from .judgement import Judged, answered, judge_prompts, judged, question_of

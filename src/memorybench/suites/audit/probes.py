@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Case
+from memorybench.core.conversation import Turn
+from memorybench.core.records import Record
+from memorybench.core.trials import Case
 
 from .askable import Origin
 from .evidence import Heard

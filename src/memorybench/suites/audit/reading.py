@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memorybench.vocabulary.conversation import Fact
+from memorybench.core.conversation import Fact
 
 from .askable import Askable
 from .cloze import gapped

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memorybench.vocabulary.conversation import Fact
+from memorybench.core.conversation import Fact
 
 from .askable import Askable
 from .grammar import possessive

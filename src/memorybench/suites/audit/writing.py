@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from memorybench.vocabulary.contracts import Model
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Unreadable
-from memorybench.vocabulary.plans import Steps
+from memorybench.core.contracts import Model
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Unreadable
+from memorybench.core.plans import Steps
 
 from .probes import Probe
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.questions import EvidenceLevel
+from memorybench.core.trials import Outcome
 from memorybench.metrics.rates import Mean, Rate
-from memorybench.vocabulary.measures import Measure, Metric
-from memorybench.vocabulary.questions import EvidenceLevel
-from memorybench.vocabulary.trials import Outcome
 
 from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL, PROVENANCE_UNKNOWN
 

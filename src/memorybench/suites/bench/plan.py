@@ -6,18 +6,18 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import Blocked
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.questions import Dataset, Question
+from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
 from memorybench.suites.answering import Reading, Scored, answer, context_of, estimated_tokens, score
-from memorybench.suites.ingest import USUAL_FEEDING, Feeding, Ingest, still_pending
+from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
-from memorybench.vocabulary.conversation import Memory
-from memorybench.vocabulary.errors import Blocked
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.questions import Dataset, Question
-from memorybench.vocabulary.trials import Exhibit, Score, Trial
 
-from .arms import Arm, remembered
+from .baselines import Arm, remembered
 from .measures import CORRECTED, measures
 from .scores import MISSES, PROVENANCE_UNKNOWN, Places, attribution, retrieval_scores
 
@@ -36,7 +36,7 @@ class Bench:
     """Memories that the answering model gets to see: the same number for every provider."""
     chunks: bool = False
     """Whether it sees the passages that a provider gave beside its memories, too."""
-    feeding: Feeding = USUAL_FEEDING
+    ingest_options: IngestOptions = DEFAULT_INGEST_OPTIONS
     corrected: Mapping[str, Question] = field(default_factory=dict)
     """By question id: what a corrected answer key says. Both scores are reported."""
     reading: Reading | None = None
@@ -81,12 +81,12 @@ class BenchPlan:
                 [(trial.key, trial.cluster) for trial in trials],
                 self.scored,
             )
-            feeding = replace(
-                bench.feeding,
+            ingest_options = replace(
+                bench.ingest_options,
                 unordered=arm.unordered and arm.remote,  # in this process nothing is gained by a crowd
-                delay=bench.feeding.delay if arm.remote else 0.0,
+                delay=bench.ingest_options.delay if arm.remote else 0.0,
             )
-            ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, feeding, pending)
+            ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, ingest_options, pending)
             self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
         asking = _Asking(bench, arm, ingest)
         by_haystack: dict[str, list[int]] = {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from memorybench.core.conversation import Haystack, Memory
+from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.trials import Score
 from memorybench.metrics import retrieval
-from memorybench.vocabulary.conversation import Haystack, Memory
-from memorybench.vocabulary.questions import EvidenceLevel, Question
-from memorybench.vocabulary.trials import Score
 
 CUTS = (1, 3, 5, 10)
 PROVENANCE_UNKNOWN = "provenance_unknown"

@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.loading import load
-from memorybench.documents.located import Document
-from memorybench.documents.spelling import nearest, suggestion
-from memorybench.documents.validation import validated
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.records import Record
+from memorybench.core.trials import Case
+from memorybench.files.loading import load
+from memorybench.files.located import Document
+from memorybench.files.validation import validated
 from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
 from memorybench.judging.matching import compare
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import BadInput, Malformed
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Case
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import nearest, suggestion
 
 from .gold import Gold, gold_of, same, stored
 from .transcripts import turns_of
@@ -84,7 +84,7 @@ def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
         if case.id in places:
             raise BadInput(
                 row.where("id"),
-                f"the id {shown(case.id)} stands on line {places[case.id]} already",
+                f"the id {preview(case.id)} stands on line {places[case.id]} already",
                 expected="each id once",
                 remedy="rename one",
             )
@@ -105,22 +105,28 @@ def _rows(document: Document) -> list[Document]:
             )
         if others:
             key = min(others)
-            raise BadInput(document.where(key), f"unknown key {shown(key)}", expected="cases alone", remedy="remove it")
+            raise BadInput(
+                document.where(key), f"unknown key {preview(key)}", expected="cases alone", remedy="remove it"
+            )
         document = document.at("cases")
     if not isinstance(document.value, list):
-        raise BadInput(document.where(), f"is {shown(document.value)}", expected='a list of cases, or {"cases": [...]}')
+        raise BadInput(
+            document.where(), f"is {preview(document.value)}", expected='a list of cases, or {"cases": [...]}'
+        )
     if not document.value:
         raise BadInput(document.where(), "holds no cases", expected="at least one", remedy="add a case")
     rows = [document.at(place) for place in range(len(document.value))]
     for row in rows:
         if not isinstance(row.value, dict):
-            raise BadInput(row.where(), f"is {shown(row.value)}", expected="a case: a mapping with id, conversation …")
+            raise BadInput(
+                row.where(), f"is {preview(row.value)}", expected="a case: a mapping with id, conversation …"
+            )
     return rows
 
 
 def _renaming(keys: Collection[str]) -> str:
     close = nearest("cases", keys)
-    return f'rename {shown(close)} to "cases"' if close else ""
+    return f'rename {preview(close)} to "cases"' if close else ""
 
 
 def _case(row: Document) -> ExtractionCase:
@@ -178,7 +184,7 @@ def _checked_gold(row: Document, written: _WrittenCase) -> Gold:
         if held is not None:
             raise BadInput(
                 where,
-                f"stands in expected_output as {shown(str(held))}",
+                f"stands in expected_output as {preview(str(held))}",
                 expected="a text that the memory afterwards does not hold",
                 remedy="take it out of one of them",
             )
@@ -187,7 +193,7 @@ def _checked_gold(row: Document, written: _WrittenCase) -> Gold:
 
 def _check_memory(row: Document, name: str, state: Any) -> None:
     if isinstance(state, int | float | bool):
-        raise BadInput(row.where(name), f"is {shown(state)}", expected="a memory: blocks, a list of texts, or a text")
+        raise BadInput(row.where(name), f"is {preview(state)}", expected="a memory: blocks, a list of texts, or a text")
     try:
         facts = facts_of(state)
     except Malformed as error:
@@ -197,7 +203,7 @@ def _check_memory(row: Document, name: str, state: Any) -> None:
         if twin is not None:
             raise BadInput(
                 row.where(name),
-                f"says {shown(fact.text)} twice",
+                f"says {preview(fact.text)} twice",
                 expected="each fact once: a gold with duplicates would reward them",
                 remedy="remove one",
             )
@@ -214,7 +220,7 @@ def _check_change(row: Document, written: _WrittenCase, gold: Gold) -> None:
     if not written.expected_facts and gold.added:
         raise BadInput(
             row.where("expected_output"),
-            f"has the new fact {shown(str(gold.added[0]))}, though expected_facts is empty",
+            f"has the new fact {preview(str(gold.added[0]))}, though expected_facts is empty",
             expected="no new facts",
             remedy="list it in expected_facts, or take it out",
         )
@@ -226,7 +232,7 @@ def _check_facts(row: Document, written: _WrittenCase, gold: Gold) -> None:
     for place, (line, fact) in enumerate(listed):
         where = row.where("expected_facts", line)
         if any(_same(fact, other) and fact.category == other.category for other in facts[:place]):
-            raise BadInput(where, f"lists {shown(fact.text)} twice", expected="each fact once", remedy="remove one")
+            raise BadInput(where, f"lists {preview(fact.text)} twice", expected="each fact once", remedy="remove one")
         if any(_same(fact, other) for other in facts_of(written.existing_memory)):
             raise BadInput(
                 where,
@@ -239,7 +245,7 @@ def _check_facts(row: Document, written: _WrittenCase, gold: Gold) -> None:
         if place not in pairs:
             raise BadInput(
                 row.where("expected_facts", line),
-                f"{shown(str(fact))} is no new fact of expected_output",
+                f"{preview(str(fact))} is no new fact of expected_output",
                 expected="the same words and category in both",
                 remedy=_nearest(fact, gold.added) or "add it to expected_output",
             )
@@ -247,7 +253,7 @@ def _check_facts(row: Document, written: _WrittenCase, gold: Gold) -> None:
         if place not in pairs.values():
             raise BadInput(
                 row.where("expected_output"),
-                f"has the new fact {shown(str(fact))}, which expected_facts does not list",
+                f"has the new fact {preview(str(fact))}, which expected_facts does not list",
                 expected="every new fact in both",
                 remedy="list it, or take it out",
             )
@@ -264,14 +270,14 @@ def _check_superseded(row: Document, written: _WrittenCase, gold: Gold) -> None:
         if not same([fact], before, frozenset((fact.category,))):
             raise BadInput(
                 where,
-                f"{shown(str(fact))} does not stand in existing_memory",
+                f"{preview(str(fact))} does not stand in existing_memory",
                 expected="an old fact, in the same words and category",
                 remedy=_nearest(fact, before) or "correct it",
             )
         if not same([fact], gold.removed, frozenset((fact.category,))):
             raise BadInput(
                 where,
-                f"{shown(str(fact))} still stands in expected_output",
+                f"{preview(str(fact))} still stands in expected_output",
                 expected="a fact that is gone afterwards",
                 remedy="take it out of one of them",
             )
@@ -282,7 +288,7 @@ def _check_superseded(row: Document, written: _WrittenCase, gold: Gold) -> None:
     for place in sorted(left):
         raise BadInput(
             row.where("expected_output"),
-            f"lacks {shown(str(gold.removed[place]))} of existing_memory, which superseded does not list",
+            f"lacks {preview(str(gold.removed[place]))} of existing_memory, which superseded does not list",
             expected="every old fact kept or superseded",
             remedy="put it back, or list it in superseded",
         )
@@ -306,7 +312,7 @@ def _listed(row: Document, name: str, lines: Sequence[str]) -> Iterator[tuple[in
         if fact is None:
             raise BadInput(
                 row.where(name, place),
-                f"is {shown(line)}",
+                f"is {preview(line)}",
                 expected='"category: fact"',
                 remedy="name the category before a colon",
             )

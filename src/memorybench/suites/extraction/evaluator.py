@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
-from memorybench.vocabulary.errors import MemorybenchError
-from memorybench.vocabulary.extraction import Trace
-from memorybench.vocabulary.trials import Subject
+from memorybench.core.errors import MemorybenchError
+from memorybench.core.extraction import Trace
+from memorybench.core.trials import Subject
 
 from .online import SHARES, TraceJudge
 

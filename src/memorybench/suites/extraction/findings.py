@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
+from memorybench.core.conversation import Turn
+from memorybench.core.plans import Steps
 from memorybench.judging.facts import MemoryFact, facts_of
 from memorybench.judging.matching import compare, contained
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.plans import Steps
 
 from .cases import ExtractionCase
 from .gold import Gold, stored

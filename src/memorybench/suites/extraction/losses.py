@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from memorybench.core.conversation import Turn
+from memorybench.core.plans import Steps
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.facts_reading import reading_of
 from memorybench.judging.matching import Understood, compare_understood, likeness, read, understood
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched, quick_grid_of
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.plans import Steps
 
 from .findings import Findings, Remark
 from .transcripts import turns_of

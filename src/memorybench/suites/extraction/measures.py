@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.intervals import Statistic
 from memorybench.metrics.rates import Pooled, Rate, Total
-from memorybench.vocabulary.measures import Measure, Metric
-from memorybench.vocabulary.trials import Outcome, Trial
 
 from .scores import COUNTED, OPERATIONS, f1, share
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from memorybench.core.records import Record
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.facts_reading import turned
-from memorybench.vocabulary.records import Record
 
 from .cases import ExtractionCase
 from .findings import compared, findings_of

@@ -14,19 +14,19 @@ from functools import partial
 from json.encoder import encode_basestring
 from typing import Any
 
-from memorybench.documents.foreign import shown
+from memorybench.core.conversation import Turn
+from memorybench.core.errors import Malformed
+from memorybench.core.extraction import FeedbackSink, Trace
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.records import Record
+from memorybench.core.trials import Exhibit, Score, Subject, Trial
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import read
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.judging.matching_pairs import Matching, grid_of, matched, open_pairs
-from memorybench.vocabulary.conversation import Turn
-from memorybench.vocabulary.errors import Malformed
-from memorybench.vocabulary.extraction import FeedbackSink, Trace
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
+from memorybench.text.sanitize import preview
 
 from .findings import Findings, findings_of
 from .gold import Gold
@@ -275,7 +275,7 @@ def _check_memories(trace: Trace) -> None:
     """As in a case: a bare number or a yes is no memory."""
     for name, memory in (("existing memory", trace.existing), ("output", trace.output)):
         if isinstance(memory, int | float):
-            raise Malformed(f"the {name} is {shown(memory)}; expected a memory: blocks, a list of texts, or a text")
+            raise Malformed(f"the {name} is {preview(memory)}; expected a memory: blocks, a list of texts, or a text")
 
 
 def _bearing_on(facts: Sequence[MemoryFact], turns: Sequence[Turn]) -> tuple[Turn, ...]:

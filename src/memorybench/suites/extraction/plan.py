@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from memorybench.core.errors import Malformed, Unreadable
+from memorybench.core.extraction import Extractor
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.records import Record
+from memorybench.core.trials import Exhibit, Failure, Subject, Trial
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.vocabulary.errors import Malformed, Unreadable
-from memorybench.vocabulary.extraction import Extractor
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Exhibit, Failure, Subject, Trial
 
 from .cases import ExtractionCase
 from .findings import Findings, examine

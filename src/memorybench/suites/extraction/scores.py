@@ -6,7 +6,7 @@ from collections.abc import Collection
 from functools import lru_cache
 from operator import attrgetter
 
-from memorybench.vocabulary.trials import Score
+from memorybench.core.trials import Score
 
 from .findings import Findings, Label, Operations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memorybench.vocabulary.conversation import Turn
+from memorybench.core.conversation import Turn
 
 ROLES = {
     **dict.fromkeys(("user", "human", "customer", "client"), "user"),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from memorybench.vocabulary.stores import Capability, StoredFact
+from memorybench.core.stores import Capability, StoredFact
 
 from .claims import REHEARSES, SEARCHES, Bounded, Claim, Phase, Selecting, quoted
 from .evidence import Call, Evidence, Op

@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memorybench.documents.canaries import found, found_whole
-from memorybench.vocabulary.errors import Lacking, Unreadable
-from memorybench.vocabulary.stores import Capability, StoredFact
+from memorybench.core.errors import Lacking, Unreadable
+from memorybench.core.stores import Capability, StoredFact
+from memorybench.secrets.canaries import found, found_whole
 
 from .claims import Bounded, Claim, Selecting, quoted
 from .evidence import Evidence, Moment, Picture

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from memorybench.vocabulary.errors import Lacking
+from memorybench.core.errors import Lacking
 
 from .about_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
 from .about_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince

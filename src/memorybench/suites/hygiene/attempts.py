@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from memorybench.vocabulary.agents import Agent, AgentReply, Serve, ToolCall, Workplace
-from memorybench.vocabulary.errors import Blocked, Lacking, ServiceError
-from memorybench.vocabulary.plans import Job, Performed, Steps
-from memorybench.vocabulary.records import Record, digest
-from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
-from memorybench.wire.programs import temporary_folder
+from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, Workplace
+from memorybench.core.errors import Blocked, Lacking, ServiceError
+from memorybench.core.plans import Job, Performed, Steps
+from memorybench.core.records import Record, digest
+from memorybench.core.trials import Exhibit, Score, Subject, Trial
+from memorybench.processes.programs import temporary_folder
 
 from .claims import Finding
 from .driver import Ground, judge_end_state, prepared

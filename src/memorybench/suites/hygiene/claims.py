@@ -12,8 +12,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.stores import Capability, StoredFact
+from memorybench.core.records import Record
+from memorybench.core.stores import Capability, StoredFact
 
 from .evidence import Evidence
 from .matching import Matcher, Some

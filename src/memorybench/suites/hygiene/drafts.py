@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from memorybench.documents.json_text import parse_json
-from memorybench.documents.names import safe_name
-from memorybench.vocabulary.agents import ToolCall
-from memorybench.vocabulary.errors import BadInput
-from memorybench.vocabulary.stores import StoredFact
+from memorybench.core.agents import ToolCall
+from memorybench.core.errors import BadInput
+from memorybench.core.stores import StoredFact
+from memorybench.files.json_text import parse_json
+from memorybench.files.names import safe_name
 
 from .scenarios import read_scenario
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from memorybench.vocabulary.errors import Lacking, Refused, ServiceError
-from memorybench.vocabulary.records import canonical, digest
-from memorybench.vocabulary.stores import Capability, MemoryStore, NewFact, StoredFact
-from memorybench.wire.programs import temporary_folder
+from memorybench.core.errors import Lacking, Refused, ServiceError
+from memorybench.core.records import canonical, digest
+from memorybench.core.stores import Capability, MemoryStore, NewFact, StoredFact
+from memorybench.processes.programs import temporary_folder
 
 from .assertions import findings
 from .claims import Finding, Phase

@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from memorybench.documents.disguises import text_in
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.stores import Capability, MemoryStore, Proposal, StoredFact
+from memorybench.core.records import Record
+from memorybench.core.stores import Capability, MemoryStore, Proposal, StoredFact
+from memorybench.secrets.disguises import text_in
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
 """Opens the store under test on a folder of its own."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.trials import Outcome, Score
+from memorybench.core.records import Record
+from memorybench.core.trials import Outcome, Score
 
 from .claims import Finding
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, field_validator, model_validator
 
-from memorybench.vocabulary.records import Record
+from memorybench.core.records import Record
 
 T = TypeVar("T")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.trials import Outcome, Score, Trial
 from memorybench.metrics.rates import Rate
-from memorybench.vocabulary.measures import Measure, Metric
-from memorybench.vocabulary.trials import Outcome, Score, Trial
 
 from .claims import Finding
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from memorybench.vocabulary.errors import Lacking
-from memorybench.vocabulary.records import Record, canonical
+from memorybench.core.errors import Lacking
+from memorybench.core.records import Record, canonical
 
 from .claims import Finding
 from .defences import Defence, defence_of

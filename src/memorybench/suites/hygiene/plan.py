@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
 
-from memorybench.vocabulary.errors import Lacking
-from memorybench.vocabulary.plans import Job, Limits, Performed, Plan, Steps
-from memorybench.vocabulary.records import Record, digest
-from memorybench.vocabulary.trials import Exhibit, Score, Subject, Trial
+from memorybench.core.errors import Lacking
+from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
+from memorybench.core.records import Record, digest
+from memorybench.core.trials import Exhibit, Score, Subject, Trial
 
 from .driver import keeps_source
 from .evidence import OpenStore

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import Any
 
-from memorybench.documents.canaries import encodings
-from memorybench.documents.foreign import shown
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.secrets.canaries import encodings
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 _PLACEHOLDER = re.compile(r"\$\{(?P<family>secret|word):(?P<name>[a-z][a-z0-9_]*)(?:\|(?P<form>[a-z0-9-]+))?\}")
 _ANY_PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")
@@ -55,19 +55,19 @@ def complaints(text: str, where: str) -> Iterator[BadInput]:
         found = _PLACEHOLDER.fullmatch(written)
         if found is None:
             expected = "${secret:KIND} or ${word:NAME}, both with |FORM where wanted"
-            yield BadInput(where, f"{shown(written)} is no placeholder", expected=expected)
+            yield BadInput(where, f"{preview(written)} is no placeholder", expected=expected)
             continue
         family, name, form = found["family"], found["name"], found["form"]
         if family == "secret" and name not in SECRETS:
             yield BadInput(
                 where,
-                f"no secret of the kind {shown(name)} is known",
-                expected=listed(SECRETS),
+                f"no secret of the kind {preview(name)} is known",
+                expected=join_names(SECRETS),
                 remedy=suggestion(name, SECRETS),
             )
         if form is not None and form not in FORMS:
             yield BadInput(
-                where, f"no form {shown(form)} is known", expected=listed(FORMS), remedy=suggestion(form, FORMS)
+                where, f"no form {preview(form)} is known", expected=join_names(FORMS), remedy=suggestion(form, FORMS)
             )
 
 

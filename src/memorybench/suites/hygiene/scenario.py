@@ -21,9 +21,9 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.stores import NewFact
-from memorybench.vocabulary.trials import Case
+from memorybench.core.records import Record
+from memorybench.core.stores import NewFact
+from memorybench.core.trials import Case
 
 from . import planted
 from .assertions import Assertion

@@ -9,14 +9,14 @@ from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from memorybench.documents.foreign import shown
-from memorybench.documents.json_text import load_json
-from memorybench.documents.located import Document
-from memorybench.documents.located import Step as Key
-from memorybench.documents.names import safe_name
-from memorybench.documents.spelling import listed, suggestion
-from memorybench.documents.validation import validated
-from memorybench.vocabulary.errors import BadInput
+from memorybench.core.errors import BadInput
+from memorybench.files.json_text import load_json
+from memorybench.files.located import Document
+from memorybench.files.located import Step as Key
+from memorybench.files.names import safe_name
+from memorybench.files.validation import validated
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
 
 from . import planted
 from .about_behaviour import CallTrace
@@ -42,7 +42,7 @@ def read_scenario(document: Document, file: str) -> Scenario:
     if scenario.id != Path(file).stem:
         raise BadInput(
             document.where("id"),
-            f"is {shown(scenario.id)}, but the file is {file}",
+            f"is {preview(scenario.id)}, but the file is {file}",
             expected="the file's name without .json",
             remedy=f"rename the file to {scenario.id}.json, or the id",
         )
@@ -75,7 +75,7 @@ def scenarios_in(*folders: Path) -> tuple[Scenario, ...]:
             if scenario.id in found:
                 raise BadInput(
                     str(path),
-                    f"there is another scenario {shown(scenario.id)} in {found[scenario.id][1]}",
+                    f"there is another scenario {preview(scenario.id)} in {found[scenario.id][1]}",
                     expected="each id once",
                     remedy="rename one of them",
                 )
@@ -91,7 +91,7 @@ def _check_version(document: Document) -> None:
     if version != 1:
         raise BadInput(
             document.where("schema_version"),
-            f"is {shown(version)}",
+            f"is {preview(version)}",
             expected="1",
             remedy="use a newer memorybench, or write the file for version 1",
         )
@@ -115,8 +115,8 @@ def _check_tag(document: Document, place: Sequence[Key], key: str, known: Sequen
         if key not in item:
             problem, remedy = f'"{key}" is missing', "add it"
         else:
-            problem, remedy = f"is {shown(item[key])}", suggestion(str(item[key]), known)
-        raise BadInput(part.where(index, key), problem, expected=f"one of {listed(known)}", remedy=remedy)
+            problem, remedy = f"is {preview(item[key])}", suggestion(str(item[key]), known)
+        raise BadInput(part.where(index, key), problem, expected=f"one of {join_names(known)}", remedy=remedy)
 
 
 def _texts(document: Document) -> Iterator[tuple[str, str]]:
@@ -142,7 +142,7 @@ def _check_files(scenario: Scenario, document: Document) -> None:
         if path.is_absolute() or ".." in path.parts or not path.parts or re.search(r"[\\\0:]", name):
             raise BadInput(
                 document.where("setup", "files", name),
-                f"{shown(name)} leads out of the workspace",
+                f"{preview(name)} leads out of the workspace",
                 expected="a path inside it, with / between folders",
             )
         # "." is a parent of all of them, and never a file
@@ -150,7 +150,7 @@ def _check_files(scenario: Scenario, document: Document) -> None:
         if clash is not None:
             raise BadInput(
                 document.where("setup", "files", name),
-                f"{shown(name)} can not be written beside {shown(written[clash])}",
+                f"{preview(name)} can not be written beside {preview(written[clash])}",
                 expected="no file where another has its folder, or its name",
                 remedy="rename one of them",
             )
@@ -178,7 +178,7 @@ def _check_steps(scenario: Scenario, document: Document) -> None:
         if fact.name is not None and sum(fact.name == other.name for other in scenario.setup.facts) > 1:
             raise BadInput(
                 document.where("setup", "facts", index, "as"),
-                f"{shown(fact.name)} names two facts",
+                f"{preview(fact.name)} names two facts",
                 remedy="rename one",
             )
     scripts: Iterable[tuple[Script, tuple[Key, ...]]] = (
@@ -198,7 +198,7 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
     for index, assertion in enumerate(scenario.assertions):
         part = document.at("assertions", index)
         if claims.index(assertion.claim) != index:
-            raise BadInput(part.where("claim"), f"{shown(assertion.claim)} is claimed twice", remedy="reword one")
+            raise BadInput(part.where("claim"), f"{preview(assertion.claim)} is claimed twice", remedy="reword one")
         _check_user(scenario, assertion, part)
         _check_references(scenario, assertion, part)
         if isinstance(assertion, Sql):
@@ -206,7 +206,7 @@ def _check_assertions(scenario: Scenario, document: Document) -> None:
         if isinstance(assertion, SecretFree):
             unknown = next((name for name in assertion.secrets if name not in secrets), None)
             if unknown is not None or not secrets:
-                told = f"no secret {shown(unknown)} is planted" if unknown else "no secret is planted"
+                told = f"no secret {preview(unknown)} is planted" if unknown else "no secret is planted"
                 raise BadInput(part.where("secrets"), told, expected="${secret:KIND} in a step, a file or a prompt")
         if isinstance(assertion, CallTrace) and not assertion.bounded and assertion.rate == "restraint":
             raise BadInput(
@@ -223,8 +223,8 @@ def _check_user(scenario: Scenario, assertion: Assertion, part: Document) -> Non
     if assertion.user is not None and assertion.user not in scenario.users:
         raise BadInput(
             part.where("user"),
-            f"nobody is called {shown(assertion.user)}",
-            expected=f"one of {listed(scenario.users)}",
+            f"nobody is called {preview(assertion.user)}",
+            expected=f"one of {join_names(scenario.users)}",
             remedy=suggestion(assertion.user, scenario.users) or "name whom a fact or a step names",
         )
 
@@ -249,8 +249,8 @@ def _check_equivalents(scenario: Scenario, document: Document) -> None:
         if name not in known:
             raise BadInput(
                 document.where("deterministic", "equivalent", name),
-                f"there is no mutant {shown(name)}",
-                expected=f"one of {listed(known)}" if known else "none: no mutant is made of this script",
+                f"there is no mutant {preview(name)}",
+                expected=f"one of {join_names(known)}" if known else "none: no mutant is made of this script",
                 remedy=suggestion(name, known),
             )
 
@@ -279,8 +279,8 @@ def _check_moments(assertion: UnchangedSince, known: set[str], phase: Phase, par
         if moment is not None and moment not in known:
             raise BadInput(
                 part.where(key),
-                f"there is no moment {shown(moment)} in the phase {phase}",
-                expected=f"one of {listed(known)}",
+                f"there is no moment {preview(moment)} in the phase {phase}",
+                expected=f"one of {join_names(known)}",
                 remedy="name the phases that have it in phases",
             )
 
@@ -298,8 +298,8 @@ def _check_session(assertion: CallTrace, last: int, phase: Phase, part: Document
 def _unknown_fact(name: str, known: set[str], where: str, phase: str = "") -> BadInput:
     return BadInput(
         where,
-        f"no fact is called {shown(name)}{phase}",
-        expected=f"one of {listed(known)}" if known else 'a fact with "as"',
+        f"no fact is called {preview(name)}{phase}",
+        expected=f"one of {join_names(known)}" if known else 'a fact with "as"',
         remedy=suggestion(name, known) or 'give the fact that is meant a name with "as"',
     )
 

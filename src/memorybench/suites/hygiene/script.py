@@ -21,8 +21,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from memorybench.vocabulary.records import Record
-from memorybench.vocabulary.stores import Capability
+from memorybench.core.records import Record
+from memorybench.core.stores import Capability
 
 USER = "user"
 """Who is served where a scenario names nobody."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memorybench.vocabulary.trials import Outcome, Score
+from memorybench.core.trials import Outcome, Score
 
 from .claims import Finding
 

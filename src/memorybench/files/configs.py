@@ -1,0 +1,44 @@
+"""Reading configs whose values may come from the environment: sound before their variables are set, or with them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from memorybench.core.records import Record
+
+from .environment import expand_environment
+from .located import Document
+from .validation import validated
+
+STAND_IN = "set-by-the-environment"
+"""What stands for a variable while a config is checked without an environment."""
+_REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
+
+T = TypeVar("T", bound=Record)
+
+
+def read_config(
+    document: Document,
+    record: type[T],
+    check: Callable[[T, Document], None],
+    environment: Mapping[str, str] | None = None,
+) -> T:
+    """The config in `document`, or the first thing that is wrong with it.
+
+    Without an environment, `${VAR}` stays as it is written. With one, a variable that is missing is an error.
+    """
+    if environment is not None:
+        filled = document = expand_environment(document, environment)
+    else:
+        filled = expand_environment(document, dict.fromkeys(references(document.value), STAND_IN))
+    config = validated(document, record)
+    check(validated(filled, record), filled)
+    return config
+
+
+def references(value: object) -> list[str]:
+    """The variables that a config can not do without."""
+    return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))

@@ -1,0 +1,140 @@
+"""JSONPath (RFC 9535), thin: fallbacks, bare names, and errors that name the column."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
+from jsonpath.segments import JSONPathChildSegment
+from jsonpath.selectors import IndexSelector, NameSelector
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+
+from .located import DEEPEST, Place, Step
+
+_BARE_NAME = re.compile(r"[^$@.\[\]()*?'\"|]+")
+_QUOTED_OR_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]|\|""", re.DOTALL)
+
+_MAPPINGS = (dict, Mapping)  # an abstract class alone takes long to ask
+
+
+class _Strict(JSONPathEnvironment):
+    # of the descendant segment; ours are no deeper
+    max_recursion_depth = DEEPEST + 1
+
+
+_ENVIRONMENT = _Strict(strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One alternative of a path."""
+
+    compiled: JSONPath
+    steps: Place
+    """The names and indices it begins with."""
+    singular: bool
+    """Names and indices are all there is to it: it has at most one match."""
+
+    def all(self, value: Any) -> list[Any]:
+        if self.singular:
+            return _follow(self.steps, value)  # many times as fast, and most paths are this
+        if isinstance(value, str):  # the library would take it for JSON text; a string has no parts
+            return []
+        return self.compiled.findall(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    text: str
+    routes: tuple[Route, ...]
+    where: str
+
+    @classmethod
+    def parse(cls, text: str, where: str) -> Path:
+        """`$.results[*]`; `$.memory | $.chunk`: the first that holds something; `question_id`: `$.question_id`."""
+        return cls(text, tuple(_route(part, column, where) for part, column in _alternatives(text)), where)
+
+    @property
+    def singular(self) -> bool:
+        """It has at most one match."""
+        return all(route.singular for route in self.routes)
+
+    def all(self, value: Any) -> list[Any]:
+        """What the first alternative with a match other than null matches; else what the first with any does."""
+        found: list[Any] = []
+        for route in self.routes:
+            matches = self._matches(route, value)
+            if any(match is not None for match in matches):
+                return matches
+            found = found or matches
+        return found
+
+    def first(self, value: Any) -> Any:
+        """The first match; None: there is none, or it is null."""
+        return next(iter(self.all(value)), None)
+
+    def _matches(self, route: Route, value: Any) -> list[Any]:
+        try:
+            return route.all(value)
+        except JSONPathError as error:
+            raise BadInput(self.where, f"{preview(self.text)} can not be applied: {error.message}") from None
+
+
+def _alternatives(text: str) -> Iterator[tuple[str, int]]:
+    """The parts between `|` that stand outside quotes and brackets, and the column before each."""
+    depth = start = 0
+    for mark in _QUOTED_OR_MARK.finditer(text):
+        depth += {"[": 1, "]": -1}.get(mark[0], 0)
+        if mark[0] == "|" and depth <= 0:
+            yield text[start : mark.start()], start
+            start = mark.end()
+    yield text[start:], start
+
+
+def _route(part: str, column: int, where: str) -> Route:
+    column += len(part) - len(part.lstrip())
+    part = written = part.strip()
+    if _BARE_NAME.fullmatch(part):
+        part = f"$[{json.dumps(part)}]"
+    elif not part.startswith("$"):
+        part, column = f"$.{part}", column - len("$.")
+    try:
+        compiled = _ENVIRONMENT.compile(part)
+    except JSONPathError as error:
+        at = len(part) if error.token is None or error.token.index < 0 else error.token.index
+        said = str(error.message).replace("TOKEN_", "")
+        raise BadInput(
+            where,
+            f"{preview(written)} is no JSONPath: {said} at column {column + at + 1}",
+            expected="a path such as $.results[0].text",
+        ) from None
+    assert isinstance(compiled, JSONPath)  # compound paths are not in the RFC
+    steps = tuple(_plain_steps(compiled))
+    return Route(compiled, steps, singular=len(steps) == len(compiled.segments))
+
+
+def _plain_steps(path: JSONPath) -> Iterator[Step]:
+    for segment in path.segments:
+        selectors = segment.selectors if isinstance(segment, JSONPathChildSegment) else ()
+        match selectors:
+            case (NameSelector(name=step),) | (IndexSelector(index=step),):
+                yield step
+            case _:
+                return
+
+
+def _follow(steps: Place, value: Any) -> list[Any]:
+    for step in steps:
+        if isinstance(step, str):
+            if not isinstance(value, _MAPPINGS) or step not in value:
+                return []
+        elif not isinstance(value, list | tuple) or not -len(value) <= step < len(value):
+            return []
+        value = value[step]
+    return [value]

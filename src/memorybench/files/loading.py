@@ -1,0 +1,31 @@
+"""One door for every kind of file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+
+from .json_text import load_json
+from .located import Document
+from .rows import load_csv, load_jsonl
+from .yaml_file import load_yaml
+
+_LOADERS: Mapping[str, Callable[[Path | str], Document]] = {
+    ".json": load_json,
+    ".jsonl": load_jsonl,
+    ".ndjson": load_jsonl,
+    ".csv": load_csv,
+    ".yaml": load_yaml,
+    ".yml": load_yaml,
+}
+
+
+def load(path: Path | str) -> Document:
+    """The whole of a file, read as its suffix says (before `.gz`). Rows come as a list."""
+    name = Path(path).name.lower().removesuffix(".gz")
+    loader = _LOADERS.get(Path(name).suffix)
+    if loader is None:
+        raise BadInput(str(path), "is of a kind unknown here", expected=f"a name ending in {', '.join(_LOADERS)}")
+    return loader(path)

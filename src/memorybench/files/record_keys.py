@@ -1,0 +1,112 @@
+"""Which keys a Record type knows, at every depth. Only Records are entered: free-form mappings stay as written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import cache, cached_property
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from memorybench.text.spelling import camel
+
+from .located import Place, Step
+
+
+class Shape:
+    """What a value may be, worked out from type annotations once and as far as it is asked for."""
+
+    def __init__(self, *annotations: Any) -> None:
+        self._kinds = [kind for annotation in annotations for kind in _branches(annotation)]
+        self._below: dict[Step, Shape] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The keys that its Records know, in snake_case."""
+        return tuple(name for kind in self._kinds if _is_record(kind) for name in _fields(kind))
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        """The name that each accepted spelling of a key stands for."""
+        return {camel(name): name for name in self.names} | {name: name for name in self.names}
+
+    def below(self, step: Step) -> Shape:
+        """The shape of the member `step`."""
+        slot = step if step in self.spellings else ""  # all items of a list, all values of a mapping, have one shape
+        if slot not in self._below:
+            self._below[slot] = Shape(*(inner for kind in self._kinds for inner in _members(kind, slot)))
+        return self._below[slot]
+
+    def branch(self, name: str) -> Shape:
+        """That of the one Record that pydantic calls `name`: by its class, or by a tag it is told apart by."""
+        chosen = [kind for kind in self._kinds if _is_record(kind) and name in (kind.__name__, *_tags(kind))]
+        return Shape(*chosen) if chosen else self
+
+
+@cache
+def shape_of(record: type[BaseModel]) -> Shape:
+    return Shape(record)
+
+
+def in_snake_case(value: Any, shape: Shape, place: Place, doubled: list[Place]) -> Any:
+    """`value` with the keys of Records spelled as their fields are.
+
+    A key that stands in both spellings is added to `doubled`; its first value is kept.
+    """
+    if isinstance(value, list):
+        return [in_snake_case(item, shape.below(i), (*place, i), doubled) for i, item in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    written: dict[str, Any] = value
+    renamed: dict[str, Any] = {}
+    for key, member in written.items():
+        name = shape.spellings.get(key, key)
+        if name in renamed:
+            doubled.append((*place, key))
+        else:
+            renamed[name] = in_snake_case(member, shape.below(name), (*place, key), doubled)
+    return renamed
+
+
+def _branches(annotation: Any) -> list[Any]:
+    """The types of a union, the type inside Annotated, or the type itself."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _branches(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return [kind for member in get_args(annotation) for kind in _branches(member)]
+    return [annotation]
+
+
+def _members(kind: Any, name: Step) -> Sequence[Any]:
+    """Annotations of the field `name` of a Record, or of whatever a container holds."""
+    if _is_record(kind):
+        return [annotation for field, annotation in _fields(kind).items() if field == name]
+    origin, inner = get_origin(kind), get_args(kind)
+    if not isinstance(origin, type) or not inner:
+        return ()
+    if issubclass(origin, Mapping):
+        return inner[1:]
+    if issubclass(origin, (Sequence, AbstractSet)):
+        return [item for item in inner if item is not ...]
+    return ()
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and get_origin(kind) is None and issubclass(kind, BaseModel)
+
+
+@cache
+def _fields(record: type[BaseModel]) -> dict[str, Any]:
+    """Annotations by the name that files use: a field's alias, where it has one."""
+    return {
+        field.validation_alias if isinstance(field.validation_alias, str) else name: field.annotation
+        for name, field in record.model_fields.items()
+    }
+
+
+def _tags(record: type[BaseModel]) -> set[str]:
+    literals = (kind for kind in _fields(record).values() if get_origin(kind) is Literal)
+    return {str(tag) for literal in literals for tag in get_args(literal)}

@@ -1,0 +1,119 @@
+"""Files of one row a line, as streams: each row is a Document that knows its line, and memory stays flat."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+
+from .json_text import decode
+from .located import Document, Place
+from .reading import LARGEST, LONGEST_LINE, read_lines
+
+
+def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
+    """Blank lines are passed over."""
+    for number, value in numbered_jsonl(path, largest):
+        yield _row(path, value, number)
+
+
+def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
+    """As `stream_jsonl`, for those who ask for no place within a row: its line and its value."""
+    name = str(path)
+    for number, line in read_lines(Path(path), largest):
+        if line and not line.isspace():
+            yield number, _decode_line(line, name, number)
+
+
+def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
+    """Rows as mappings from the header's names to text. A row over several lines is known by its first."""
+    # the module's own limit of 128 KiB a cell is less than one long conversation; it has no setting but this global
+    csv.field_size_limit(LONGEST_LINE)
+    rows = _csv_rows(Path(path), largest)
+    number, cells = next(rows, (1, [""]))
+    header = _header(cells, f"{path}:{number}")
+    for number, cells in rows:
+        if len(cells) != len(header):
+            raise BadInput(
+                f"{path}:{number}",
+                f"has {len(cells)} cells where the header has {len(header)}",
+                expected="one cell for each column",
+                remedy="quote cells that hold commas or line ends",
+            )
+        yield _row(path, dict(zip(header, cells, strict=True)), number)
+
+
+def load_jsonl(path: Path | str, largest: int = LARGEST) -> Document:
+    return _gathered(path, stream_jsonl(path, largest))
+
+
+def load_csv(path: Path | str, largest: int = LARGEST) -> Document:
+    return _gathered(path, stream_csv(path, largest))
+
+
+def _row(path: Path | str, value: Any, line: int) -> Document:
+    return Document(str(path), value, lambda _: line)
+
+
+def _gathered(path: Path | str, rows: Iterable[Document]) -> Document:
+    values, lines = [], []
+    for row in rows:
+        values.append(row.value)
+        lines.append(row.line())
+
+    def line_of(place: Place) -> int | None:
+        index = place[0] if place else None
+        return lines[index] if isinstance(index, int) and index < len(lines) else None
+
+    return Document(str(path), values, line_of)
+
+
+def _decode_line(line: str, path: str, number: int) -> Any:
+    try:
+        return decode(line, path, number)
+    except BadInput as bad:
+        if line.endswith("\n"):
+            raise
+        # only a last line has no end: a writer was stopped, or a download
+        raise BadInput(
+            bad.where,
+            f"the last line is torn: {bad.problem}",
+            expected="one JSON value",
+            remedy="complete or remove the line",
+        ) from None
+
+
+def _csv_rows(path: Path, largest: int) -> Iterator[tuple[int, list[str]]]:
+    """Rows that are not blank, and the line on which each begins."""
+    reader = csv.reader((line for _, line in read_lines(path, largest)), strict=True)
+    while True:
+        number = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            raise BadInput(
+                f"{path}:{number}", f"not CSV: {error}", remedy="quote the cell, and double the quotes in it"
+            ) from None
+        if cells and not (len(cells) == 1 and cells[0].isspace()):
+            yield number, cells
+
+
+def _header(cells: list[str], where: str) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    for column, name in enumerate(names, 1):
+        if not name:
+            raise BadInput(
+                where,
+                f"column {column} has no name",
+                expected="a first line that names every column",
+                remedy="add the header",
+            )
+        if name in names[: column - 1]:
+            raise BadInput(where, f"two columns are named {preview(name)}", remedy="rename one")
+    return names

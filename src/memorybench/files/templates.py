@@ -1,0 +1,100 @@
+"""`${name}` placeholders, expanded in one pass: what a value brings along is never expanded again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
+
+_TOKEN = re.compile(r"(?P<literal>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<other>\$\{[^}\n]*\}?)")
+
+# what the JavaScript of earlier configs is called now, where the variables are known
+_REPLACEMENTS = {
+    "JSON.stringify(": ("session", "it is the session's JSON"),
+    ".map(": ("dialogue", "it is the session's lines of `speaker: text`"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """Text with `${name}` placeholders; `$${` stands for a literal `${`."""
+
+    parts: tuple[str | Placeholder, ...]
+    where: str
+
+    @classmethod
+    def parse(cls, text: str, known: Collection[str], where: str) -> Template:
+        """Refuses every placeholder that is not one of `known`, before anything is rendered."""
+        parts: list[str | Placeholder] = []
+        end = 0
+        for token in _TOKEN.finditer(text):
+            parts.append(text[end : token.start()])
+            parts.append("${" if token["literal"] else _placeholder(token, known, where))
+            end = token.end()
+        parts.append(text[end:])
+        return cls(tuple(part for part in parts if part), where)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(part.name for part in self.parts if isinstance(part, Placeholder))
+
+    def render(self, values: Mapping[str, Any]) -> str:
+        """Text stays as it is, None is nothing, everything else is JSON."""
+        return "".join(
+            part if isinstance(part, str) else _as_text(value_of(part.name, values, self.where)) for part in self.parts
+        )
+
+
+def value_of(name: str, values: Mapping[str, Any], where: str) -> Any:
+    """The value of a known variable, which the caller may yet have failed to give."""
+    if name not in values:
+        raise BadInput(where, f"${{{name}}} has no value here", expected=f"one of {join_names(values)}")
+    return values[name]
+
+
+def check_known(name: str, known: Collection[str], where: str) -> None:
+    if name not in known:
+        raise BadInput(
+            where,
+            f"unknown variable {preview(name)}",
+            expected=f"one of {join_names(known)}",
+            remedy=suggestion(name, known),
+        )
+
+
+def _placeholder(token: re.Match[str], known: Collection[str], where: str) -> Placeholder:
+    if token["other"]:
+        raise _refused_expression(token["other"], known, where)
+    check_known(token["name"], known, where)
+    return Placeholder(token["name"])
+
+
+def _refused_expression(expression: str, known: Collection[str], where: str) -> BadInput:
+    for part, (name, meaning) in _REPLACEMENTS.items():
+        if part in expression and name in known:
+            return BadInput(
+                where, f"{preview(expression)} is JavaScript, which is not run", remedy=f"write ${{{name}}}: {meaning}"
+            )
+    return BadInput(
+        where,
+        f"{preview(expression)} is no placeholder",
+        expected=f"${{name}} with one of {join_names(known)}",
+        remedy="write $${ for a literal ${",
+    )
+
+
+def _as_text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,171 @@
+"""A Document becomes a Record, or complaints that name file, line, key and what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import as_written, camel, join_names, suggestion
+
+from .located import Document, Place
+from .record_keys import Shape, in_snake_case, shape_of
+
+R = TypeVar("R", bound=BaseModel)
+
+Forks = tuple[tuple[Place, str], ...]
+"""Unions on the way to a fault: where each stands, and which branch of it complains."""
+
+_EXPECTED = {
+    "dict_type": "a mapping of keys to values",
+    "list_type": "a list",
+    "mapping_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+    "string_type": "text (in quotes if it looks like a number)",
+    "tuple_type": "a list",
+}
+
+
+def validated(document: Document, record: type[R]) -> R:
+    """The Record that `document` holds. Raises the first of its problems, and says how many more there are.
+
+    Keys may be written in camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are left alone.
+    """
+    made, faults = _examined(document, record)
+    if made is not None and not faults:
+        return made
+    first, *others = _complaints(document, faults)
+    if not others:
+        raise first
+    more = f"{first.remedy} (and {len(others)} more)".lstrip()
+    raise BadInput(first.where, first.problem, expected=first.expected, remedy=more)
+
+
+def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
+    """Everything that keeps `document` from being such a Record, by line, and last what is missing."""
+    return _complaints(document, _examined(document, record)[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    place: Place
+    """As the file spells it."""
+    problem: str
+    expected: str = ""
+    remedy: str = ""
+    kind: Literal["value", "unknown", "missing"] = "value"
+    forks: Forks = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Spot:
+    place: Place
+    value: Any
+    shape: Shape
+    forks: Forks = ()
+
+
+def _examined(document: Document, record: type[R]) -> tuple[R | None, list[_Fault]]:
+    doubled: list[Place] = []
+    value = in_snake_case(document.value, shape_of(record), (), doubled)
+    faults = [
+        _Fault(place, "the same key stands here in another spelling", "each key once", "remove one")
+        for place in doubled
+    ]
+    try:
+        return record.model_validate(value), faults
+    except ValidationError as error:
+        found = [_fault(details, document.value, shape_of(record)) for details in error.errors(include_url=False)]
+        return None, faults + _decided(found)
+
+
+def _complaints(document: Document, faults: Sequence[_Fault]) -> list[BadInput]:
+    # what is missing often stands there under a wrong name, so that is said first
+    in_order = sorted(faults, key=lambda fault: (fault.kind == "missing", document.line(*fault.place) or 0))
+    return [
+        BadInput(document.where(*fault.place), fault.problem, expected=fault.expected, remedy=fault.remedy)
+        for fault in in_order
+    ]
+
+
+def _fault(details: ErrorDetails, root: Any, shape: Shape) -> _Fault:
+    """What pydantic says, in the words and at the place of the file."""
+    if details["type"] in ("missing", "extra_forbidden"):
+        return _key_fault(details, _followed(details["loc"][:-1], _Spot((), root, shape)))
+    spot = _followed(details["loc"], _Spot((), root, shape))
+    return _Fault(spot.place, *_worded(details), forks=spot.forks)
+
+
+def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
+    name = str(details["loc"][-1])
+    if details["type"] == "missing":
+        spelled = _in_style(name, "".join(holder.value))
+        return _Fault(holder.place, f'"{spelled}" is missing', remedy="add it", kind="missing", forks=holder.forks)
+    key = as_written(holder.value, name) or name
+    known = [_in_style(name, key) for name in holder.shape.names]
+    return _Fault(
+        (*holder.place, key),
+        f"unknown key {preview(key)}",
+        f"one of {join_names(known)}",
+        suggestion(key, known),
+        kind="unknown",
+        forks=holder.forks,
+    )
+
+
+def _in_style(name: str, of: str) -> str:
+    """`name` in camelCase where the writer's own keys are."""
+    return name if of == of.lower() else camel(name)
+
+
+def _followed(loc: Sequence[str | int], spot: _Spot) -> _Spot:
+    """Where pydantic's `loc` leads in the value as it was written."""
+    for step in loc:
+        key = _member(spot.value, step)
+        if key is None:  # not a step into the value but the name of a union's branch
+            forks = (*spot.forks, (spot.place, str(step)))
+            spot = replace(spot, shape=spot.shape.branch(str(step)), forks=forks)
+        else:
+            spot = _Spot((*spot.place, key), spot.value[key], spot.shape.below(step), spot.forks)
+    return spot
+
+
+def _member(value: Any, step: str | int) -> str | int | None:
+    if isinstance(value, dict):
+        return as_written(value, str(step))
+    return step if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
+
+
+def _worded(details: ErrorDetails) -> tuple[str, str, str]:
+    """Problem, expectation, remedy."""
+    wanted, given = details["msg"], details["input"]
+    if details["type"] in ("value_error", "assertion_error"):
+        return wanted.partition(", ")[2], "", ""
+    expected = _EXPECTED.get(details["type"]) or wanted.removeprefix("Input should be ").partition(", unable")[0]
+    options = re.findall("'([^']*)'", expected) if details["type"] == "literal_error" else []
+    return f"is {preview(given)}", expected, suggestion(given, options) if isinstance(given, str) else ""
+
+
+def _decided(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
+    """Lets one branch of each union speak: the one whose keys were begun; else all of them, in one line."""
+    settled = [fault for fault in faults if len(fault.forks) == level]
+    unions: dict[Place, dict[str, list[_Fault]]] = {}
+    for fault in faults:
+        if len(fault.forks) > level:
+            place, branch = fault.forks[level]
+            unions.setdefault(place, {}).setdefault(branch, []).append(fault)
+    for place, said in unions.items():
+        begun = [branch for branch in said.values() if any(f.kind != "value" or f.place != place for f in branch)]
+        if begun or len(said) == 1:
+            settled += _decided(min(begun or said.values(), key=len), level + 1)
+        else:
+            first, *others = (branch[0] for branch in said.values())
+            wanted = dict.fromkeys(fault.expected for fault in (first, *others))
+            settled.append(replace(first, expected=" or ".join(wanted)))
+    return settled

@@ -1,0 +1,173 @@
+"""YAML without its surprises, for configs that people write by hand.
+
+`true` and `false` are the only booleans, numbers are decimal, `null`, `~` and nothing are null; times and dates stay
+the text they are written as, and keys are always text. What YAML 1.1 and 1.2 read differently is refused when it
+is not quoted: yes, no, on, off; 010, 0x1F, 1_000. Also refused: keys that stand twice, anchors and
+aliases, tags, more than one document, infinities, and nesting beyond DEEPEST.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+
+from .located import DEEPEST, Document, Place, spell
+from .reading import LARGEST, read_text
+
+# The parser in C, where PyYAML was built with it, is twenty times as fast. Only its events are used: which values
+# they make is decided here.
+_PARSER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+_CONSTANTS = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_OLD_BOOLEAN = re.compile(r"yes|no|on|off", re.IGNORECASE)
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_INFINITE = re.compile(r"[-+]?\.inf|\.nan", re.IGNORECASE)
+_HALF_CHARACTER = re.compile(r"[\ud800-\udfff]")
+_OTHER_NUMBER = re.compile(
+    r"[-+]?(?:0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|0[xob][0-9a-f_]+|[0-9]+_[0-9_.]*)", re.IGNORECASE
+)
+
+
+def load_yaml(path: Path | str, largest: int = LARGEST) -> Document:
+    return parse_yaml(read_text(Path(path), largest), str(path))
+
+
+def parse_yaml(text: str, path: str) -> Document:
+    """YAML that did not come from a file of its own; `path` is what messages call it."""
+    forbidden = yaml.reader.Reader.NON_PRINTABLE.search(text)
+    if forbidden:
+        where = f"{path}:{text.count(chr(10), 0, forbidden.start()) + 1}"
+        raise BadInput(where, f"holds the character {ord(forbidden[0]):#x}", expected="text", remedy="remove it")
+    builder = _Builder(path, yaml.parse(text, Loader=_PARSER))
+    try:
+        value = builder.document()
+    except yaml.MarkedYAMLError as error:
+        raise _syntax(error, path) from None
+    return Document(path, value, builder.lines.get)
+
+
+class _Builder:
+    """Makes plain data of YAML events, noting the line of every place."""
+
+    def __init__(self, path: str, events: Iterator[yaml.Event]) -> None:
+        self.lines: dict[Place, int] = {}
+        self._path = path
+        self._events = events
+
+    def document(self) -> Any:
+        next(self._events)  # the stream begins
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            raise BadInput(f"{self._path}:1", "holds nothing but comments", remedy="fill it, or remove it")
+        value = self._node(next(self._events), ())
+        next(self._events)  # the document ends
+        following = next(self._events)
+        if not isinstance(following, yaml.StreamEndEvent):
+            raise self._refusal(following, (), "a second document begins", "one file for each")
+        return value
+
+    def _node(self, event: yaml.Event, place: Place) -> Any:
+        self.lines.setdefault(place, _line(event))
+        self._check_plainness(event, place)
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event, place)
+        if len(place) == DEEPEST:
+            raise self._refusal(event, place[:3], f"nested deeper than {DEEPEST} levels", "flatten it")
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(place)
+        return self._sequence(place)
+
+    def _mapping(self, place: Place) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._key(event, place)
+            if key in made:
+                raise self._refusal(event, (*place, key), f"the key {preview(key)} stands here twice", "remove one")
+            self.lines[(*place, key)] = _line(event)
+            made[key] = self._node(next(self._events), (*place, key))
+        return made
+
+    def _sequence(self, place: Place) -> list[Any]:
+        made: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            made.append(self._node(event, (*place, len(made))))
+        return made
+
+    def _key(self, event: yaml.Event, place: Place) -> str:
+        self._check_plainness(event, place)
+        if not isinstance(event, yaml.ScalarEvent) or not event.value:
+            raise self._refusal(event, place, "a key that is not a word", "write key: value, or quote the text")
+        return self._text(event, place)
+
+    def _check_plainness(self, event: yaml.Event, place: Place) -> None:
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise self._refusal(event, place, "anchors and aliases are not read here", "write the value out")
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            raise self._refusal(event, place, f"the tag {preview(tag)} is not read here", "remove it; quote text")
+
+    def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Any:
+        text = self._text(event, place)
+        if event.style:  # quoted, or a block
+            return text
+        if text in _CONSTANTS:
+            return _CONSTANTS[text]
+        if _OLD_BOOLEAN.fullmatch(text):
+            problem = f"{text} is a boolean to some readers of YAML and text to others"
+            raise self._refusal(event, place, problem, "write true or false, or quote it")
+        if _OTHER_NUMBER.fullmatch(text):
+            problem = f"{text[:40]} is one number to some readers of YAML and another, or text, to others"
+            raise self._refusal(event, place, problem, f"write {_decimal(text)[:40]}, or quote it")
+        if _INTEGER.fullmatch(text):
+            return self._integer(event, place)
+        if _INFINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not isfinite(float(text))):
+            raise self._refusal(event, place, f"{text[:40]} is not a finite number", "use null, or quote it")
+        return float(text) if _FLOAT.fullmatch(text) else text
+
+    def _integer(self, event: yaml.ScalarEvent, place: Place) -> int:
+        try:
+            return int(event.value)
+        except ValueError:  # Python's limit of digits
+            raise self._refusal(event, place, "an integer of too many digits", "quote it") from None
+
+    def _text(self, event: yaml.ScalarEvent, place: Place) -> str:
+        text = str(event.value)
+        if not text.isascii() and _HALF_CHARACTER.search(text):
+            raise self._refusal(event, place, "half a character (a lone surrogate)", "write the whole character")
+        return text
+
+    def _refusal(self, event: yaml.Event, place: Place, problem: str, remedy: str) -> BadInput:
+        where = f"{self._path}:{_line(event)}"
+        return BadInput(f"{where}: {spell(place)}" if place else where, problem, remedy=remedy)
+
+
+def _line(event: yaml.Event) -> int:
+    assert event.start_mark is not None  # parsed events have one
+    return int(event.start_mark.line) + 1
+
+
+def _decimal(text: str) -> str:
+    """`010` → `10`, `0x1F` → `a decimal number`: what was meant is known only where other readers differ by zeros."""
+    plain = re.sub(r"^([-+]?)0+(?=[0-9])", r"\1", text.replace("_", ""))
+    return plain if _FLOAT.fullmatch(plain) else "a decimal number"
+
+
+def _syntax(error: yaml.MarkedYAMLError, path: str) -> BadInput:
+    mark = error.problem_mark or error.context_mark
+    where = path if mark is None else f"{path}:{mark.line + 1}"
+    column = "" if mark is None else f" at column {mark.column + 1}"
+    return BadInput(
+        where, f"not YAML{column}: {error.problem}", remedy="check indentation and quotes here and on the line above"
+    )

@@ -1,0 +1,1 @@
+"""HTTP requests with guards: size limits, deadlines, redirects, forbidden addresses, redaction."""

@@ -1,0 +1,1 @@
+"""Model Context Protocol: clients, and the recording proxy that agents connect to."""

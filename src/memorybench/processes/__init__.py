@@ -1,0 +1,1 @@
+"""Child processes: started with a deadline and an output limit, and always ended."""

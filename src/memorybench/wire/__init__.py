@@ -1,1 +1,0 @@
-"""The network, and the guards around it: caps, deadlines, redirects, redaction."""

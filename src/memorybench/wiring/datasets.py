@@ -1,0 +1,57 @@
+"""From a benchmark config to a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from memorybench.core.errors import BadInput
+from memorybench.core.questions import Dataset
+from memorybench.datasets.config import BenchmarkConfig
+
+from .called import dataset_called
+
+if TYPE_CHECKING:
+    from memorybench.catalog.catalog import Catalog
+
+
+def open_dataset(
+    config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None, cache: Path | None = None
+) -> Dataset:
+    """Reads the data of a benchmark from this machine; nothing is fetched.
+
+    `file` takes the place of what the config names (a folder, where that is several files); `cache` is the folder of
+    downloads, if not the usual one.
+    """
+    data = config.data
+    if data.type in ("bundled", "plugin"):
+        if file is not None:
+            raise BadInput("--data-file", f"the data of {config.name} is {data.type}: no file takes its place")
+        return _known(config, catalog)
+    from memorybench.datasets.sources import checked, given
+
+    from .data import source
+
+    found = given(config, file) if file is not None else source(config, catalog, cache)
+    checksum = checked(found)
+    files = [piece.file for piece in found.pieces]
+    if config.needles is not None:
+        from memorybench.datasets.nolima import open_needles
+
+        return open_needles(config, files[0], files[1:], checksum)
+    from memorybench.datasets.mapped import open_mapped
+
+    return open_mapped(config, files[0], checksum)
+
+
+def _known(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
+    if config.data.type == "plugin":
+        dataset = cast("Dataset", catalog.plugin("benchmark", config.data.path).load()())
+    else:
+        from memorybench.datasets.starter import Starter
+
+        dataset = Starter()
+    pinned = config.data.sha256
+    if pinned is not None and pinned != dataset.fingerprint:
+        raise BadInput(f'benchmark "{config.name}"', f"its data is {dataset.fingerprint}", expected=pinned)
+    return dataset_called(config.name, dataset)

@@ -1,0 +1,67 @@
+"""From a store's name to a memory that hygiene can drive."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from memorybench.catalog.catalog import Catalog
+from memorybench.core.contracts import Provider
+from memorybench.core.errors import BadInput
+from memorybench.core.stores import MemoryStore
+from memorybench.stores.config import StoreConfig
+from memorybench.stores.opening import open_store
+
+from .environment import environment, redactor
+from .providers import ProviderOpener, check_provider, described, lines
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenStore:
+    """Everything is resolved, nothing is opened."""
+
+    config: StoreConfig
+    catalog: Catalog
+    allow_code: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    def described(self) -> str:
+        """What a resumed run must find unchanged."""
+        if self.config.provider is None:
+            return lines(self.config.plain())
+        provider = self.catalog.chosen("provider", self.config.provider)
+        return f"{lines(self.config.plain())}\n{described(self.catalog, provider)}"
+
+    def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return open_store(
+            self.config, folder, environment=environment(), redactor=redactor(), open_provider=self._open_provider
+        )
+
+    @asynccontextmanager
+    async def _open_provider(self, name: str, folder: Path) -> AsyncIterator[Provider]:
+        async with AsyncExitStack() as stack:
+            opener = ProviderOpener(
+                stack, self.catalog, folder, run="hygiene", allow_code=self.allow_code, threshold=None
+            )
+            yield (await opener.open(self.catalog.chosen("provider", name))).provider
+
+
+def choose_store(catalog: Catalog, name: str, *, allow_code: bool) -> ChosenStore:
+    """Raises where something is missing that can be told before a run: a variable, a package, a program."""
+    config = catalog.store(name, environment())
+    if config.type == "command" and not allow_code:
+        raise BadInput(f'store "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
+    if config.provider is not None:
+        check_provider(catalog, catalog.chosen("provider", config.provider), allow_code=allow_code)
+    program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
+    for part in program:
+        if shutil.which(part, path=environment().get("PATH")) is None:
+            install = config.mcp.install if config.mcp else ""
+            raise BadInput(f'store "{name}"', f"the program {part} is not there", remedy=install or "install it")
+    return ChosenStore(config, catalog, allow_code)

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
+from memorybench.mcp.client import McpClient
+from memorybench.mcp.messages import ToolError
+from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
+from memorybench.processes import programs
+from memorybench.secrets.redaction import Redactor
+from tests.doubles.mcp_server import FLOOD, MORE_TOOLS, TOOLS
+
+DOUBLE = Path(__file__).parents[1] / "doubles" / "mcp_server.py"
+SECRET = "sentinel-key-4711"
+
+
+@asynccontextmanager
+async def server(
+    folder: Path, *options: str, env: dict[str, str] | None = None, **more: Any
+) -> AsyncIterator[McpClient]:
+    command = [sys.executable, str(DOUBLE), str(folder / "kept.json"), *options]
+    async with open_mcp_stdio(command, env or {}, folder, Redactor([SECRET]), **more) as client:
+        yield client
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_tools_are_listed_page_by_page(tmp_path: Path) -> None:
+    async def listed() -> list[str]:
+        async with server(tmp_path) as client:
+            assert client.server_info["name"] == "double"
+            await client.ping()
+            return [tool.name for tool in await client.list_tools()]
+
+    assert asyncio.run(listed()) == TOOLS + MORE_TOOLS
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", "2024-11-05"])
+def test_an_older_server_is_understood(tmp_path: Path, version: str) -> None:
+    async def called() -> Any:
+        async with server(tmp_path, f"--version={version}") as client:
+            return (await client.call_tool("unstructured", {})).value()
+
+    assert asyncio.run(called()) == {"plain": True}
+
+
+def test_a_server_of_an_unknown_version_is_refused(tmp_path: Path) -> None:
+    async def connect() -> None:
+        async with server(tmp_path, "--version=2031-01-01"):
+            pytest.fail("a version nobody knows was accepted")
+
+    with pytest.raises(ServiceError, match=r"speaks version 2031-01-01.*expected one of 2025-06-18"):
+        asyncio.run(connect())
+
+
+def test_what_was_stored_comes_back(tmp_path: Path) -> None:
+    text = "two\nlines, a “quote” and 🪁"
+
+    async def stored() -> Any:
+        async with server(tmp_path) as client:
+            await client.call_tool("remember", {"scope": "s", "id": "1", "text": text, "sources": []})
+        async with server(tmp_path) as client:
+            return (await client.call_tool("everything", {"scope": "s"})).value()
+
+    assert asyncio.run(stored())["found"][0]["text"] == text
+
+
+def test_a_slow_call_holds_up_no_other(tmp_path: Path) -> None:
+    async def answered() -> list[Any]:
+        async with server(tmp_path) as client:
+            slow = asyncio.create_task(client.call_tool("hang", {}))
+            asked = [{"scope": "s", "id": str(n), "text": f"fact {n}", "sources": []} for n in range(20)]
+            await asyncio.gather(*(client.call_tool("remember", one) for one in asked))
+            greps = [client.call_tool("grep", {"scope": "s", "word": f"fact {n}"}) for n in range(10, 20)]
+            found = [result.value()["found"] for result in await asyncio.gather(*greps)]
+            assert not slow.done()
+            slow.cancel()
+            return found
+
+    assert [[one["id"] for one in found] for found in asyncio.run(answered())] == [[str(n)] for n in range(10, 20)]
+
+
+def test_a_dead_server_is_told_from_its_last_words_without_their_secrets(tmp_path: Path) -> None:
+    async def die() -> None:
+        async with server(tmp_path) as client:
+            with pytest.raises(ServiceError, match=r"ended with status 7; its last words: .*something broke") as first:
+                await asyncio.gather(client.call_tool("die", {"saying": f"key {SECRET}"}), client.call_tool("hang", {}))
+            assert not isinstance(first.value, Transient)
+            assert SECRET not in str(first.value)
+            with pytest.raises(ServiceError, match="ended with status 7"):
+                await client.ping()
+
+    asyncio.run(die())
+
+
+def test_a_killed_server_fails_what_waits_for_it(tmp_path: Path) -> None:
+    async def kill() -> None:
+        async with server(tmp_path) as client:
+            pid = (await client.call_tool("environment", {})).value()["pid"]
+            waiting = asyncio.create_task(client.call_tool("hang", {}))
+            await client.ping()
+            os.kill(pid, signal.SIGKILL)
+            with pytest.raises(ServiceError, match="ended by signal 9"):
+                await waiting
+
+    asyncio.run(kill())
+
+
+def test_a_call_that_takes_too_long_is_cancelled_and_may_have_been_done(tmp_path: Path) -> None:
+    async def hang() -> list[int]:
+        async with server(tmp_path) as client:
+            with pytest.raises(Transient, match=r"tools/call hang: no reply within 0\.05 s") as raised:
+                await client.call_tool("hang", {}, deadline=0.05)
+            assert raised.value.uncertain
+            cancelled: list[int] = (await client.call_tool("cancelled", {})).value()["ids"]
+            return cancelled
+
+    assert len(asyncio.run(hang())) == 1
+
+
+def test_whoever_stops_waiting_cancels_the_call(tmp_path: Path) -> None:
+    async def leave() -> list[int]:
+        async with server(tmp_path) as client:
+            call = asyncio.create_task(client.call_tool("hang", {}))
+            await client.ping()
+            call.cancel()
+            await asyncio.wait([call])
+            cancelled: list[int] = (await client.call_tool("cancelled", {})).value()["ids"]
+            return cancelled
+
+    assert len(asyncio.run(leave())) == 1
+
+
+def test_lines_that_are_no_messages_are_passed_over(tmp_path: Path) -> None:
+    async def garble() -> Any:
+        async with server(tmp_path) as client:
+            return (await client.call_tool("garble", {})).value()
+
+    assert asyncio.run(garble()) == {"ok": True}
+
+
+def test_an_answer_to_another_question_is_no_answer(tmp_path: Path) -> None:
+    async def mistake() -> None:
+        async with server(tmp_path) as client:
+            with pytest.raises(Transient, match="no reply within"):
+                await client.call_tool("mistake", {}, deadline=0.05)
+            await client.ping()
+
+    asyncio.run(mistake())
+
+
+def test_a_message_beyond_the_cap_ends_the_connection(tmp_path: Path) -> None:
+    async def flood() -> None:
+        async with server(tmp_path, message_cap=FLOOD // 2) as client:
+            for _ in range(2):
+                with pytest.raises(Malformed, match=r"larger than 524,288 bytes"):
+                    await client.call_tool("flood", {})
+
+    asyncio.run(flood())
+
+
+def test_a_tool_that_fails_says_why_without_secrets(tmp_path: Path) -> None:
+    async def fail() -> None:
+        async with server(tmp_path) as client:
+            with pytest.raises(ToolError, match=r"fail: it failed: key \[redacted\]"):
+                await client.call_tool("fail", {"saying": f"key {SECRET}"})
+            with pytest.raises(ServiceError, match=r"refuse: error -32602: no: \[redacted\]") as raised:
+                await client.call_tool("refuse", {"saying": SECRET})
+            assert not isinstance(raised.value, ToolError)
+
+    asyncio.run(fail())
+
+
+def test_a_server_that_pings_is_answered(tmp_path: Path) -> None:
+    async def ping_back() -> Any:
+        async with server(tmp_path) as client:
+            return (await client.call_tool("ping_back", {})).value()
+
+    assert asyncio.run(ping_back()) == {"answered": True}
+
+
+def test_a_child_sees_only_what_it_is_given(tmp_path: Path) -> None:
+    ours = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": SECRET}
+
+    async def seen() -> Any:
+        async with server(tmp_path, env=child_environment(ours, {"MEMORY_FILE": "x"})) as client:
+            return (await client.call_tool("environment", {})).value()
+
+    saw = asyncio.run(seen())
+    assert "OPENAI_API_KEY" not in saw["environment"]
+    assert saw["environment"]["MEMORY_FILE"] == "x"
+    assert saw["environment"]["PATH"] == os.environ["PATH"]
+    assert saw["cwd"] == str(tmp_path.resolve())
+
+
+def test_a_child_ends_with_the_connection_even_if_it_does_not_want_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "PATIENCE", 0.05)
+
+    async def pid_of(*options: str) -> int:
+        async with server(tmp_path, *options) as client:
+            pid: int = (await client.call_tool("environment", {})).value()["pid"]
+            assert alive(pid)
+            return pid
+
+    for options in ((), ("--stubborn",)):
+        assert not alive(asyncio.run(pid_of(*options)))
+
+
+def test_who_leaves_at_once_leaves_no_server_behind(tmp_path: Path) -> None:
+    async def leave() -> None:
+        async with server(tmp_path) as client:
+            programs.abandon_all()
+            with pytest.raises(ServiceError, match="ended by signal 9"):
+                await client.call_tool("environment", {})
+
+    asyncio.run(leave())
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async def connect() -> None:
+        async with open_mcp_stdio(["no-such-server"], {"PATH": "/nowhere"}, tmp_path, Redactor([])):
+            pytest.fail("it was opened")
+
+    with pytest.raises(BadInput, match='"no-such-server": no such program is found; install it'):
+        asyncio.run(connect())
+
+
+def test_a_program_that_is_no_server_says_what_it_said(tmp_path: Path) -> None:
+    async def connect() -> None:
+        command = [sys.executable, "-c", "import sys; sys.exit('usage: wants a flag')"]
+        async with open_mcp_stdio(command, {}, tmp_path, Redactor([])):
+            pytest.fail("it was opened")
+
+    with pytest.raises(ServiceError, match="ended with status 1; its last words: usage: wants a flag"):
+        asyncio.run(connect())
