@@ -13,14 +13,14 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
 from memorybench.reporting.export import rows
-from memorybench.reporting.summary import Summary
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
+from memorybench.suites.summary import Summary
 from memorybench.wiring.audit import AuditSpec, audit_again, prepare_audit
 from memorybench.wiring.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
 from memorybench.wiring.evaluation import prepare_again
 from memorybench.wiring.online import open_evaluator
-from memorybench.wiring.results import find
 from memorybench.wiring.running import SpecT, new_run_id, run_prepared
+from memorybench.wiring.suites import find
 
 if TYPE_CHECKING:
     import pandas
@@ -35,8 +35,8 @@ class RunResult:
 
     @property
     def summary(self) -> Summary:
-        with find([self.run_id], [self.folder]) as found:
-            return found.summary()
+        with find([self.run_id], [self.folder]) as stored:
+            return stored.summary
 
     def outcomes(self) -> Iterator[Outcome]:
         """One for each question and arm, in the order of the benchmark."""
@@ -53,7 +53,7 @@ class RunResult:
         raise BadInput(self.run_id, f"has no {name} of {subject}")
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a question and arm, with one column for each score. Needs pandas."""
+        """One row per question and provider, with one column per score. Needs pandas."""
         try:
             import pandas
         except ImportError as error:

@@ -77,7 +77,7 @@ class MemoryCases(pytest.Collector):
         )
 
     def outcome(self, case: str) -> Outcome:
-        from memorybench.wiring.results import find
+        from memorybench.wiring.suites import find
 
         summary = self._run().summary
         with find([summary.run_id], [self._folder]) as found:

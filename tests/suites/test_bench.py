@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from memorybench.suites.summary import measure
 
 from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
@@ -17,7 +18,6 @@ from memorybench.engine.run import Ending, perform
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
-from memorybench.reporting.summary import measure
 from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan

@@ -11,7 +11,7 @@ from .runs import add_run, refuse_changes, results_flag, run_and_show
 from .shared import add_list, flat, positive
 
 if TYPE_CHECKING:
-    from memorybench.reporting.summary import Summary
+    from memorybench.suites.summary import Summary
     from memorybench.wiring.audit import AuditSpec, PreparedAudit
 
 OUTPUT = "audit-results"

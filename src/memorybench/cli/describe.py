@@ -18,13 +18,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.reporting.entries import show_facts
-    from memorybench.reporting.terminal import console
+    from memorybench.core.report import Table, text_column
+    from memorybench.reporting.terminal import console, show_table
     from memorybench.wiring.descriptions import describe
 
     facts = describe(args.name, Path(), [Path(place) for place in flat(args.config_dir)], args.kind)
     if args.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
-        show_facts(console(), args.name, facts)
+        rows = tuple((name, fact) for name, fact in facts.items() if fact)
+        show_table(console(), Table(args.name, (text_column(""), text_column("", wrap=True)), rows))
     return 0

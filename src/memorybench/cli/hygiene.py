@@ -12,9 +12,9 @@ from .runs import add_run, refuse_changes, results_flag, run_and_show
 from .shared import add_json, add_list, flat, positive
 
 if TYPE_CHECKING:
-    from memorybench.reporting.summary import Summary
+    from memorybench.suites.stored_run import StoredRun
+    from memorybench.suites.summary import Summary
     from memorybench.wiring.hygiene import HygieneSpec
-    from memorybench.wiring.results import Found
 
 _SPEC_FLAGS = {
     "scenario": "SCENARIO",
@@ -103,11 +103,11 @@ def _run(args: argparse.Namespace) -> int:
     return code
 
 
-def _missed(found: Found, summary: Summary) -> bool:
+def _missed(stored: StoredRun, summary: Summary) -> bool:
     """Whether a phase did not come out as it should, or a check can not do its work."""
-    from memorybench.wiring.hygiene_results import faults_of
+    from memorybench.suites.hygiene.report import has_check_faults
 
-    if faults_of(found):
+    if has_check_faults(list(stored.outcomes())):
         return True
     for result in summary.results:
         for name in ("passed", "caught"):

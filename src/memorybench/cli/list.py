@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .shared import add_json, add_list, flat
+
+if TYPE_CHECKING:
+    from memorybench.catalog.entries import Entry
+    from memorybench.core.report import Table
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -22,8 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.catalog.catalog import Catalog
-    from memorybench.reporting.entries import show_entries
-    from memorybench.reporting.terminal import console
+    from memorybench.reporting.terminal import console, show_table
 
     catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
     everything = not (args.providers or args.benchmarks or args.extractors or args.stores or args.agents)
@@ -49,16 +54,27 @@ def run(args: argparse.Namespace) -> int:
     out = console()
     for title, entries in shown:
         if entries:
-            show_entries(out, title, [_plain(entry) for entry in entries])
+            show_table(out, _table(title, entries))
     if not any(entries for _, entries in shown):
         out.print(f"Nothing has the tag {', '.join(sorted(tags))}.")
     return 0
 
 
-def _plain(entry: object) -> dict[str, object]:
-    from memorybench.catalog.entries import Entry
+def _table(title: str, entries: Sequence[Entry]) -> Table:
+    from memorybench.core.report import Cell, State, Table, text_column
 
-    assert isinstance(entry, Entry)
+    rows: list[tuple[Cell, ...]] = []
+    for entry in entries:
+        tags = f" [{', '.join(entry.tags)}]" if entry.tags else ""
+        description: Cell = f"{entry.description or entry.display_name}{tags}"
+        if entry.broken:
+            description = (State(f"INVALID: {entry.broken}", good=False),)
+        rows.append((entry.name, description, entry.origin))
+    columns = (text_column("name"), text_column("description", wrap=True), text_column("from", wrap=True))
+    return Table(title, columns, tuple(rows))
+
+
+def _plain(entry: Entry) -> dict[str, object]:
     return {
         "kind": entry.kind,
         "name": entry.name,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from .shared import add_json, add_list, dollars, positive
 
 if TYPE_CHECKING:
-    from memorybench.reporting.summary import Summary
-    from memorybench.wiring.results import Found
+    from memorybench.suites.stored_run import StoredRun
+    from memorybench.suites.summary import Summary
     from memorybench.wiring.running import Finished, Runnable
     from memorybench.wiring.thresholds import Threshold
 
@@ -69,14 +69,14 @@ def run_and_show(
     exempt: Sequence[str] = (),
     hints: Callable[[Summary], Mapping[str, str]] = lambda summary: {},
     formats: Sequence[str] = ("json", "markdown"),
-    missed: Callable[[Found, Summary], bool] = lambda found, summary: False,
+    missed: Callable[[StoredRun, Summary], bool] = lambda stored, summary: False,
 ) -> int:
     """Performs a run, shows it, and returns the exit code. `missed` tells whether a check was missed: exit 3."""
-    from memorybench.reporting.documents import as_json
+    from memorybench.reporting.json_document import to_json
     from memorybench.reporting.progress import progress
     from memorybench.reporting.terminal import console, show_header
-    from memorybench.wiring.results import find
     from memorybench.wiring.running import run_prepared
+    from memorybench.wiring.suites import find
 
     finished = run_prepared(
         prepared,
@@ -90,12 +90,12 @@ def run_and_show(
         watching=progress,
     )
     if args.json:
-        sys.stdout.write(as_json(finished.document))
+        sys.stdout.write(to_json(finished.report))
     else:
         _show(args, finished, command, hints, formats)
     code = _exit_code(args, finished, thresholds, exempt)
-    with find([finished.summary.run_id], [args.output]) as found:
-        return 3 if code == 0 and missed(found, finished.summary) else code
+    with find([finished.summary.run_id], [args.output]) as stored:
+        return 3 if code == 0 and missed(stored, finished.summary) else code
 
 
 def _show(
@@ -105,14 +105,13 @@ def _show(
     hints: Callable[[Summary], Mapping[str, str]],
     formats: Sequence[str],
 ) -> None:
-    from memorybench.reporting.terminal import console, show_hints
-    from memorybench.wiring.results import REPORTS, find
+    from memorybench.reporting.report_files import FORMATS
+    from memorybench.reporting.terminal import console, show_hints, show_report
 
     out, summary = console(), finished.summary
-    with find([summary.run_id], [args.output]) as found:
-        found.suite.show(out, found, summary)
+    show_report(out, finished.report)
     folder = args.output / summary.run_id
-    out.print(f"\nResults saved to: {folder}/ ({', '.join(REPORTS[name] for name in reversed(formats))})")
+    out.print(f"\nResults saved to: {folder}/ ({', '.join(FORMATS[name][0] for name in reversed(formats))})")
     if finished.ending.interrupted or summary.status == "partial":
         output = f" --output {args.output}" if args.output != _default_output(args) else ""
         budget = " --budget DOLLARS" if args.budget is not None else ""

@@ -22,9 +22,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.files.names import safe_run_id
-    from memorybench.reporting.documents import as_json
+    from memorybench.reporting.json_document import to_json
     from memorybench.reporting.progress import progress
-    from memorybench.reporting.terminal import console, show_header, show_results
+    from memorybench.reporting.terminal import console, show_header, show_report
     from memorybench.wiring.evaluation import prepare_scoring
     from memorybench.wiring.judging import prompt_text
     from memorybench.wiring.running import new_run_id, run_prepared
@@ -42,9 +42,9 @@ def run(args: argparse.Namespace) -> int:
     )
     summary = finished.summary
     if args.json:
-        sys.stdout.write(as_json(finished.document))
+        sys.stdout.write(to_json(finished.report))
     else:
-        show_results(console(), summary)
+        show_report(console(), finished.report)
         console().print(f"\nResults saved to: {args.output / summary.run_id}/ (report.md, report.json)")
         if summary.status == "partial":
             console().print(f"Go on with: memorybench eval --resume {summary.run_id} --output {args.output}")

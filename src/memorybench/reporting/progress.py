@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from memorybench.core.trials import Outcome
 
-from .figures import share
+from .formatting import share
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

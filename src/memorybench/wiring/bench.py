@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import random
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
 from memorybench.suites.answering import Reading, Scoring
 from memorybench.suites.bench.baselines import Arm
-from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.measures import plugin_metrics, run_metrics
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.ingest import IngestOptions
 from memorybench.text.spelling import suggestion
@@ -138,7 +137,7 @@ class Prepared:
         }
 
     def metrics(self) -> tuple[Metric, ...]:
-        return bench_metrics(self.saved, plugin_metrics(self.catalog))
+        return run_metrics(self.saved, plugin_metrics(self.catalog))
 
     def row(self, run_id: str) -> Run:
         return Run(
@@ -278,23 +277,6 @@ def prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str
         return {"": answer_prompt(override, "--answer-prompt")}
     texts = {"": told.default or _ANSWER_PROMPT, **told.by_question_type}
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
-
-
-def bench_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric] = ()) -> tuple[Metric, ...]:
-    """The measures of a saved run: neither dataset nor provider is needed."""
-    levels = tuple(dict.fromkeys(spec["evidence"].values()))
-    return (*measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels), *plugins)
-
-
-def plugin_metrics(catalog: Catalog) -> tuple[Metric, ...]:
-    """Metrics of installed plug-ins: they read outcomes only, so they go with every report."""
-    found = []
-    for entry in catalog.entries("metric"):
-        try:
-            found.append(catalog.plugin("metric", entry.name).load())
-        except Exception as error:  # another's code: it must not stand in the way of ours
-            print(f"the metric {entry.name} of {entry.origin} is left out: {error}", file=sys.stderr)
-    return tuple(found)
 
 
 async def run_bench(

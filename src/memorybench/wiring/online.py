@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,9 +29,9 @@ from memorybench.journal.run_writer import RunWriter
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.metrics.drift import Drift, drifts
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
-from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, Doubts, OnlinePlan, TraceJudge
+from memorybench.suites.extraction.online import DISAGREEMENTS, Doubts, OnlinePlan, TraceJudge
+from memorybench.suites.extraction.report import baseline_drifts
 from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.langsmith import API_URL, TAG, Ask, LangSmith, RunQuery
 from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
@@ -229,24 +229,6 @@ def _write_labels(output: Path, run_id: str) -> None:
         (output / run_id / LABELS).write_text("".join(doubts.lines() for doubts in told), encoding="utf-8")
 
 
-def against_baseline(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
-    """Whether today's figures are worse than those of the baseline that the run was started with."""
-    baseline = run.spec.get("baseline")
-    if baseline is None:
-        return ()
-    return drifts(_by_trace(run_reader, run.id), _by_trace(run_reader, baseline))
-
-
 def worse_than_baseline(run_id: str, output: Path) -> bool:
     with RunReader.open(output, thorough=False) as run_reader:
-        return any(drift.worse for drift in against_baseline(run_reader, run_reader.run(run_id)))
-
-
-def _by_trace(run_reader: RunReader, run: str) -> dict[str, Sequence[float]]:
-    found: dict[str, list[float]] = {name: [] for name in SHARES}
-    for outcome in run_reader.outcomes(run):
-        for name in SHARES:
-            value = outcome.score(name)
-            if value is not None:
-                found[name].append(value)
-    return dict(found)
+        return any(drift.worse for drift in baseline_drifts(run_reader, run_reader.run(run_id)))

@@ -14,17 +14,18 @@ from typing import Any, Protocol, TypeVar
 
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.records import Record
+from memorybench.core.report import Report
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch
 from memorybench.files.names import safe_run_id
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
-from memorybench.reporting.summary import Summary
+from memorybench.reporting.report_files import FORMATS, write_reports
+from memorybench.suites.summary import Summary
 
 from .environment import fault, redactor
-from .results import REPORTS, find, write_reports
-from .suites import suite_of
+from .suites import find, report_of, suite_of
 
 T = TypeVar("T")
 CONCURRENCY = 10
@@ -59,8 +60,7 @@ class Runnable(Protocol):
 class Finished:
     ending: Ending
     summary: Summary
-    document: Mapping[str, Any]
-    """What --json prints."""
+    report: Report
 
 
 def _nobody(totals: Trials, done: Trials) -> AbstractContextManager[Watch]:
@@ -106,7 +106,7 @@ def run_prepared(
     resuming: bool = False,
     concurrency: int | None = None,
     budget: float | None = None,
-    formats: Iterable[str] = REPORTS,
+    formats: Iterable[str] = FORMATS,
     announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
     watching: Watching = _nobody,
 ) -> Finished:
@@ -126,7 +126,7 @@ def run_prepared(
     with opened as run_writer:
         at_once = concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
         with suppress(OSError):  # a reader that went away must not stop the run
-            announce(suite_of(run_writer.run).facts(run_writer.run))
+            announce(suite_of(run_writer.run).facts([run_writer.run]))
         with watching(prepared.totals(), done) as watch:
             try:
                 ending = blocking(
@@ -137,9 +137,10 @@ def run_prepared(
                     run_writer.end("partial")
                 raise
         run_writer.end(ending.status)
-    with find([run_id], [output]) as found:
-        summary = write_reports(found, output / run_id, formats)
-        return Finished(ending, summary, found.document(summary))
+    with find([run_id], [output]) as stored:
+        report = report_of(stored)
+        write_reports(report, output / run_id, formats)
+        return Finished(ending, stored.summary, report)
 
 
 def _so_far(output: Path, run_id: str) -> tuple[Counter[tuple[str, str]], float | None]:

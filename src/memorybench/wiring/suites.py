@@ -1,51 +1,61 @@
-"""What reports must know about the runs of each suite. The saved spec tells it: no dataset and no subject is needed."""
+"""The suites' reports by name. A report needs the journal only: neither dataset nor subject is opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
+from memorybench.core.report import Report
 from memorybench.journal.rows import Run
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from memorybench.reporting.summary import Summary
-
-    from .results import Found
+from memorybench.suites.audit import report as audit
+from memorybench.suites.bench import report as bench
+from memorybench.suites.extraction import report as extraction
+from memorybench.suites.hygiene import report as hygiene
+from memorybench.suites.stored_run import StoredRun, open_runs
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
     command: str
-    """Which command makes such runs."""
-    metrics: Callable[[Run], tuple[Metric, ...]]
-    facts: Callable[..., dict[str, str]]
-    """From a run, or the shards of one, to what a header says."""
-    document: Callable[[Found, Summary], dict[str, Any]]
-    """What --json prints and report.json holds."""
-    markdown: Callable[[Found, Summary, Mapping[str, str]], str]
-    show: Callable[[Console, Found, Summary], None]
+    """The command that makes such runs."""
+    metrics: Callable[[StoredRun], Sequence[Metric]]
+    facts: Callable[[Sequence[Run]], dict[str, str]]
+    """What the header says about a run, or the shards of one."""
+    report: Callable[[StoredRun], Report]
+
+
+SUITES = {
+    "bench": Suite("memorybench eval", bench.metrics, bench.facts, bench.report),
+    "audit": Suite("memorybench audit", audit.metrics, audit.facts, audit.report),
+    "extraction": Suite("memorybench extraction run", extraction.metrics, extraction.facts, extraction.report),
+    "hygiene": Suite("memorybench hygiene run", hygiene.metrics, hygiene.facts, hygiene.report),
+}
 
 
 def suite_of(run: Run) -> Suite:
-    if run.suite == "bench":
-        from .bench_results import BENCH
+    try:
+        return SUITES[run.suite]
+    except KeyError:
+        raise BadInput(
+            run.id, f'runs of "{run.suite}" have no report', expected="a run of eval, audit, extraction or hygiene"
+        ) from None
 
-        return BENCH
-    if run.suite == "audit":
-        from .audit_results import AUDIT
 
-        return AUDIT
-    if run.suite == "extraction":
-        from .extraction_results import EXTRACTION
+def metrics_of(run: StoredRun) -> Sequence[Metric]:
+    return suite_of(run.run).metrics(run)
 
-        return EXTRACTION
-    if run.suite == "hygiene":
-        from .hygiene_results import HYGIENE
 
-        return HYGIENE
-    raise BadInput(run.id, f"is a run of the suite {run.suite}", expected="a run of eval, audit, extraction or hygiene")
+def report_of(run: StoredRun) -> Report:
+    return suite_of(run.run).report(run)
+
+
+@contextmanager
+def find(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
+    """Opens runs by id from these folders; several must be shards of one spec."""
+    with open_runs(runs, folders, metrics_of) as stored:
+        suite_of(stored.run)  # raises for a run without a report
+        yield stored

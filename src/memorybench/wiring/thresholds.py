@@ -10,7 +10,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.datasets.metric_names import ALIASES
-from memorybench.reporting.summary import Summary
+from memorybench.suites.summary import Summary
 from memorybench.text.spelling import suggestion
 
 Held = Literal["value", "lower"]

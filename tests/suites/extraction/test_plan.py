@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memorybench.suites.summary import Result, measure
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
@@ -19,7 +20,6 @@ from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
-from memorybench.reporting.summary import Result, measure
 from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of

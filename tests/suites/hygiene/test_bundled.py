@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from memorybench.suites.summary import measure
 
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
-from memorybench.reporting.summary import measure
 from memorybench.secrets.credentials import credential_in
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.kills import kill_matrix, survivors

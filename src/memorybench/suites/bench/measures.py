@@ -1,10 +1,13 @@
-"""What is reported of a bench run, in the order of a reader's interest."""
+"""The metrics of a bench run, the most important first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from memorybench.catalog.catalog import Catalog
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.questions import EvidenceLevel
 from memorybench.core.trials import Outcome
@@ -15,7 +18,7 @@ from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL, PROVENANCE_UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """A retrieval score as a rate. A system that never says where a memory came from has none: not 0."""
+    """A retrieval score as a rate. A provider that never names the source of a memory has no value, not 0."""
 
     name: str
 
@@ -27,7 +30,7 @@ class Retrieval:
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
         rate = Rate(self.name, self.name)
-        if not any(told for _, told in rows):
+        if not any(known for _, known in rows):
             return rate.measure([], [], planned)
         return rate.measure([(value,) for value, _ in rows], clusters, planned)
 
@@ -37,20 +40,20 @@ ALIASES = {
     "accuracy_by_question_type": "accuracy",
     "accuracy_by_category": "accuracy",
 }
-"""Names of the older spec: the same figure, or the same figure by group."""
+"""Older names of metrics."""
 
 
 CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
-"""Measures that are also made with a corrected answer key, and their scores."""
+"""Measures that are repeated with a corrected answer key, and their scores."""
 
 
 def measures(
     *, answered: bool, corrected: bool = False, levels: tuple[EvidenceLevel, ...] = ("session",)
 ) -> tuple[Metric, ...]:
-    """All metrics of a bench run whose benchmarks count evidence at these levels."""
-    found: list[Metric] = []
+    """The metrics of a run whose benchmarks name evidence at these levels."""
+    metrics: list[Metric] = []
     if answered:
-        found += [
+        metrics += [
             Rate("accuracy", "correct"),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
@@ -58,11 +61,28 @@ def measures(
             *(Rate(name, name, higher_is_better=False) for name in MISSES),
         ]
     if corrected:
-        found += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
-    found += [Retrieval(f"{name}@{k}") for name in AT_K for k in CUTS]
-    found.append(Retrieval("mrr"))
+        metrics += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
+    metrics += [Retrieval(f"{name}@{k}") for name in AT_K for k in CUTS]
+    metrics.append(Retrieval("mrr"))
     for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
-        found += [Retrieval(f"{level}_recall@{k}") for k in CUTS]
-        found.append(Retrieval(f"{level}_mrr"))
-    found.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
-    return tuple(found)
+        metrics += [Retrieval(f"{level}_recall@{k}") for k in CUTS]
+        metrics.append(Retrieval(f"{level}_mrr"))
+    metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
+    return tuple(metrics)
+
+
+def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric] = ()) -> tuple[Metric, ...]:
+    """The metrics of a saved run; neither dataset nor provider is needed."""
+    levels = tuple(dict.fromkeys(spec["evidence"].values()))
+    return (*measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels), *plugins)
+
+
+def plugin_metrics(catalog: Catalog) -> tuple[Metric, ...]:
+    """The metrics of installed plug-ins. They read outcomes only, so every report includes them."""
+    metrics = []
+    for entry in catalog.entries("metric"):
+        try:
+            metrics.append(catalog.plugin("metric", entry.name).load())
+        except Exception as error:  # third-party code must not stop a report
+            print(f"metric {entry.name} of {entry.origin}: skipped: {error}", file=sys.stderr)
+    return tuple(metrics)

@@ -23,8 +23,7 @@ from memorybench.core.trials import Failure, Outcome, Score, Subject
 from memorybench.journal.rows import Run, RunStatus
 from memorybench.journal.run_reader import RunReader
 
-from .summary import Result, Summary
-from .terminal import headline
+from .summary import Result, Summary, headline
 
 VERSION = 2
 _STATUS: Mapping[RunStatus, str] = {

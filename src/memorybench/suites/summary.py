@@ -1,4 +1,4 @@
-"""What the outcomes of a run add up to. Several runs that are shards of one spec are read as one."""
+"""Summarises the outcomes of a run, or of several runs that are shards of one spec."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
 
+from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric, Selective
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome
+from memorybench.datasets.metric_names import ALIASES
 from memorybench.journal.rows import Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
+from memorybench.text.spelling import suggestion
 
-from .comparison import Pair
-from .lift import lifts
+from .comparison import HEADLINES, Pair, baseline_differences
 
 NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
@@ -40,8 +42,8 @@ class Summary(Record):
     counts: Mapping[str, int]
     """planned, and the five states that add up to it in a complete run."""
     results: tuple[Result, ...]
-    lifts: tuple[Pair, ...] = ()
-    """Providers against the baselines that ran beside them."""
+    differences: tuple[Pair, ...] = ()
+    """Each provider minus each baseline of the run."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
     possibly_charged_twice: int = 0
@@ -67,7 +69,7 @@ class Summary(Record):
 
 @dataclass(slots=True)
 class _Pile:
-    """What one result is computed from. Outcomes pass by; only the numbers that metrics read are kept."""
+    """The numbers that metrics read from the outcomes of one result; outcomes themselves are not kept."""
 
     outcomes: int = 0
     concerned: Counter[str] = field(default_factory=Counter)
@@ -104,8 +106,11 @@ def measure(
     subjects: Sequence[str] = (),
     selected: Mapping[str, int] = NOTHING_SELECTED,
 ) -> tuple[Result, ...]:
-    """Overall and by each label. `planned` tells trials by benchmark where some may still be pending, and `selected`
-    those of selective metrics by name; `subjects` that have not begun are there, too, without a figure."""
+    """Measures overall and by each label.
+
+    `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
+    selective metric. `subjects` without an outcome get results without values.
+    """
     piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {
         (benchmark, subject, None): _Pile() for benchmark in planned for subject in subjects
     }
@@ -129,7 +134,7 @@ def measure(
 
 
 def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
-    """One run, or several that are shards of one."""
+    """Summarises one run, or several that are shards of one."""
     runs = [run for _, run in parts]
     counts = [run_reader.counts(run.id) for run_reader, run in parts]
     totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
@@ -149,7 +154,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
             subjects_of(runs[0]),
             runs[0].spec.get("selected", NOTHING_SELECTED),
         ),
-        lifts=lifts(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
+        differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
         stages=_merged([stage for run_reader, run in parts for stage in run_reader.stages(run.id)]),
         spent=sum((run_reader.spent(run.id) for run_reader, run in parts), NOTHING),
         possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
@@ -161,13 +166,38 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
 
 
 def subjects_of(run: Run) -> Sequence[str]:
-    """Whom a run is about: what its suite calls subjects, and a bench run providers."""
-    found: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
-    return found
+    """The names of a run's subjects; a bench run calls them providers."""
+    names: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
+    return names
+
+
+def find_measure(name: str, results: Sequence[Result]) -> str:
+    """The name of a measure that these results have, by any of its names."""
+    known = sorted({measure.name for result in results for measure in result.measures if measure.n})
+    current = ALIASES.get(name, name)
+    if current not in known:
+        raise BadInput("--measure", f'unknown measure "{name}"', remedy=suggestion(name, known))
+    return current
+
+
+def headline(results: Sequence[Result]) -> str:
+    """The first of the headline measures that any of these results has a value for."""
+    measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
+    return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """A percentile of sorted values, interpolated linearly."""
+    if not ordered:
+        return None
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Stages of the same name and subject as one."""
+    """Merges stages of the same name and subject."""
     grouped: dict[tuple[str, str], list[Stage]] = {}
     for stage in stages:
         grouped.setdefault((stage.name, stage.subject), []).append(stage)
