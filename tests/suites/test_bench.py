@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from memorybench.suites.summary import measure
 
 from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
@@ -21,6 +20,7 @@ from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.suites.summary import measure
 from tests.engine.workload import in_child
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memorybench.suites.summary import Result, measure
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
@@ -23,6 +22,7 @@ from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
+from memorybench.suites.summary import Result, measure
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
 
 

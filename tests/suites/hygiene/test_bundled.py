@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from memorybench.suites.summary import measure
 
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
@@ -20,6 +19,7 @@ from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.phases import behave
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.script import List
+from memorybench.suites.summary import measure
 from tests.stores.faulty import FAULTY, open_faulty
 from tests.suites.hygiene.notebook import open_notebook
 from tests.suites.hygiene.playing import BUNDLED, bundled, outcomes

@@ -14,7 +14,7 @@ import pytest
 from memorybench.cli.main import main
 from memorybench.core.trials import Failure
 from memorybench.journal.rows import RunStatus
-from tests.reporting.recorded import record, scored, undone
+from tests.suites.recorded import record, scored, undone
 
 HEADER = ["version", "status", "eval", "plan", "results", "stats"]
 """Inspect reads a log's header field by field, in this order."""
