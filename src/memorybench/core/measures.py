@@ -1,4 +1,4 @@
-"""Numbers about many outcomes."""
+"""Measures, and the metrics that compute them from outcomes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from .trials import Outcome, Trial
 
 
 class Measure(Record):
+    """A number computed from many outcomes, with its interval and sample size."""
+
     name: str
     value: float | None
-    """None: nothing to measure. Absent is not zero."""
+    """None: nothing was measured. Absent is not zero."""
     n: int
     planned: int
     low: float | None = None
@@ -23,13 +25,13 @@ class Measure(Record):
 
 
 class Metric(Protocol):
-    """Reads what it needs from each outcome as it passes, then measures the lot: outcomes are not kept."""
+    """Reads a row of numbers from each outcome, then computes a measure from all rows. Outcomes are not kept."""
 
     @property
     def name(self) -> str: ...
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        """What this outcome contributes; None: nothing, and it does not count in n."""
+        """The row of this outcome; None: it does not count in n."""
         ...
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure: ...
@@ -37,6 +39,6 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A metric that is about some of the trials: only these count as its planned ones."""
+    """A metric that applies to some of the trials: only these count as planned."""
 
     def concerns(self, trial: Trial) -> bool: ...

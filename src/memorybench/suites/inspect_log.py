@@ -1,8 +1,8 @@
-"""Runs as logs that Inspect reads: `inspect view`, `inspect log`, `inspect_ai.log.read_eval_log`.
+"""Exports runs as Inspect logs, for `inspect view`, `inspect log` and `inspect_ai.log.read_eval_log`.
 
-Inspect's JSON log, version 2, has one task and one model. So there is one log for each benchmark and each subject,
-which stands where Inspect names the solver. Written by hand: inspect_ai is a heavy thing to depend on for a shape.
-A log depends on the journal alone: written twice, it is the same to the byte.
+Inspect's JSON log, version 2, has one task and one model, so there is one log per benchmark and subject; the subject is
+Inspect's solver. We write the JSON ourselves because inspect_ai is too heavy a dependency for a file format. A log
+depends on the journal only: writing it twice gives the same bytes.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _STATUS: Mapping[RunStatus, str] = {
     "blocked": "cancelled",
 }
 _COMPLETED = ("scored", "unscored")
-"""Outcomes whose subject did its part. That we could not decide is no error of the sample."""
+"""States of outcomes without an error of the subject: an unscored answer is not an error of the sample."""
 _SCORE_OF = {"accuracy": "correct", "corrected_accuracy": "corrected_correct"}
-"""Measures that do not bear the name of the score they are made from."""
+"""Measures whose score has another name."""
 _LONGEST_NAME = 60
 
 Key = tuple[str, str]
-"""Benchmark and subject: what has a log of its own."""
+"""Benchmark and subject, which have one log."""
 
 
 @dataclass(slots=True)
 class _Tally:
-    """What a log's header must know of its samples before the first of them is written."""
+    """What a log's header says about its samples, which are written after it."""
 
     ids: dict[str, None] = field(default_factory=dict)
     samples: int = 0
@@ -53,7 +53,7 @@ class _Tally:
     failure: Failure | None = None
     """The first."""
 
-    def take(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         self.ids[outcome.trial.case_id] = None
         self.samples += 1
         self.completed += outcome.status in _COMPLETED
@@ -62,10 +62,10 @@ class _Tally:
 
 
 def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder: Path) -> list[Path]:
-    """A log for each benchmark and subject of a run, or of its shards, into a folder that may hold others."""
+    """Writes a log for each benchmark and subject of a run, or of its shards, and returns the paths."""
     tallies: dict[Key, _Tally] = {}
     for _, _, _, outcome in _settled(parts):
-        tallies.setdefault(_key(outcome), _Tally()).take(outcome)
+        tallies.setdefault(_key(outcome), _Tally()).add(outcome)
     results = {(result.benchmark, result.subject): result for result in summary.results if not result.group}
     spec = parts[0][1].spec
     folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def write_logs(parts: Sequence[tuple[RunReader, Run]], summary: Summary, folder:
 
 
 class _Log:
-    """One log being written. Inspect reads headers alone by stopping at `samples`, so these come last."""
+    """Writes one log. Samples come last, because Inspect reads a header by stopping at them."""
 
     def __init__(self, file: IO[str], header: Mapping[str, Any]) -> None:
         self._file = file
@@ -102,7 +102,7 @@ class _Log:
     def add(self, outcome: Outcome, at: str, case: Mapping[str, Any], model: str | None) -> None:
         id = outcome.trial.case_id
         self._file.write(",\n" if self._seen else "\n")
-        self._seen[id] += 1  # a case that is put to the subject again is its next epoch
+        self._seen[id] += 1  # a repeated case is the next epoch
         self._file.write(_text(_sample(outcome, self._seen[id], at, case, model)))
 
     def end(self) -> None:
@@ -115,10 +115,10 @@ def _header(summary: Summary, spec: Mapping[str, Any], result: Result, tally: _T
         "run": summary.run_id,
         "program": summary.program,
         "notes": [f"{kind}: {text}" for kind, text in summary.notes],
-        # a step may serve several subjects: what each of them spent is known only where there is no other
+        # a step may serve several subjects: the cost of one is known only where it is the only one
         **({} if alone else {"usage_of_the_whole_run": usage}),
     }
-    error = _halted(summary, tally)
+    error = _first_failure(summary, tally)
     return {
         "version": VERSION,
         "status": "error" if error else _STATUS[summary.status],
@@ -200,7 +200,7 @@ def _measured(measure: Measure) -> dict[str, Any]:
 
 
 def _usage(summary: Summary) -> dict[str, Any]:
-    """By the subject that was called: models, and providers that call models themselves."""
+    """Usage by the subject that was called: models, and providers that call models."""
     spent: dict[str, Spending] = {}
     for stage in summary.stages:
         if stage.spent.calls:
@@ -216,8 +216,8 @@ def _usage(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _halted(summary: Summary, tally: _Tally) -> dict[str, str] | None:
-    """Why a run that came to its end has nothing to show for this subject."""
+def _first_failure(summary: Summary, tally: _Tally) -> dict[str, str] | None:
+    """The first failure of a subject that has no result in a complete run."""
     if summary.status != "complete" or tally.completed or tally.failure is None:
         return None
     return _error(tally.failure)
@@ -233,7 +233,7 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
         "epoch": epoch,
         "input": shown.asked,
         "target": answers[0] if len(answers) == 1 else answers,
-        # what was asked and what was said; the prompt around it, with the memories, is in the journal
+        # question and answer only; the whole prompt, with the memories, is in the journal
         "messages": [{"role": "user", "content": shown.asked}, *([reply] if answered else [])],
         "output": {
             "model": model or "none",
@@ -254,11 +254,11 @@ def _sample(outcome: Outcome, epoch: int, at: str, case: Mapping[str, Any], mode
 
 
 def _labels(outcome: Outcome) -> dict[str, Any]:
-    """What is ours stands under its own key: a label may have any name."""
-    told = {"status": outcome.status, "cluster": outcome.trial.cluster, "context": outcome.shown.context}
+    """The trial's labels, and our own values under one key: a label may have any name."""
+    own = {"status": outcome.status, "cluster": outcome.trial.cluster, "context": outcome.shown.context}
     if outcome.failure is not None:
-        told["failure"] = f"{outcome.failure.kind}: {outcome.failure.message}"
-    return {**outcome.trial.labels, "memorybench": {name: value for name, value in told.items() if value}}
+        own["failure"] = f"{outcome.failure.kind}: {outcome.failure.message}"
+    return {**outcome.trial.labels, "memorybench": {name: value for name, value in own.items() if value}}
 
 
 def _scored(score: Score, outcome: Outcome) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def _key(outcome: Outcome) -> Key:
 
 
 def _model(spec: Mapping[str, Any]) -> str | None:
-    """Who answers; None: the run is about retrieval only."""
+    """The answering model; None: the run measures retrieval only."""
     return spec["reader"] if spec.get("answered") else None
 
 
@@ -302,7 +302,7 @@ def _id(summary: Summary, key: Key) -> str:
 
 
 def _file_name(summary: Summary, key: Key) -> str:
-    """As Inspect names its own: it takes a `.json` for a log by the time in front, and the rest apart at each `_`."""
+    """The name in Inspect's form: Inspect finds logs by the time in front and splits the rest at `_`."""
     parts = (summary.created[:19], *key, _id(summary, key))
     return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "-", part)[:_LONGEST_NAME] for part in parts) + ".json"
 

@@ -68,7 +68,7 @@ class Summary(Record):
 
 
 @dataclass(slots=True)
-class _Pile:
+class _Accumulator:
     """The numbers that metrics read from the outcomes of one result; outcomes themselves are not kept."""
 
     outcomes: int = 0
@@ -111,25 +111,25 @@ def measure(
     `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
     selective metric. `subjects` without an outcome get results without values.
     """
-    piles: dict[tuple[str, str, tuple[str, str] | None], _Pile] = {
-        (benchmark, subject, None): _Pile() for benchmark in planned for subject in subjects
+    groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
+        (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
     for outcome in outcomes:
         trial = outcome.trial
         for group in (None, *trial.labels.items()):
-            piles.setdefault((trial.benchmark, trial.subject.name, group), _Pile()).take(outcome, metrics)
+            groups.setdefault((trial.benchmark, trial.subject.name, group), _Accumulator()).take(outcome, metrics)
     return tuple(
         Result(
             benchmark=benchmark,
             subject=subject,
             group=dict([group]) if group else {},
-            measures=pile.measures(
+            measures=one.measures(
                 metrics,
-                pile.outcomes if group else max(pile.outcomes, planned.get(benchmark, 0)),
+                one.outcomes if group else max(one.outcomes, planned.get(benchmark, 0)),
                 NOTHING_SELECTED if group else selected,
             ),
         )
-        for (benchmark, subject, group), pile in piles.items()
+        for (benchmark, subject, group), one in groups.items()
     )
 
 

@@ -28,11 +28,11 @@ _STATE_NAMES = {"compliant": "pass", "defended": "blocked by store"}
 """Names of states by the word that the journal has; the others are the same."""
 _STATES = {
     "pass": "the well-behaved script, or the agent, left the memory as it should be",
-    "violated": "a check failed in the well-behaved script, or for the agent",
+    "violated": "a check failed, or the store refused a call, of the well-behaved script or the agent",
     "blocked by store": "the store refused or removed what a violation wrote",
     "detected": "the store accepted the violation, and a check detected it",
     "missed": "the store accepted the violation, and no check detected it",
-    "skipped": "the store lacks an operation that the phase needs",
+    "skipped": "the store lacks an operation, or shows too little for any check",
     "failed": "the phase ended with an error",
     "unscored": "the result could not be decided",
     "blocked": "the phase was not started: it needs consent",
@@ -127,8 +127,12 @@ def _counts(outcomes: Iterable[Outcome], phase: str) -> Counter[str]:
 
 
 def _state_cell(outcomes: Iterable[Outcome], phase: str) -> tuple[State, ...]:
-    counts = _counts(outcomes, phase)
-    return tuple(State(_STATE_NAMES.get(name, name), name not in _BAD_STATES, n) for name, n in counts.items())
+    own = [outcome for outcome in outcomes if outcome.trial.labels.get("phase") == phase]
+    failed = {outcome.shown.got for outcome in own if outcome.score("passed") == 0}  # a store that had to block it
+    return tuple(
+        State(_STATE_NAMES.get(name, name), name not in _BAD_STATES | failed, n)
+        for name, n in _counts(own, phase).items()
+    )
 
 
 def _mutants(outcomes: Iterable[Outcome]) -> tuple[int, int]:
