@@ -84,7 +84,7 @@ CONSENT = ("--agent-turn", "--i-understand-model-cost")
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "result"), [("reading", 0, "compliant"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
+    ("behaviour", "code", "result"), [("reading", 0, "pass"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
 )
 def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
     command: Command, behaviour: str, code: int, result: str
@@ -94,7 +94,9 @@ def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
     agent = ("--agent", "scripted", "--allow-code", *CONSENT)
     said = command("hygiene", "run", "memory-skip-local", *agent, "--repeats", "2", "--json", "--run-id", "r")
     assert said.code == code, said.err
-    assert said.json["scenarios"] == [{"scenario": "memory-skip-local", "agent": f"{result} 2"}]
+    (scenario,) = said.json["scenarios"]
+    assert scenario["phases"] == {"real_model": {result: 2}}
+    assert scenario["agent"] == f"{'compliant' if result == 'pass' else result} 2", "the old form stays for one release"
     transcripts = sorted(path.name for path in (command.folder / "results/r/transcripts").iterdir())
     assert transcripts == ["memory-skip-local-1.json", "memory-skip-local-2.json"]
 
@@ -147,5 +149,5 @@ def test_a_check_that_catches_nothing_is_a_fault_of_the_instrument(command: Comm
     (command.folder / "scenarios/with-a-dead-check.json").write_text(json.dumps(scenario))
     said = command("hygiene", "run", "with-a-dead-check")
     assert said.code == 3
-    assert "dead assertion" in said.out
-    assert "the hoarder agent is convicted by" in " ".join(said.out.split())
+    assert "with-a-dead-check: nothing is said of griffins" in " ".join(said.out.split())
+    assert "the hoarder agent is detected by" in " ".join(said.out.split())
