@@ -117,3 +117,13 @@ def test_self_judged_runs_say_so_in_the_title_and_first() -> None:
     assert report_sections.title("Toy", summary) == "Toy (self-judged)"
     assert report_sections.self_judged_notes(summary) == [Notes(("self-judged: gpt judges itself",), warning=True)]
     assert report_sections.warnings(summary) == ()
+
+
+def test_a_skipped_phase_is_neither_good_nor_bad() -> None:
+    table = hygiene._scenario_table([outcome("well_behaved", "skipped")], {})
+    assert cell_text(table.rows[0][1]) == "– skipped"
+
+
+def test_a_violation_that_the_store_had_to_block_is_bad_when_only_detected() -> None:
+    table = hygiene._scenario_table([outcome("violation", "detected", passed=0, caught=1)], {})
+    assert cell_text(table.rows[0][2]) == "✗ detected"

@@ -37,10 +37,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A named result that is good or bad, and how often it occurred."""
+    """A named result, and how often it occurred."""
 
     name: str
-    good: bool
+    good: bool | None
+    """None: neither good nor bad, such as skipped."""
     count: int = 1
 
 

@@ -6,6 +6,7 @@ from memorybench.core.measures import Measure
 from memorybench.core.report import Cell, Difference, Duration, Money, Part
 
 ABSENT = "–"
+_MARKS = {True: "✓", False: "✗", None: "–"}
 
 
 def cell_text(cell: Cell, shows: Part = "value") -> str:
@@ -28,7 +29,7 @@ def cell_text(cell: Cell, shows: Part = "value") -> str:
     if not cell:
         return ABSENT
     alone = len(cell) == 1 and cell[0].count == 1
-    return ", ".join(f"{'✓' if state.good else '✗'} {state.name}{'' if alone else f' {state.count}'}" for state in cell)
+    return ", ".join(f"{_MARKS[state.good]} {state.name}{'' if alone else f' {state.count}'}" for state in cell)
 
 
 def _measure(measure: Measure, shows: Part) -> str:

@@ -94,7 +94,7 @@ def show_table(out: Console, table: Table) -> None:
 
 
 def _style(cell: Cell) -> str:
-    return "red" if isinstance(cell, tuple) and not all(state.good for state in cell) else ""
+    return "red" if isinstance(cell, tuple) and any(state.good is False for state in cell) else ""
 
 
 def _text(cell: Cell, column: Column) -> str:

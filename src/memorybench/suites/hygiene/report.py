@@ -37,7 +37,8 @@ _STATES = {
     "unscored": "the result could not be decided",
     "blocked": "the phase was not started: it needs consent",
 }
-_BAD_STATES = frozenset({"violated", "missed", "failed", "unscored"})
+_BAD_STATES = frozenset({"violated", "missed", "failed"})
+_UNDECIDED = frozenset({"skipped", "blocked", "unscored"})
 _PHASES = {"well_behaved": "well-behaved", "violation": "violation", "real_model": "agent"}
 
 
@@ -130,7 +131,7 @@ def _state_cell(outcomes: Iterable[Outcome], phase: str) -> tuple[State, ...]:
     own = [outcome for outcome in outcomes if outcome.trial.labels.get("phase") == phase]
     failed = {outcome.shown.got for outcome in own if outcome.score("passed") == 0}  # a store that had to block it
     return tuple(
-        State(_STATE_NAMES.get(name, name), name not in _BAD_STATES | failed, n)
+        State(_STATE_NAMES.get(name, name), None if name in _UNDECIDED else name not in _BAD_STATES | failed, n)
         for name, n in _counts(own, phase).items()
     )
 
