@@ -92,7 +92,7 @@ def test_what_failed_is_replaced() -> None:
 
         async def fail() -> None:
             async with pool.using("a"):
-                raise ServiceError
+                raise ServiceError("failed")
 
         for _ in range(2):
             with pytest.raises(ServiceError):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
+from memorybench.http.tls import TlsFiles
 
 from .baselines import Baseline
 
@@ -60,6 +61,8 @@ class ExtractorConfig(Section):
     """JSONPath to the new memory in the reply."""
     insecure: bool = False
     """Allows plain http to another machine, which shows keys and data to the network."""
+    tls: TlsFiles = TlsFiles()
+    """Certificates for https, for an `http` extractor."""
     command: str | None = None
     """The program of a `command` extractor and its arguments, split as a shell would and run without one. It gets
     `{"existing_memory", "conversation"}` as JSON on standard input and writes the new memory as JSON."""

@@ -32,7 +32,7 @@ _NEEDED = {
     "baseline": "baseline",
 }
 _EFFECTIVE = {
-    "http": {"url", "method", "headers", "auth", "body", "output", "insecure", "timeout"},
+    "http": {"url", "method", "headers", "auth", "body", "output", "insecure", "tls", "timeout"},
     "command": {"command", "timeout"},
     "callable": {"function"},
     "provider": {"provider"},

@@ -79,7 +79,8 @@ async def open_http_extractor(
         output=Path.parse(config.output, where),
     )
     subject = Subject(role="extractor", name=config.name, settings=_settings(config, redactor))
-    async with open_http(redactor, insecure=config.insecure, deadline=config.timeout / 1000) as http:
+    seconds = config.timeout / 1000
+    async with open_http(redactor, insecure=config.insecure, deadline=seconds, tls=config.tls) as http:
         yield HttpExtractor(subject, http, request, redactor)
 
 

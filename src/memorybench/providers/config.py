@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from memorybench.http.tls import TlsFiles
+
 from .config_mcp import Mcp
 from .config_requests import Endpoints, Housekeeping, Section
 
@@ -18,6 +20,8 @@ class Connection(Section):
     """Milliseconds for one request, from the first to the last byte."""
     insecure: bool = False
     """Allows plain http to another machine, which shows keys and data to the network."""
+    tls: TlsFiles = TlsFiles()
+    """Certificates for https."""
 
 
 class Docker(Section):
@@ -183,7 +187,7 @@ class ProviderConfig(Section):
     tags: tuple[str, ...] = ()
     """Words to find it by: `list --tags`."""
     connection: Connection = Connection()
-    """The API of a `hosted` provider; `timeout` and `insecure` also serve `docker`."""
+    """The API of a `hosted` provider; `timeout`, `insecure` and `tls` also serve `docker`."""
     adapter: str | None = None
     """The Python of a `local` provider: `builtin:NAME`, `plugin:NAME` (an installed package), or `./file.py:Class`,
     which runs only with --allow-code."""

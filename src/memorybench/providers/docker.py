@@ -72,7 +72,8 @@ async def open_docker(
         await _refuse_taken(url, stack)
     try:
         await stack.up()
-        async with open_http(redactor, insecure=config.connection.insecure) as http:
+        connection = config.connection
+        async with open_http(redactor, insecure=connection.insecure, tls=connection.tls) as http:
             await _until_healthy(stack, config.docker, http)
         yield f"{stack.project}:{secrets.token_hex(8)}"
     finally:

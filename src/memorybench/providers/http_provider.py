@@ -259,7 +259,8 @@ async def open_http_provider(
         data_lives_in += f":{embedder.subject.key}"
     kind = _KINDS[dialect.batch_add is not None, dialect.list is not None]
     seconds = config.connection.timeout / 1000
-    async with open_http(redactor, insecure=config.connection.insecure, deadline=seconds) as http:
+    connection = config.connection
+    async with open_http(redactor, insecure=connection.insecure, deadline=seconds, tls=connection.tls) as http:
         yield kind(config, dialect, Api(http, base_url, headers), subject, data_lives_in, embedder, settings)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,6 @@ from .config_variables import AnyName, variables_in
 from .turn_store import storable
 
 _ANY = AnyName()  # the config was checked when it was read
-_STATUS = re.compile(r"\S+ \S+: HTTP (\d{3})(?!\d)")
 _NO_SEGMENT = frozenset({"", ".", ".."})
 
 Values = Mapping[str, Any]
@@ -96,7 +94,7 @@ class Api:
                 template.method, self._base_url + template.url(values), headers=headers, json=template.json(values)
             )
         except ServiceError as error:
-            if template.accept and _status(error) in template.accept:
+            if error.status in template.accept:
                 return None
             raise
 
@@ -162,12 +160,6 @@ def filling(template: BodyTemplate) -> Filling:
 
 def parsed(path: str | None, where: str) -> Path | None:
     return None if path is None else Path.parse(path, where)
-
-
-def _status(error: ServiceError) -> int | None:
-    """The HTTP status that an error speaks of; the wire tells it in words only."""
-    told = _STATUS.match(str(error))
-    return int(told[1]) if told else None
 
 
 def _segment(name: str, value: Any, where: str) -> str:

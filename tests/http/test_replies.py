@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memorybench.http.retry_after import parse_retry_after
+from memorybench.http.replies import parse_retry_after
 
 NOW = datetime(2026, 1, 2, 12, 0, 0, tzinfo=UTC)
 
