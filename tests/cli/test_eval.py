@@ -215,7 +215,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) ->
         (["eval", "--question-type", "tempral"], "expected one of abstention"),
         (["eval", "--threshold", "recall@5"], "expected NAME=NUMBER"),
         (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY is not set"),
-        (["eval", "--answering-model", "scripted/poet"], "there is no such script"),
+        (["eval", "--answering-model", "scripted/poet"], "unknown script"),
         (["eval", "--answering-model", "olama/x"], 'did you mean "ollama/x"'),
         (["eval", "--config-dir", "nowhere"], "there is no such folder"),
         (["results", "nobody"], "holds no results.db"),

@@ -26,7 +26,7 @@ from memorybench.engine.run import Ending, Watch, perform
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_writer import RunWriter
 from memorybench.judging.judge import Judge
-from memorybench.models.windows import listed_window, told_window
+from memorybench.models.windows import fetch_window, known_window
 from memorybench.suites.answering import Reading, Scoring, estimated_tokens
 from memorybench.suites.audit.generation import Probes, generate
 from memorybench.suites.audit.judgement import judge_prompts, question_of
@@ -197,7 +197,7 @@ class PreparedAudit:
         if self.window is not None or self.providers or address is None:
             return self.window
         key = next((value for name in address.key_variables if (value := environment().get(name))), None)
-        return await told_window(address, key=key, redactor=redactor())
+        return await fetch_window(address, key=key, redactor=redactor())
 
 
 def prepare_audit(spec: AuditSpec, folder: Path) -> PreparedAudit:
@@ -222,7 +222,7 @@ def prepare_audit(spec: AuditSpec, folder: Path) -> PreparedAudit:
     judge_name = spec.judge_model or environment().get(JUDGE_VARIABLE) or DEFAULT_JUDGE
     judge = None if judge_name == NO_MODEL else model_named(judge_name)
     writer = model_named(spec.probe_model) if spec.probe_model else None
-    window = spec.context_window or (listed_window(reader.address) if reader.address else None)
+    window = spec.context_window or (known_window(reader.address) if reader.address else None)
     if window is not None and not providers:
         _check_fits(dataset, made, window)
     return PreparedAudit(
