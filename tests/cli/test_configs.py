@@ -67,6 +67,7 @@ def test_a_model_that_moved_refuses_to_resume(command: Command, monkeypatch: pyt
         assert second.calls == []
 
 
+@pytest.mark.slow
 def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -> None:
     arguments = ("eval", "--providers", "bm25", "--limit", "2", "--concurrency", "1")
     killed = 0

@@ -37,7 +37,8 @@ def test_without_arguments_the_starter_ranks_six_arms_as_they_should_be(command:
     assert not list(command.folder.glob("results/*/stores")), "the memories were put away"
 
 
-def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command) -> None:
+@pytest.mark.parametrize("places", [(1, 60), pytest.param((3, 95, 140), marks=pytest.mark.slow)])
+def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, places: tuple[int, ...]) -> None:
     arguments = (
         "eval",
         "--providers",
@@ -52,7 +53,7 @@ def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command) -> No
         "--json",
     )
     whole = command(*arguments).json
-    for place in (1, 3, 60, 95, 140):
+    for place in places:
         output = f"killed-{place}"
         again = tuple("victim" if word == "whole" else word for word in arguments)
         assert command.killed(*again, "--output", output, at=place)
