@@ -218,7 +218,7 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) ->
         (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY is not set"),
         (["eval", "--answering-model", "scripted/poet"], "unknown script"),
         (["eval", "--answering-model", "olama/x"], 'did you mean "ollama/x"'),
-        (["eval", "--config-dir", "nowhere"], "there is no such folder"),
+        (["eval", "--config-dir", "nowhere"], "nowhere: folder not found"),
         (["results", "nobody"], "results.db"),
         (["describe", "hybird"], 'did you mean "hybrid"?'),
         (["evaluate"], "invalid choice"),

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from .config_requests import Response, Section
+from .config.requests import Response, Section
 
 
 class ToolCall(Section):

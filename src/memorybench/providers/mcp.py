@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from yarl import URL
 
-from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.contracts import Provider, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
@@ -30,17 +30,18 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import join_names, suggestion
 
-from .bm25 import telling_words
-from .config import ProviderConfig
+from .bm25 import content_words
+from .config.provider import ProviderConfig
+from .config.variables import AnyName, variables_in
 from .config_mcp import ListTool, Mcp, SearchTool, ToolCall
 from .config_mcp_reading import FOLDERS, folders_used
-from .config_variables import AnyName, variables_in
-from .http_documents import Portioning, sources_of
-from .http_requests import filled
-from .http_results import ResponseTemplate
-from .scope_folders import ScopeFolders
-from .scope_pool import ScopePool
-from .turn_store import storable
+from .http.documents import Portioning, sources_of
+from .http.requests import filled
+from .http.results import ResponseTemplate
+from .plugin import LocalProvider, OpenContext
+from .storage.scope_folders import ScopeFolders
+from .storage.scope_pool import ScopePool
+from .storage.turns import replace_surrogates
 
 _ANY = AnyName()  # the config was checked when it was read
 
@@ -148,12 +149,12 @@ class McpProvider:
         """Nothing to wait for."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
-        text = storable(query).strip()
+        text = replace_surrogates(query).strip()
         if not text:
             return []
         if not self._mapping.query_words:
             return await self._found(self._mapping.search, scope, limit, {"query": text, "limit": limit})
-        words = telling_words(text) or [text]
+        words = content_words(text) or [text]
         finds = [self._found(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
         return _by_hits(await asyncio.gather(*finds))[:limit]
 
@@ -290,3 +291,13 @@ async def _check_tools(client: McpClient, mapping: _Mapping, name: str) -> None:
                 expected=f"one of {sanitize(join_names(offered))}",
                 remedy=suggestion(tool, offered),
             )
+
+
+class McpServer(LocalProvider):
+    """The entry point of the adapter `builtin:mcp`."""
+
+    @classmethod
+    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[Provider]:
+        return open_mcp_provider(
+            context.config, context.folder, environment=context.environment, redactor=context.redactor
+        )
