@@ -1,7 +1,7 @@
-"""The texts that a text may stand for: what was encoded, escaped or respelled in it, once or twice over.
+"""Decodes a text in every known way, up to two levels deep.
 
-Nothing is guessed. Every decoder reads all that it can, at every alignment; what was never encoded becomes noise, and
-of noise only the runs that could be text are kept.
+Each decoder decodes as much as it can at every alignment. Text that was never encoded becomes noise; only runs that
+could be text are kept.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
 _DEPTH = 2
-"""A program hands on what another has encoded; nobody who could read it again encodes three times."""
+"""Levels of encoding."""
 _WORTH_DECODING = 12
-"""Characters of a line. What is left of noise is shorter, as a rule."""
+"""Minimum characters of a line. Noise is usually shorter."""
 
 _PRINTABLE = rb"[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 _TEXT_RUN = re.compile(rb"(?:" + _PRINTABLE + rb"){5,}")
@@ -31,13 +31,13 @@ _BETWEEN_HEX = re.compile(r"0x|\\x|[%\s:.,;_\-]+")
 _HEX_RUN = re.compile(r"[0-9a-f]{8,}")
 _NO_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _UNLIKE_A_WORD = re.compile(r".+[A-Z]|(?=.*[a-z]).*[!#$%&*<=>?@^`{|}~]")
-"""A capital after the first letter, or signs beside letters: words and numbers need not be read as base85."""
+"""A capital after the first letter, or punctuation beside letters: other tokens are words and numbers, not base85."""
 _BASE85_RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
     (re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{8,}"), base64.b85decode),
     (re.compile(r"[!-u]{8,}"), base64.a85decode),
 )
 _LONGEST_BASE85 = 1_000
-"""Characters without a blank. Longer ones are files in a text, and decoding them letter by letter takes long."""
+"""Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
 
 _BASE32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghijklmnopqrstuv")
 _NO_BASE32 = re.compile(r"[^A-Z2-7]+")
@@ -48,36 +48,36 @@ LOOK_ALIKES: Mapping[str, str] = {
     "h": "һ", "i": "іι", "j": "ј", "k": "кκ", "n": "п", "o": "оο", "p": "рρ", "q": "ԛ", "r": "г", "s": "ѕ", "t": "τ",
     "u": "υ", "v": "ν", "w": "ԝ", "x": "хχ", "y": "уγ", "3": "З",
 }  # fmt: skip
-"""By Latin letter: the Cyrillic and Greek ones that one takes for it."""
+"""Cyrillic and Greek letters that look like a Latin one."""
 _LATIN = str.maketrans({other: latin for latin, others in LOOK_ALIKES.items() for other in others})
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Decoding:
     name: str
-    """`base64`, `hex of base64` …; "": the text as it stands."""
+    """`base64`, `hex of base64` …; "" is the text itself."""
     text: str
 
 
-def readings(text: str) -> Iterator[Reading]:
-    """The text, and all that is encoded in it, from the plainest to the most disguised; each once."""
-    yield Reading("", text)
+def decodings(text: str) -> Iterator[Decoding]:
+    """Yield the text and everything decoded from it, simplest first, each once."""
+    yield Decoding("", text)
     seen = {text}
-    level = [Reading("", text), Reading("reversed", text[::-1])]
+    level = [Decoding("", text), Decoding("reversed", text[::-1])]
     for _ in range(_DEPTH):
-        deeper = [reading for outer in level for reading in _decoded(outer) if reading.text not in seen]
-        for reading in deeper:
-            if reading.text not in seen:
-                seen.add(reading.text)
-                yield reading
-        level = [Reading(reading.name, worth) for reading in deeper if (worth := _worth_decoding(reading.text))]
+        deeper = [decoding for outer in level for decoding in _decode(outer) if decoding.text not in seen]
+        for decoding in deeper:
+            if decoding.text not in seen:
+                seen.add(decoding.text)
+                yield decoding
+        level = [Decoding(decoding.name, worth) for decoding in deeper if (worth := _worth_decoding(decoding.text))]
 
 
-def _decoded(outer: Reading) -> Iterator[Reading]:
+def _decode(outer: Decoding) -> Iterator[Decoding]:
     for name, decode in _DECODERS.items():
-        meant = decode(outer.text)
-        if meant:
-            yield Reading(f"{outer.name} of {name}" if outer.name else name, meant)
+        decoded = decode(outer.text)
+        if decoded:
+            yield Decoding(f"{outer.name} of {name}" if outer.name else name, decoded)
 
 
 def _worth_decoding(text: str) -> str:
@@ -85,11 +85,11 @@ def _worth_decoding(text: str) -> str:
 
 
 def text_in(octets: bytes) -> str:
-    """All that bytes of any kind may say, in UTF-8 or in UTF-16."""
-    said = [octets.decode("utf-8", "replace")]
+    """Return the text in bytes of any kind, in UTF-8 or UTF-16."""
+    texts = [octets.decode("utf-8", "replace")]
     if _UTF_16.search(octets):
-        said += [octets[at:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be") for at in (0, 1)]
-    return _CONTROLS.sub("\n", "\n".join(said))
+        texts += [octets[at:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be") for at in (0, 1)]
+    return _CONTROLS.sub("\n", "\n".join(texts))
 
 
 def _from_url(text: str) -> str:
@@ -97,11 +97,11 @@ def _from_url(text: str) -> str:
 
 
 def _from_escapes(text: str) -> str:
-    """As JSON and programs write them."""
+    """Decode escapes of JSON and programming languages."""
     if "\\" not in text:
         return ""
     plain = _ESCAPED.sub(_escaped_character, _ESCAPED_BLANK.sub(" ", text))
-    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may be one character
+    return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # two escapes may form one character
 
 
 def _escaped_character(escape: re.Match[str]) -> str:
@@ -122,7 +122,7 @@ def _from_look_alikes(text: str) -> str:
 
 
 def _from_codes(text: str) -> str:
-    """All numbers that could be the codes of characters."""
+    """Decode all numbers that can be character codes."""
     return _text_among(bytes(code for number in _CODE.findall(text) if 0x20 <= (code := int(number)) < 0x7F))
 
 
@@ -133,7 +133,7 @@ def _from_hex(text: str) -> str:
 
 
 def _from_base64(text: str) -> str:
-    """Blanks and words between the letters do not matter: what was encoded stands at one of four alignments."""
+    """Ignore blanks and other characters in between, and try all four alignments."""
     url_safe = _NO_BASE64.sub("", text.replace("-", "+").replace("_", "/"))
     letters = dict.fromkeys((url_safe, _NO_BASE64.sub("", text)))
     shifted = (run[shift:] for run in letters for shift in range(4))
@@ -141,12 +141,12 @@ def _from_base64(text: str) -> str:
 
 
 def _padded(run: str) -> str:
-    whole = len(run) - (len(run) % 4 == 1)  # one letter too many holds not even a byte
+    whole = len(run) - (len(run) % 4 == 1)  # one extra letter holds less than a byte
     return run[:whole] + "=" * (-whole % 4)
 
 
 def _from_base32(text: str) -> str:
-    """As one large number: its bits, shifted by up to a byte, are all the alignments that there are."""
+    """Decode as one large number; its bits, shifted by up to a byte, cover all alignments."""
     letters = _NO_BASE32.sub("", text.upper())
     if not letters:
         return ""
@@ -177,7 +177,7 @@ def _lines(decoded: Iterator[bytes]) -> str:
 
 
 def _text_among(octets: bytes) -> str:
-    """The runs that are text in UTF-8, or, as far as it is Latin, in UTF-16."""
+    """Return the runs that are text in UTF-8, or Latin text in UTF-16."""
     return b"\n".join(_TEXT_RUN.findall(octets.replace(b"\0", b""))).decode("utf-8", "ignore")
 
 
