@@ -175,7 +175,7 @@ def _bare(value: str) -> str:
 
 
 def _looks_secret(value: str) -> bool:
-    """Return whether the value mixes letters with digits or signs, and is not an amount, date, version or placeholder."""
+    """Return whether the value mixes letters with digits or signs, and is no amount, date, version or placeholder."""
     value = _bare(value)
     if len(value) < 6 or _PLACEHOLDER.match(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
         return False
