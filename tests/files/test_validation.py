@@ -68,7 +68,7 @@ def test_a_good_document_has_no_problems():
 
 
 def test_both_spellings_of_one_key_are_refused():
-    line = "c.yaml:2: display_name: the same key stands here in another spelling; expected each key once; remove one"
+    line = "c.yaml:2: display_name: duplicate key in another spelling; expected each key once; remove one"
     assert said("displayName: A\ndisplay_name: A\n") == [line]
 
 
