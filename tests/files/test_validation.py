@@ -74,7 +74,7 @@ def test_both_spellings_of_one_key_are_refused():
 
 def test_both_spellings_are_refused_below_the_root_too():
     text = "displayName: A\nanswerPrompt:\n  default: x\n  by_question_type: {}\n  byQuestionType: {}\n"
-    assert [line.partition(": the same")[0] for line in said(text)] == ["c.yaml:5: answerPrompt.byQuestionType"]
+    assert [line.partition(": duplicate")[0] for line in said(text)] == ["c.yaml:5: answerPrompt.byQuestionType"]
 
 
 def test_an_unknown_key_names_the_nearest_known_one_in_the_writers_style():
