@@ -5,7 +5,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["intervals", "comparison", "rates", "retrieval", "text", "porter", "locomo", "sets", "agreement"]
+    "module", ["intervals", "comparison", "rates", "retrieval", "answers", "locomo", "sets", "agreement"]
 )
 def test_importing_loads_neither_numpy_nor_scipy(module: str) -> None:
     program = f"import sys, memorybench.metrics.{module}; print({{'numpy', 'scipy'}} & set(sys.modules) or 'none')"

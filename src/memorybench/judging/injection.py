@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .plain import plain
+from memorybench.text.normalisation import plain
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
 _JUDGE = r"(?:judge|grader|evaluator|examiner|scorer|assessor|marker|reviewer)"

@@ -11,9 +11,9 @@ import re
 
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.files.json_text import decode
+from memorybench.text.normalisation import plain, tidy
 from memorybench.text.sanitize import preview
 
-from .plain import plain, tidy
 from .remarks import bears_out
 
 VERDICTS = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+
+from memorybench.text.words import content_words, space_ideographs
 
 from .turn_memory import Asked, Hit, TurnMemory, open_turn_memory
 from .turn_store import KeptTurn
@@ -20,23 +21,6 @@ Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.730, without 
 (recall_any@5 of sessions: 0.978, without 0.972). A weight of 0.3 or cuts of 20 and 80 words change neither by 0.01.
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
-
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Scripts written without blanks, of which FTS5 would take a whole sentence for one word."""
-
-# Closed classes of English words, and what the apostrophe cuts off. Not "will", "may" and "us": they may be names.
-_STOP_WORDS = frozenset(
-    _WORD.findall("""
-    a an the this that these those and or but nor so if than then as because while
-    i me my mine you your yours he him his she her hers it its we our ours they them their theirs
-    am is are was were be been being do does did doing have has had having can could would should shall must
-    at by for from in into of off on onto out over to up with about after before between during through under until
-    what when where which who whom whose why how there here
-    not no any some all both each such very too also just only own same other more most
-    d ll m re s t ve
-    """)
-)
 
 
 class LexicalIndex:
@@ -56,7 +40,7 @@ class LexicalIndex:
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
         """The turns that share a word with the text, best first. A text of stop words alone is taken as it stands."""
-        telling = telling_words(text)
+        telling = content_words(space_ideographs(text))
         if not telling:
             return []
         rows = self._db.execute(
@@ -72,15 +56,9 @@ class LexicalIndex:
         self._db.close()
 
 
-def telling_words(text: str) -> list[str]:
-    """Its words, each once and without stop words; all of them, where it has no others."""
-    words = list(dict.fromkeys(_WORD.findall(_spaced(text).lower())))
-    return [word for word in words if word not in _STOP_WORDS] or words
-
-
 def _indexed(turns: Sequence[KeptTurn], around_words: int) -> Iterator[tuple[int, str, str]]:
     """Each turn's row, its words, and the words around it in the same session."""
-    said = [_spaced(kept.said) for kept in turns]
+    said = [space_ideographs(kept.said) for kept in turns]
     for row, kept in enumerate(turns):
         around: list[str] = []
         if row > 0 and turns[row - 1].session == kept.session:
@@ -89,10 +67,6 @@ def _indexed(turns: Sequence[KeptTurn], around_words: int) -> Iterator[tuple[int
         if row + 1 < len(turns) and turns[row + 1].session == kept.session:
             around += said[row + 1].split()[:around_words]
         yield row, said[row], " ".join(around)
-
-
-def _spaced(text: str) -> str:
-    return _UNSPACED.sub(r" \g<0> ", text)
 
 
 def open_bm25(file: Path) -> AbstractAsyncContextManager[TurnMemory]:

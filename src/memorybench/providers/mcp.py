@@ -29,8 +29,8 @@ from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.words import content_words, space_ideographs
 
-from .bm25 import telling_words
 from .config import ProviderConfig
 from .config_mcp import ListTool, Mcp, SearchTool, ToolCall
 from .config_mcp_reading import FOLDERS, folders_used
@@ -153,7 +153,7 @@ class McpProvider:
             return []
         if not self._mapping.query_words:
             return await self._found(self._mapping.search, scope, limit, {"query": text, "limit": limit})
-        words = telling_words(text) or [text]
+        words = content_words(space_ideographs(text)) or [text]
         finds = [self._found(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
         return _by_hits(await asyncio.gather(*finds))[:limit]
 

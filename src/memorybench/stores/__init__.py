@@ -3,7 +3,6 @@
 reference.py       the embedded default: facts in one SQLite file, a write path that refuses credentials
 facts_file.py      that file: its tables, and how it is opened
 curator.py         which facts are the same, and which were superseded: proposals, from facts alone
-words.py           telling words, stems, numbers and negations
 config.py          the keys of a store's YAML file
 config_reading.py  from the file to a checked config
 opening.py         open_store: from a config to a store that works

@@ -22,11 +22,11 @@ from memorybench.mcp.stdio_transport import open_mcp_stdio
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.words import content_words
 
 from .config import Mcp, StoreConfig
 from .mcp_operations import Call, Operations, Reading, Writing
 from .programs import Program
-from .words import telling_words
 
 
 class McpStore:
@@ -72,7 +72,7 @@ class McpStore:
         text = query.encode("utf-8", "replace").decode().strip()
         if not text:
             return []
-        asked = (telling_words(text) or [text]) if recall.query_words else [text]
+        asked = (content_words(text) or [text]) if recall.query_words else [text]
         finds = [self._told(recall, {"user": user, "query": word, "limit": limit}) for word in asked]
         return _by_hits(await asyncio.gather(*finds))[: max(limit, 0)]
 
