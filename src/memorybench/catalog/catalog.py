@@ -18,6 +18,7 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
+from memorybench.metrics.names import known_metrics
 from memorybench.providers.config import ProviderConfig
 from memorybench.providers.config_reading import read_provider
 from memorybench.stores.config import StoreConfig
@@ -162,7 +163,7 @@ class Catalog:
             return lambda environment: read_store(document, environment)
         if kind == "agent":
             return lambda environment: read_agent(document, environment)
-        metrics = [found.entry.name for found in self._plugins if found.entry.kind == "metric"]
+        metrics = known_metrics([found.entry.name for found in self._plugins if found.entry.kind == "metric"])
         return lambda environment: read_benchmark(document, environment, metrics)
 
 

@@ -3,7 +3,6 @@
 config.py          what a benchmark config may say
 config_reading.py  read_benchmark: from a file to a config, or to what is wrong with it
 prompts.py         what a prompt must and may contain
-metric_names.py    what a config may ask to see
 sources.py         where the data lies, whether it is what it was, and `pull`, which alone fetches it
 items.py           the items of a file, one at a time, however large it is
 mapped.py          open_mapped: the dataset that a config describes

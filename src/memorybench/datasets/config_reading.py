@@ -22,7 +22,6 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
-from .metric_names import metric
 from .prompts import answer_prompt, judge_prompt
 
 BUNDLED = ("starter",)
@@ -36,12 +35,12 @@ _SELF_EXPLAINING = ("bundled", "plugin")
 
 
 def read_benchmark(
-    document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] = ()
+    document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] | None = None
 ) -> BenchmarkConfig:
     """The benchmark config in `document`, or the first thing that is wrong with it.
 
-    `metrics` are those of plug-ins. Only `data` may refer to the environment: what a prompt says is the same on every
-    machine, and a prompt from others never carries a key away.
+    `metrics` are the known metric names; None: names under `metrics:` are not checked. Only `data` may refer to the
+    environment, so that a prompt is the same on every machine and cannot leak a key.
     """
     document = extended(document)
     if environment is not None:
@@ -54,7 +53,14 @@ def read_benchmark(
     _check_formatting(config, document)
     _check_evaluation(config, document)
     for index, name in enumerate(config.metrics):
-        metric(name, document.where("metrics", index), metrics)
+        # a plug-in's retrieval metric is known by its name without the cutoff
+        if metrics is not None and not {name, name.partition("@")[0]} & set(metrics):
+            raise BadInput(
+                document.where("metrics", index),
+                f"unknown metric {preview(name)}",
+                expected=f"one of {join_names(metrics)}",
+                remedy=suggestion(name, metrics),
+            )
     return config
 
 

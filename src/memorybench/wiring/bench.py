@@ -333,7 +333,14 @@ async def run_bench(
             )
             for bench in prepared.benches
         ]
-        plan = BenchPlan(run_writer.run.id, benches, arms, scored=run_writer.scored(), limits=limits).plan()
+        plan = BenchPlan(
+            run_writer.run.id,
+            benches,
+            arms,
+            scored=run_writer.scored(),
+            limits=limits,
+            plugins=plugin_metrics(prepared.catalog),
+        ).plan()
         ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)  # cleared, and made anew if need be
