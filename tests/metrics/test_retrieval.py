@@ -104,9 +104,8 @@ def test_a_new_metric_needs_one_entry() -> None:
     assert names.count("first@7") == names.count("turn_first@7") == 1
     haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="Tea", id="s:1"),)),))
     question = Question(id="q", haystack="h", question="?", answers=("Tea",), gold_sessions=("s",), gold_turns=("s:1",))
-    scores = retrieval_scores(
-        [Memory(id="m", content="Tea", sources=("s:1",))], question, Places(haystack), "session", [toy]
-    )
+    memory = Memory(id="m", content="Tea", sources=("s:1",))
+    scores = retrieval_scores([memory], question, Places(haystack), "session", [toy])
     assert {score.name: score.value for score in scores} == {"first@7": 1.0, "turn_first@7": 1.0}
 
 

@@ -15,6 +15,7 @@ from memorybench.files.environment import expand_environment
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
+from memorybench.files.prompts import JUDGE_PROMPTS
 from memorybench.files.templates import Template
 from memorybench.files.validation import validated
 from memorybench.files.yaml_file import load_yaml
@@ -26,8 +27,6 @@ from .prompts import answer_prompt, judge_prompt
 
 BUNDLED = ("starter",)
 """What `data: {type: bundled, path: NAME}` may name."""
-PROMPT_NAMES = ("default", "temporal", "knowledge-update", "rubric", "abstention")
-"""Judge prompts that `evaluationPrompt` may name."""
 SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
 """What `formatTemplate` may use; sessionDate is another name of date."""
 
@@ -206,12 +205,12 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
             raise BadInput(where, f"two question types are called {preview(kind.name)}", remedy="remove one")
-        if kind.evaluation_prompt not in PROMPT_NAMES:
+        if kind.evaluation_prompt not in JUDGE_PROMPTS:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
                 f"no judge prompt is called {preview(kind.evaluation_prompt)}",
-                expected=f"one of {join_names(PROMPT_NAMES)}",
-                remedy=suggestion(kind.evaluation_prompt, PROMPT_NAMES)
+                expected=f"one of {join_names(JUDGE_PROMPTS)}",
+                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS)
                 or "put your own into judgePrompts.byQuestionType",
             )
 

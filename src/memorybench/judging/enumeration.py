@@ -18,32 +18,15 @@ from memorybench.core.errors import BadInput, ServiceError, Unreadable
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record
 from memorybench.files.json_text import decode
+from memorybench.files.prompts import load_prompt
 from memorybench.text.sanitize import preview
 
 from .delimiters import fenced, mark_for
 from .facts import MemoryFact, fact_from
 
 STATED, WRITTEN = "stated", "written"
-"""The two steps, as the journal names them."""
+"""The names of the two steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""
 
-_TEXTS: Mapping[str, str] = {
-    STATED: """\
-You audit what a memory should have learned from a conversation.
-List every fact that the USER stated in the conversation below, or plainly agreed to when the assistant proposed it,
-and that the existing memory does not say already.
-- One fact an entry, complete by itself: names instead of "it" and "there", numbers with their units.
-- A "no" is a fact, too: what the user rejects or excludes is listed as such ("no subscription model").
-- Where the user changes or corrects something, list what holds in the end, and not what held before.
-- Leave out what only the assistant said, what the user merely considers ("maybe", "what if"), questions and small talk.
-""",
-    WRITTEN: """\
-You audit what was written into a memory.
-List every fact that stands in the new memory below and that the existing memory does not say already.
-- One fact an entry, complete by itself: names instead of "it" and "there", numbers with their units.
-- A changed fact counts as new: list it as the new memory has it.
-- List what is written there and nothing else, whether it is true or not. Do not complete, correct or explain it.
-""",
-}
 _CATEGORIES = """
 Begin each entry with its category and a colon. Use one of these categories where one fits: {names}.
 """
@@ -122,7 +105,7 @@ def prompt(name: str, material: Mapping[str, str], categories: Collection[str] =
 
     Both calls of a trace are told the same `categories`, so that their lists can be laid side by side.
     """
-    told = _TEXTS[name]
+    told = load_prompt(f"extraction-{name}")
     names = ", ".join(sorted(categories))
     mark = mark_for(told, {**material, "categories": names})
     parts = "\n".join([fenced(part, text or "(nothing)", mark) for part, text in material.items()])

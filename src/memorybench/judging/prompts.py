@@ -1,8 +1,8 @@
-"""How a judge is asked: five prompts by name, and which of them, or of the benchmark's own, serves a question.
+"""Chooses and renders the judge prompt of a question.
 
-`default`, `temporal`, `knowledge-update` and `rubric` are the texts of LongMemEval (Wu et al., arXiv:2410.10813,
-figure 10) as our specification quotes them; `abstention` is in words of our own. The texts of LongMemEval end by
-asking for yes or no only, and so does every prompt here.
+The default prompts are in catalog/prompts/judge-*.txt. `default`, `temporal`, `knowledge-update` and `rubric` are the
+texts of LongMemEval (Wu et al., arXiv:2410.10813, figure 10); `abstention` is our own. Every prompt ends by asking for
+yes or no only.
 """
 
 from __future__ import annotations
@@ -13,46 +13,13 @@ from datetime import datetime
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
+from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
 from memorybench.files.templates import Template
 from memorybench.text.spelling import join_names, suggestion
 
 from .delimiters import fenced, mark_for
 
 DEFAULT, ABSTENTION = "default", "abstention"
-_CONTAINS = """\
-I will give you a question, a correct answer, and a response from a model.
-Please answer yes if the response contains the correct answer. Otherwise, answer no.
-"""
-_STEPS_COUNT = """\
-If the response is equivalent to the correct answer or contains all the intermediate
-steps to get the correct answer, you should also answer yes.
-If the response only contains a subset of the information required, answer no.
-"""
-TEXTS: Mapping[str, str] = {
-    DEFAULT: f"{_CONTAINS}{_STEPS_COUNT}",
-    "temporal": f"""\
-{_CONTAINS}{_STEPS_COUNT}\
-In addition, do not penalize off-by-one errors for the number of days.
-If the question asks for days/weeks/months and the model makes off-by-one errors
-(e.g., predicting 19 days when the answer is 18), the response is still correct.
-""",
-    "knowledge-update": f"""\
-{_CONTAINS}\
-If the response contains some previous information along with an updated answer,
-the response should be considered correct as long as the updated answer is correct.
-""",
-    "rubric": """\
-I will give you a question, a rubric for desired personalized response, and a response.
-Please answer yes if the response satisfies the desired response. Otherwise, answer no.
-The model does not need to reflect all points in the rubric. The response is correct
-as long as it recalls and utilizes the user's personal information correctly.
-""",
-    ABSTENTION: """\
-Below are a question that can not be answered from what is known, the reason why it can not, and a model's response.
-Answer yes if the response says that the question has no answer, or that the information is missing or incomplete;
-telling what is known besides does no harm. Answer no if it gives an answer as if it were known, or says neither.
-""",
-}
 _GOLD_NAMES = {"rubric": "rubric", ABSTENTION: "explanation"}
 _GOLD_OF_OTHERS = "correct-answer"
 _UNTOLD = "The conversations do not tell."
@@ -101,15 +68,15 @@ class JudgePrompt:
 
 
 def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
-    """One of our five."""
-    if name not in TEXTS:
+    """Returns one of the prompts that ship with memorybench."""
+    if name not in JUDGE_PROMPTS:
         raise BadInput(
             where,
-            f'there is no judge prompt "{name}"',
-            expected=f"one of {join_names(TEXTS)}",
-            remedy=suggestion(name, TEXTS),
+            f'unknown judge prompt "{name}"',
+            expected=f"one of {join_names(JUDGE_PROMPTS)}",
+            remedy=suggestion(name, JUDGE_PROMPTS),
         )
-    return JudgePrompt(name, Template((TEXTS[name],), f"judge prompt {name}"), kind=name)
+    return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +99,7 @@ class JudgePrompts:
     @classmethod
     def by_name(cls, override: Template | None = None) -> JudgePrompts:
         """Ours alone: a question whose type is the name of one is judged by it, any other by the default."""
-        return cls(override=override, names={name: name for name in TEXTS})
+        return cls(override=override, names={name: name for name in JUDGE_PROMPTS})
 
     def of(self, question: Question) -> JudgePrompt:
         """Abstention overrides the type; then the benchmark's text for the type, the prompt that it names for the

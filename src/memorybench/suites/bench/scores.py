@@ -26,7 +26,7 @@ class Places:
         self._session_of.update((session.id, session.id) for session in haystack.sessions)
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
-        """Returns the distinct ids at that level, best first; None: the provider does not report the sources of its memories."""
+        """Returns the distinct ids at that level, best first; None: the provider does not report its sources."""
         ranked: list[str] = []
         has_sources = not memories  # an empty result does not show whether sources are reported: PROVENANCE_UNKNOWN
         for place, memory in enumerate(memories):
