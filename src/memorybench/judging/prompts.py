@@ -22,7 +22,7 @@ from .delimiters import fenced, mark_for
 DEFAULT, ABSTENTION = "default", "abstention"
 _GOLD_NAMES = {"rubric": "rubric", ABSTENTION: "explanation"}
 _GOLD_OF_OTHERS = "correct-answer"
-_UNTOLD = "The conversations do not tell."
+_NO_GOLD = "The conversations do not tell."
 _OFF_BY_ONE = (
     "Being off by one in a number of days, weeks or months is no error here: 19 days are right where the answer is 18."
 )
@@ -36,18 +36,18 @@ Reply with one word and nothing else: yes or no.
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
     name: str
-    """What reports call it."""
+    """The name in reports."""
     template: Template
-    """With variables, or without any: then question, gold and response follow it."""
+    """If it has no variables, question, gold answer and response are appended."""
     kind: str = DEFAULT
-    """Which of the named prompts it takes the place of: tells what the gold is, and which canaries it gets."""
+    """The default prompt that it replaces; decides what the gold is called and which canaries apply."""
     note: str = ""
 
     def render(self, question: Question, response: str, context: str = "") -> str:
-        """The whole of what the judge is sent. The same for the same call."""
+        """Returns the full prompt for the judge; the same inputs give the same text."""
         gold_name = _GOLD_NAMES.get(self.kind, _GOLD_OF_OTHERS)
         gold = _gold(question)
-        foreign = {
+        untrusted = {
             "question": question.question,
             "questionType": question.kind,
             "retrievedContext": context,
@@ -55,14 +55,14 @@ class JudgePrompt:
             "rubric": gold,
             "response": response,
         }
-        told = "".join(part for part in self.template.parts if isinstance(part, str))
-        mark = mark_for(told, foreign)
+        own_text = "".join(part for part in self.template.parts if isinstance(part, str))
+        mark = mark_for(own_text, untrusted)
         if self.template.names:
-            values = {name: fenced(name, text, mark) for name, text in foreign.items()}
+            values = {name: fenced(name, text, mark) for name, text in untrusted.items()}
             body = self.template.render({**values, "questionDate": _date(question.asked_at)})
         else:
             shown = (("question", question.question), (gold_name, gold), ("response", response))
-            body = "\n".join((told.rstrip() + "\n", *(fenced(name, text, mark) for name, text in shown)))
+            body = "\n".join((own_text.rstrip() + "\n", *(fenced(name, text, mark) for name, text in shown)))
         note = f"\n{self.note}\n" if self.note else ""
         return f"{body.rstrip()}\n{note}{_ENDING.format(mark=mark)}"
 
@@ -81,29 +81,32 @@ def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """All that may be asked of a judge in one benchmark."""
+    """The judge prompts of one benchmark."""
 
     override: Template | None = None
-    """Serves every question, whatever the benchmark says."""
+    """Used for every question instead of all others."""
     by_type: Mapping[str, Template] = field(default_factory=dict)
     default: Template | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """Question type → which named prompt serves it."""
+    """Question type → name of the default prompt."""
     off_by_one: frozenset[str] = frozenset()
-    """Question types for which a day, week or month more or less is forgiven."""
+    """Question types that tolerate an error of one day, week or month."""
 
     def __post_init__(self) -> None:
         for name in self.names.values():
-            named_prompt(name)  # raises where there is none: before anything is asked
+            named_prompt(name)  # raises for an unknown name before any call is made
 
     @classmethod
     def by_name(cls, override: Template | None = None) -> JudgePrompts:
-        """Ours alone: a question whose type is the name of one is judged by it, any other by the default."""
+        """Returns the default prompts: a question type selects the prompt of that name, any other type `default`."""
         return cls(override=override, names={name: name for name in JUDGE_PROMPTS})
 
     def of(self, question: Question) -> JudgePrompt:
-        """Abstention overrides the type; then the benchmark's text for the type, the prompt that it names for the
-        type, its default, ours."""
+        """Returns the prompt of a question.
+
+        The order is: override, the benchmark's text for the type, the prompt named for the type, the benchmark's
+        default, our default. Abstention takes the place of the type.
+        """
         kind = ABSTENTION if question.abstain else self.names.get(question.kind, DEFAULT)
         place = ABSTENTION if question.abstain else question.kind
         if self.override is not None:
@@ -114,23 +117,23 @@ class JudgePrompts:
             prompt = JudgePrompt("the benchmark's default", self.default, kind)
         else:
             prompt = named_prompt(kind)
-        return _forgiving(prompt) if question.kind in self.off_by_one and not question.abstain else prompt
+        return _with_tolerance(prompt) if question.kind in self.off_by_one and not question.abstain else prompt
 
     def used(self, questions: Iterable[Question]) -> tuple[JudgePrompt, ...]:
-        """Every prompt that these questions need, once."""
+        """Returns the distinct prompts of these questions."""
         return tuple(dict.fromkeys(self.of(question) for question in questions))
 
 
-def _forgiving(prompt: JudgePrompt) -> JudgePrompt:
-    told = " ".join(part for part in prompt.template.parts if isinstance(part, str)).lower()
-    if "off-by-one" in told or "off by one" in told:
+def _with_tolerance(prompt: JudgePrompt) -> JudgePrompt:
+    text = " ".join(part for part in prompt.template.parts if isinstance(part, str)).lower()
+    if "off-by-one" in text or "off by one" in text:
         return prompt
     return JudgePrompt(prompt.name, prompt.template, prompt.kind, _OFF_BY_ONE)
 
 
 def _gold(question: Question) -> str:
     if not question.answers:
-        return _UNTOLD if question.abstain else ""
+        return _NO_GOLD if question.abstain else ""
     if len(question.answers) == 1:
         return question.answers[0]
     return "Any one of these:\n" + "\n".join(f"- {answer}" for answer in question.answers)
