@@ -20,7 +20,7 @@ from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
-from memorybench.mcp.store_server import serving
+from memorybench.mcp.store_server import serve_store
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
@@ -46,7 +46,7 @@ def attempted(url: str, scenario: str, max_tokens: int) -> AttemptReport:
         async with open_model(address, key=None, redactor=Redactor([]), options=options) as model:
             agent = BuiltinAgent(load_agent_config(CATALOG / "agents/builtin.yaml"), model, Redactor([]))
             case = load_scenario(CATALOG / f"scenarios/{scenario}.json")
-            return await attempt(STORE, case, agent, serving(open_reference), seed=0)
+            return await attempt(STORE, case, agent, serve_store(open_reference), seed=0)
 
     return asyncio.run(once())
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -16,19 +16,16 @@ from yarl import URL
 
 from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.conversation import Memory, Session
-from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
 from memorybench.mcp.client import McpClient
-from memorybench.mcp.http_transport import open_mcp_http
-from memorybench.mcp.messages import encode
-from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
+from memorybench.mcp.http import open_mcp_http
+from memorybench.mcp.stdio import open_mcp_stdio
+from memorybench.processes.programs import check_program, child_environment
 from memorybench.secrets.redaction import Redactor
-from memorybench.text.sanitize import preview, sanitize
-from memorybench.text.spelling import join_names, suggestion
 
 from .bm25 import telling_words
 from .config import ProviderConfig
@@ -170,7 +167,7 @@ class McpProvider:
             told = await server.call_tool(call.tool, filled(call.arguments, {**_named(scope), **values}))
         # as if it had come over HTTP: results are read and complained of in one way
         where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
-        reply = Reply(200, {}, encode(told.value()), "CALL", where, self._redactor)
+        reply = Reply(200, {}, json.dumps(told.value()).encode(), "CALL", where, self._redactor)
         return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
 
 
@@ -238,13 +235,15 @@ async def _opened_servers(
     redactor: Redactor,
 ) -> AsyncIterator[_Servers]:
     deadline = mcp.timeout / 1000
+    where = f'provider "{name}"'
     if mcp.url is not None:
         async with open_mcp_http(mcp.url, mcp.headers, redactor, deadline=deadline) as client:
-            await _check_tools(client, mapping, name)
+            await client.require_tools(mapping.tools, where)
             yield _OneServer(client)
         return
-    _check_program(mcp, name, environment)
-    part = Document(f'provider "{name}"', {"command": list(mcp.command), "env": dict(mcp.env)}, within=("mcp",))
+    path = {**environment, **mcp.env}.get("PATH")
+    check_program(mcp.command[0], where, path=path, install=mcp.install)
+    part = Document(where, {"command": list(mcp.command), "env": dict(mcp.env)}, within=("mcp",))
     program = BodyTemplate.parse(part, FOLDERS)
 
     @asynccontextmanager
@@ -252,7 +251,7 @@ async def _opened_servers(
         made = program.render(told)
         env = child_environment(environment, made["env"])
         async with open_mcp_stdio(made["command"], env, cwd, redactor, deadline=deadline) as client:
-            await _check_tools(client, mapping, name)
+            await client.require_tools(mapping.tools, where)
             yield client
 
     def for_scope(scope: str) -> AbstractAsyncContextManager[McpClient]:
@@ -268,25 +267,3 @@ async def _opened_servers(
         yield pool
     finally:
         await pool.close()
-
-
-def _check_program(mcp: Mcp, name: str, environment: Mapping[str, str]) -> None:
-    path = {**environment, **mcp.env}.get("PATH")
-    if shutil.which(mcp.command[0], path=path) is None:
-        raise BadInput(
-            f'provider "{name}"',
-            f'no program "{mcp.command[0]}" is found',
-            remedy=f"install it: {mcp.install}" if mcp.install else "install it, or name its path in mcp.command",
-        )
-
-
-async def _check_tools(client: McpClient, mapping: _Mapping, name: str) -> None:
-    offered = [tool.name for tool in await client.list_tools()]
-    for tool in mapping.tools:
-        if tool not in offered:
-            raise BadInput(
-                f'provider "{name}"',
-                f"the server has no tool {preview(tool)}",
-                expected=f"one of {sanitize(join_names(offered))}",
-                remedy=suggestion(tool, offered),
-            )

@@ -17,6 +17,7 @@ from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
+from memorybench.mcp import check_sdk
 from memorybench.providers.chunk_memory import wanted_model
 from memorybench.providers.config import Embedding, ProviderConfig
 from memorybench.suites.bench.baselines import Arm
@@ -49,6 +50,8 @@ def check_provider(catalog: Catalog, entry: Entry, *, allow_code: bool) -> None:
         )
     if adapter == f"{BUILTIN}mem0-oss" and not find_spec("mem0"):
         raise BadInput(f'provider "{entry.name}"', "mem0ai is not installed", remedy='pip install "memorybench[mem0]"')
+    if adapter == f"{BUILTIN}mcp":
+        check_sdk(f'provider "{entry.name}"')
     if config.type == "local" and not adapter.startswith((BUILTIN, PLUGIN)) and not allow_code:
         raise BadInput(
             f'provider "{entry.name}"', f"{adapter} is code from a config", remedy="read it, then --allow-code"
