@@ -1,4 +1,4 @@
-"""Any MCP memory server, as the `mcp` section of its YAML describes it: tools in the place of endpoints."""
+"""Any MCP memory server as a provider, by the tools that the `mcp` section of its YAML file names."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ _ANY = AnyName()  # the config was checked when it was read
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _ToolTemplate:
     tool: str
     arguments: BodyTemplate
     response: ResponseTemplate | None
 
 
-class _Mapping:
-    """The tools of a config, parsed once."""
+class _ToolMapping:
+    """The tools of a config, with parsed templates."""
 
     def __init__(self, config: ProviderConfig, mcp: Mcp) -> None:
-        # places are named as in the file; its lines are no longer known
+        # error messages name places as in the file, but without line numbers
         part = Document(f'provider "{config.name}"', config.model_dump(by_alias=True)).at("mcp", "tools")
         tools = mcp.tools
         self.add = _call(part.at("add"), tools.add)
@@ -62,10 +62,10 @@ class _Mapping:
         self.list = _call(part.at("list"), tools.list) if tools.list else None
         self.query_words = tools.search.query_words
         self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
-        told = (self.document or self.add.arguments).root
+        template = (self.document or self.add.arguments).root
         self.portioning = Portioning(
             unit=tools.add.unit,
-            by_messages="messages" in {name for name, _ in variables_in(told)},
+            by_messages="messages" in {name for name, _ in variables_in(template)},
             message=None,
             names_turns=False,
             max_messages=None,
@@ -77,9 +77,9 @@ class _Mapping:
         return [call.tool for call in (self.add, self.search, self.clear, self.list) if call is not None]
 
 
-def _call(part: Document, call: ToolCall) -> _Call:
+def _call(part: Document, call: ToolCall) -> _ToolTemplate:
     response = call.response if isinstance(call, SearchTool | ListTool) else None
-    return _Call(
+    return _ToolTemplate(
         call.tool,
         BodyTemplate.parse(part.at("arguments"), _ANY),
         ResponseTemplate.parse(part.at("response"), response) if response is not None else None,
@@ -90,12 +90,12 @@ class _Servers(Protocol):
     def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
 
     async def drop(self, scope: str) -> None:
-        """Nobody will ask for this scope any more."""
+        """Release the server of a scope that is no longer needed."""
         ...
 
 
 class _OneServer:
-    """Serves every scope, which is told to it in the arguments."""
+    """One server for all scopes; the arguments name the scope."""
 
     def __init__(self, client: McpClient) -> None:
         self._client = client
@@ -105,17 +105,17 @@ class _OneServer:
         yield self._client
 
     async def drop(self, scope: str) -> None:
-        """It stays for the others."""
+        """Do nothing: other scopes still use the server."""
 
 
 class McpProvider:
-    """Opened by `open_mcp_provider`. A tool that has answered has done its work: there is nothing to wait for."""
+    """Opened by `open_mcp_provider`. A document is searchable when the tool has returned."""
 
     def __init__(
         self,
         subject: Subject,
         store_id: str,
-        mapping: _Mapping,
+        mapping: _ToolMapping,
         servers: _Servers,
         folders: ScopeFolders,
         redactor: Redactor,
@@ -132,54 +132,58 @@ class McpProvider:
         if not portions:
             return Receipt()
         self._folders.note(scope.name, sources_of(portions))
-        documents = [{**_named(scope), **self._mapping.portioning.variables(portion)} for portion in portions]
+        documents = [{**_scope_values(scope), **self._mapping.portioning.variables(portion)} for portion in portions]
         if self._mapping.document is not None:
-            made = [filled(self._mapping.document, document) for document in documents]
-            documents = [{**_named(scope), "documents": made}]
+            bodies = [filled(self._mapping.document, document) for document in documents]
+            documents = [{**_scope_values(scope), "documents": bodies}]
         async with self._servers.using(scope.name) as server:
             for values in documents:
                 await server.call_tool(self._mapping.add.tool, filled(self._mapping.add.arguments, values))
         return Receipt(ids=tuple(portion.id for portion in portions))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         text = storable(query).strip()
         if not text:
             return []
         if not self._mapping.query_words:
-            return await self._found(self._mapping.search, scope, limit, {"query": text, "limit": limit})
+            return await self._search(self._mapping.search, scope, limit, {"query": text, "limit": limit})
         words = telling_words(text) or [text]
-        finds = [self._found(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
-        return _by_hits(await asyncio.gather(*finds))[:limit]
+        searches = [self._search(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
+        return _rank_by_hits(await asyncio.gather(*searches))[:limit]
 
     async def clear(self, scope: Scope) -> None:
         if self._mapping.clear is not None:
             async with self._servers.using(scope.name) as server:
-                await server.call_tool(self._mapping.clear.tool, filled(self._mapping.clear.arguments, _named(scope)))
+                await server.call_tool(
+                    self._mapping.clear.tool, filled(self._mapping.clear.arguments, _scope_values(scope))
+                )
         await self._servers.drop(scope.name)
         await asyncio.to_thread(self._folders.clear, scope.name)
 
-    async def _found(self, call: _Call, scope: Scope, limit: int | None, values: Mapping[str, Any]) -> Sequence[Memory]:
+    async def _search(
+        self, call: _ToolTemplate, scope: Scope, limit: int | None, values: Mapping[str, Any]
+    ) -> Sequence[Memory]:
         assert call.response is not None
         async with self._servers.using(scope.name) as server:
-            told = await server.call_tool(call.tool, filled(call.arguments, {**_named(scope), **values}))
-        # as if it had come over HTTP: results are read and complained of in one way
+            result = await server.call_tool(call.tool, filled(call.arguments, {**_scope_values(scope), **values}))
+        # as an HTTP reply, so that results are read and errors are worded in one way
         where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
-        reply = Reply(200, {}, json.dumps(told.value()).encode(), "CALL", where, self._redactor)
+        reply = Reply(200, {}, json.dumps(result.value()).encode(), "CALL", where, self._redactor)
         return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
 
 
 class ListingMcpProvider(McpProvider):
-    """Of a server that has a tool to tell all it holds."""
+    """An McpProvider whose server has a tool that lists all memories."""
 
     async def list(self, scope: Scope) -> Sequence[Memory]:
         assert self._mapping.list is not None
-        return await self._found(self._mapping.list, scope, None, {})
+        return await self._search(self._mapping.list, scope, None, {})
 
 
-def _named(scope: Scope) -> dict[str, Any]:
+def _scope_values(scope: Scope) -> dict[str, Any]:
     return {
         "scope": scope.name,
         "runTag": scope.name,
@@ -190,14 +194,14 @@ def _named(scope: Scope) -> dict[str, Any]:
     }
 
 
-def _by_hits(finds: Sequence[Sequence[Memory]]) -> list[Memory]:
-    """What more searches have found comes first.
+def _rank_by_hits(results: Sequence[Sequence[Memory]]) -> list[Memory]:
+    """Order memories by the number of searches that returned them.
 
-    Ties are ordered by text, because that depends neither on the order of adding nor on ids of ours.
+    Ties are ordered by text, which does not depend on the order of adding or on our ids.
     """
-    found = {memory.id: memory for memories in finds for memory in memories}
-    hits = Counter(memory.id for memories in finds for memory in memories)
-    ranked = sorted(found.values(), key=lambda memory: (-hits[memory.id], memory.content))
+    memories = {memory.id: memory for result in results for memory in result}
+    hits = Counter(memory.id for result in results for memory in result)
+    ranked = sorted(memories.values(), key=lambda memory: (-hits[memory.id], memory.content))
     return [memory.model_copy(update={"score": float(hits[memory.id])}) for memory in ranked]
 
 
@@ -205,31 +209,33 @@ def _by_hits(finds: Sequence[Sequence[Memory]]) -> list[Memory]:
 async def open_mcp_provider(
     config: ProviderConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
 ) -> AsyncIterator[McpProvider]:
-    """The provider of a config with an `mcp` section.
+    """Open the provider of a config with an `mcp` section.
 
-    `folder` holds what its servers store, and which session each document came from. Of `environment`, a server sees
-    only what any program needs (`mcp_stdio.INHERITED`).
+    `folder` holds the data of its servers and the session of each document. Of `environment`, a server that is started
+    sees only `programs.INHERITED`.
     """
     assert config.mcp is not None
-    mapping = _Mapping(config, config.mcp)
+    mapping = _ToolMapping(config, config.mcp)
     folders = ScopeFolders(folder)
-    # a server that was told no folder of ours may have kept all in memory, which is gone
-    kept = config.mcp.url is not None or folders_used(config.mcp, Document(config.name, {}))
+    # a server that uses none of our folders may keep its data in memory, which a restart loses
+    is_durable = config.mcp.url is not None or folders_used(config.mcp, Document(config.name, {}))
     subject = Subject(
         role="provider",
         name=config.name,
         settings={"api_version": config.api_version, "mapping": digest(config.mcp.tools.plain())},
     )
-    async with _opened_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
+    async with _open_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
         kind = McpProvider if mapping.list is None else ListingMcpProvider
-        yield kind(subject, folders.store_id if kept else secrets.token_hex(16), mapping, servers, folders, redactor)
+        yield kind(
+            subject, folders.store_id if is_durable else secrets.token_hex(16), mapping, servers, folders, redactor
+        )
 
 
 @asynccontextmanager
-async def _opened_servers(
+async def _open_servers(
     name: str,
     mcp: Mcp,
-    mapping: _Mapping,
+    mapping: _ToolMapping,
     folders: ScopeFolders,
     environment: Mapping[str, str],
     redactor: Redactor,
@@ -247,19 +253,19 @@ async def _opened_servers(
     program = BodyTemplate.parse(part, FOLDERS)
 
     @asynccontextmanager
-    async def started(told: Mapping[str, str], cwd: Path) -> AsyncIterator[McpClient]:
-        made = program.render(told)
-        env = child_environment(environment, made["env"])
-        async with open_mcp_stdio(made["command"], env, cwd, redactor, deadline=deadline) as client:
+    async def start(values: Mapping[str, str], cwd: Path) -> AsyncIterator[McpClient]:
+        rendered = program.render(values)
+        env = child_environment(environment, rendered["env"])
+        async with open_mcp_stdio(rendered["command"], env, cwd, redactor, deadline=deadline) as client:
             await client.require_tools(mapping.tools, where)
             yield client
 
     def for_scope(scope: str) -> AbstractAsyncContextManager[McpClient]:
         data = folders.data(scope)
-        return started({"scopeFolder": str(data)}, data)
+        return start({"scopeFolder": str(data)}, data)
 
     if "scopeFolder" not in folders_used(mcp, part):
-        async with started({"dataFolder": str(folders.shared)}, folders.shared) as client:
+        async with start({"dataFolder": str(folders.shared)}, folders.shared) as client:
             yield _OneServer(client)
         return
     pool = ScopePool(for_scope, mcp.processes)
