@@ -196,7 +196,7 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
     [
         (SHARED, BY_WORDS, "mcp.tools.add: scope without run and haystack"),
         (SHARED, ALL_TOOLS.replace("clear: {tool", "# {tool"), 'mcp.tools: "clear" is missing'),
-        (SHARED, ALL_TOOLS.replace("query: $.query", "q: x"), "mcp.tools.search.arguments: the query is not asked for"),
+        (SHARED, ALL_TOOLS.replace("query: $.query", "q: x"), "mcp.tools.search.arguments: "),
         (SHARED, ALL_TOOLS.replace("$.documentId, text", "$.docId, text"), 'unknown variable "docId"'),
         (SHARED, ALL_TOOLS.replace("id: $.documentId", "id: $.documents"), 'unknown variable "documents"'),
         (SHARED, ALL_TOOLS.replace("results: $.found,", ""), '"results" is missing'),
@@ -206,11 +206,11 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
         ("timeout: 5", ALL_TOOLS, "expected either command or url"),
         ("url: http://x.test", ALL_TOOLS, "mcp.url: plain http"),
         ("url: https://x.test\n  env: {A: b}", ALL_TOOLS, "mcp.env: has no effect beside url"),
-        (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "side by side"),
+        (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "scopeFolder and dataFolder"),
         (command("${folder}"), ALL_TOOLS, 'unknown variable "folder"'),
     ],
 )
-def test_a_config_that_can_not_work_is_refused_with_its_place(server: str, tools: str, problem: str) -> None:
+def test_errors_in_a_config_name_their_place(server: str, tools: str, problem: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_provider(written(server, tools), {})
     assert str(refused.value).startswith("double.yaml:")

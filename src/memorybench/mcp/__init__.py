@@ -1,5 +1,6 @@
 """Model Context Protocol, by the official SDK (the extra `mcp`): clients, and the recording proxy for agents.
 
+config.py          the connection keys of a config file
 client.py          McpClient: lists and calls the tools of one server
 stdio.py           connects to a server that is started as a child process
 http.py            connects to a server over streamable HTTP
@@ -7,7 +8,7 @@ proxy.py           a local server that records every tool call
 store_server.py    a memory store as MCP tools behind the proxy
 bridge.py          a program that connects an agent's standard streams to the proxy
 
-Everything but this file imports the SDK: import these modules late, after `check_sdk`.
+All other modules but config.py import the SDK: import them late, after `check_sdk`.
 """
 
 from __future__ import annotations

@@ -5,21 +5,13 @@ Field docstrings are the user's documentation, as in config_requests.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
+from memorybench.mcp.config import ServerConnection, ToolCall
+
 from .config_requests import Response, Section
-
-
-class ToolCall(Section):
-    """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
-
-    tool: str
-    """The tool's name."""
-    arguments: Mapping[str, Any] = Field(default_factory=dict)
-    """Its arguments. A key whose variable has no value is left out."""
 
 
 class AddTool(ToolCall):
@@ -54,23 +46,13 @@ class Tools(Section):
     """Lists all memories of a scope."""
 
 
-class Mcp(Section):
+class Mcp(ServerConnection):
     """An MCP server, started for the run or reached over HTTP."""
 
     command: tuple[str, ...] = ()
     """The program and its arguments. If they or `env` contain `${scopeFolder}`, each scope gets its own process and
     folder; else one process serves all scopes and may store its data in `${dataFolder}`."""
-    env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program. It also gets PATH, HOME and a few others, but none of your keys."""
-    install: str = ""
-    """How to install the program; shown if it is missing."""
     processes: int = Field(default=8, ge=1)
     """Maximum number of processes at once, if each scope has its own."""
-    url: str | None = None
-    """Instead of `command`: the URL of a server (streamable HTTP)."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
-    timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that a call may take."""
     tools: Tools
     """Which tool does what."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from memorybench.core.errors import BadInput
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
+from memorybench.mcp.config import ToolCall, check_connection
 from memorybench.text.spelling import join_names
 
 from .config import ProviderConfig
-from .config_mcp import AddTool, ListTool, Mcp, SearchTool, ToolCall
+from .config_mcp import AddTool, ListTool, Mcp, SearchTool
 from .config_variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
 
 FOLDERS = frozenset({"scopeFolder", "dataFolder"})
@@ -30,7 +31,7 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
     if config.mcp is None:
         raise BadInput(document.where(), '"mcp" is missing', expected="mcp beside adapter: builtin:mcp")
     part = document.at("mcp")
-    _check_way(config.mcp, part)
+    check_connection(config.mcp, part)
     folders = folders_used(config.mcp, part)
     calls = {stage: call for stage in VARIABLES if (call := getattr(config.mcp.tools, stage)) is not None}
     for stage, call in calls.items():
@@ -52,14 +53,6 @@ def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
     if used == FOLDERS:
         raise BadInput(part.where(), "scopeFolder and dataFolder cannot be combined", remedy="remove one")
     return used
-
-
-def _check_way(mcp: Mcp, part: Document) -> None:
-    if bool(mcp.command) == bool(mcp.url):
-        raise BadInput(part.where(), "invalid connection", expected="either command or url")
-    for name in ("env", "install") if mcp.url else ("headers",):
-        if getattr(mcp, name):
-            raise BadInput(part.where(name), f"has no effect beside {'url' if mcp.url else 'command'}")
 
 
 def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozenset[str]:

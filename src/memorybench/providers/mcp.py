@@ -22,6 +22,7 @@ from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
 from memorybench.mcp.client import McpClient
+from memorybench.mcp.config import ToolCall
 from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.stdio import open_mcp_stdio
 from memorybench.processes.programs import check_program, child_environment
@@ -29,7 +30,7 @@ from memorybench.secrets.redaction import Redactor
 
 from .bm25 import telling_words
 from .config import ProviderConfig
-from .config_mcp import ListTool, Mcp, SearchTool, ToolCall
+from .config_mcp import ListTool, Mcp, SearchTool
 from .config_mcp_reading import FOLDERS, folders_used
 from .config_variables import AnyName, variables_in
 from .http_documents import Portioning, sources_of

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability
+from memorybench.mcp.config import ServerConnection, ToolCall
 
 
 class Section(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class ToolCall(Section):
-    """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
-
-    tool: str
-    """The tool's name."""
-    arguments: Mapping[str, Any] = Field(default_factory=dict)
-    """Its arguments. A key whose variable has no value is left out."""
 
 
 class Write(Section):
@@ -82,7 +74,7 @@ class Operations(Section):
     """Lists all facts, without counting as a retrieval. Variables: user."""
 
 
-class Mcp(Section):
+class Mcp(ServerConnection):
     """An MCP memory server, started for a session or reached over HTTP."""
 
     command: tuple[str, ...] = ()
@@ -90,14 +82,6 @@ class Mcp(Section):
     env: Mapping[str, str] = Field(default_factory=dict)
     """Environment variables of the program; may contain `${folder}`. It also gets PATH, HOME and a few others, but none
     of your keys."""
-    install: str = ""
-    """How to install the program; shown if it is missing."""
-    url: str | None = None
-    """Instead of `command`: the URL of a server (streamable HTTP)."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
-    timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that a call may take."""
     refusal: str | None = None
     """A regular expression for the error of a tool that refuses to store something. No other error of a tool counts as
     a refusal."""

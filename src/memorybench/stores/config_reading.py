@@ -14,6 +14,7 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template, check_known
+from memorybench.mcp.config import check_connection
 from memorybench.text.spelling import join_names
 
 from .config import Facts, Mcp, Read, StoreConfig, Write
@@ -91,11 +92,7 @@ def _check_program(part: Document, name: str) -> None:
 
 
 def _check_mcp(mcp: Mcp, part: Document) -> None:
-    if bool(mcp.command) == bool(mcp.url):
-        raise BadInput(part.where(), "invalid connection", expected="either command or url")
-    for name in ("env", "install") if mcp.url else ("headers",):
-        if getattr(mcp, name):
-            raise BadInput(part.where(name), f"has no effect beside {'url' if mcp.url else 'command'}")
+    check_connection(mcp, part)
     _check_program(part, "command")
     if mcp.refusal is not None:
         try:
