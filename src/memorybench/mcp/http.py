@@ -83,7 +83,7 @@ class _Sender(httpx2.AsyncBaseTransport):
             )
         except MemorybenchError as error:
             return self._failed(body, error)
-        forwarded = {name: value for name, value in reply.headers.items() if name in _FORWARDED}
+        forwarded = {name: value for name, value in reply.headers.items() if name.lower() in _FORWARDED}
         return httpx2.Response(reply.status, headers=forwarded, content=reply.body)
 
     def _failed(self, body: Any, error: MemorybenchError) -> httpx2.Response:
