@@ -16,15 +16,15 @@ from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput, Malformed, ServiceError
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config import ProviderConfig
-from memorybench.providers.config_reading import read_provider
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.reading import read_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 from tests.doubles.mcp_server import McpHttpServer
 
 pytest.importorskip("mcp")
 
-from memorybench.providers.mcp import McpProvider, open_mcp_provider
+from memorybench.providers.mcp_provider import McpProvider, open_mcp_provider
 from tests.providers.embedded import AWAY, HOME, fill, session
 
 DOUBLE = Path(__file__).parents[1] / "doubles" / "mcp_server.py"

@@ -15,7 +15,7 @@ from memorybench.core.errors import BadInput, Lacking
 from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Subject
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.bm25 import Bm25
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
@@ -26,7 +26,11 @@ CONFIG = read_store(parse_yaml("name: lexical\ntype: provider\nprovider: bm25\nc
 
 def opened(folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
     return open_store(
-        CONFIG, folder, environment={}, redactor=Redactor([]), open_provider=lambda _, kept: open_bm25(kept / "bm25.db")
+        CONFIG,
+        folder,
+        environment={},
+        redactor=Redactor([]),
+        open_provider=lambda _, kept: Bm25.open_file(kept / "bm25.db"),
     )
 
 

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from memorybench.mcp.config import ServerConnection, ToolCall
 
-from .config_requests import Response, Section
+from .config.requests import Response, Section
 
 
 class AddTool(ToolCall):

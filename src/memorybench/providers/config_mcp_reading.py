@@ -8,9 +8,9 @@ from memorybench.files.located import Document
 from memorybench.mcp.config import ToolCall, check_connection
 from memorybench.text.spelling import join_names
 
-from .config import ProviderConfig
+from .config.provider import ProviderConfig
+from .config.variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
 from .config_mcp import AddTool, ListTool, Mcp, SearchTool
-from .config_variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
 
 FOLDERS = frozenset({"scopeFolder", "dataFolder"})
 DOCUMENTS = "documents"

@@ -14,7 +14,7 @@ from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.journal.database import FILE_NAME, check
 from memorybench.journal.run_reader import RunReader
-from memorybench.providers.config_reading import needed_variables, read_provider
+from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.stores.config_reading import read_store
 
 from .environment import environment

@@ -1,18 +1,24 @@
-"""A provider, a benchmark and a metric, written against the public names alone."""
+"""A provider, a benchmark and a metric that use public names only."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
 from memorybench import Haystack, Measure, Memory, Outcome, Question, Receipt, Scope, Session, Subject, Turn
 
 
 class NewestFirst:
-    """Remembers every turn and thinks of the latest ones first. Lives in memory, so each opening is a new store."""
+    """Returns the latest turns first. Keeps them in memory, so each opening is a new store."""
 
     subject = Subject(role="provider", name="newest-first")
+    single_threaded = True
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: Any) -> AsyncIterator[NewestFirst]:
+        yield cls(store_id=str(id(context)))
 
     def __init__(self, store_id: str) -> None:
         self.store_id = store_id
@@ -33,11 +39,6 @@ class NewestFirst:
 
     async def clear(self, scope: Scope) -> None:
         self._turns.pop(scope.name, None)
-
-
-@asynccontextmanager
-async def open_newest_first(folder: Path) -> AsyncIterator[NewestFirst]:
-    yield NewestFirst(store_id=str(id(folder)))
 
 
 class ThreeQuestions:
