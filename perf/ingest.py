@@ -23,8 +23,8 @@ from memorybench.engine.run import perform
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
 from memorybench.journal.run_writer import open_run
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Arm
 from memorybench.suites.bench.plan import Bench, BenchPlan

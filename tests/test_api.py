@@ -30,7 +30,7 @@ def test_it_works_where_a_loop_is_running(tmp_path: Path) -> None:
 def test_what_is_wrong_is_said_as_on_the_command_line(tmp_path: Path) -> None:
     with pytest.raises(MemorybenchError, match="did you mean"):
         evaluate(providers=["bm52"], output=tmp_path)
-    with pytest.raises(MemorybenchError, match=r"holds no results\.db"):
+    with pytest.raises(MemorybenchError, match=r"results\.db"):
         load_run("nobody", tmp_path)
 
 

@@ -212,14 +212,14 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) ->
         (["eval", "--run-id", "../x"], "is not a run id"),
         (["eval", "--run-id", "a%2Fb"], "is not a run id"),
         (["eval", "--resume", "../x"], "is not a run id"),
-        (["eval", "--resume", "nobody"], "holds no results.db"),
+        (["eval", "--resume", "nobody"], "results.db"),
         (["eval", "--question-type", "tempral"], "expected one of abstention"),
         (["eval", "--threshold", "recall@5"], "expected NAME=NUMBER"),
         (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY is not set"),
         (["eval", "--answering-model", "scripted/poet"], "unknown script"),
         (["eval", "--answering-model", "olama/x"], 'did you mean "ollama/x"'),
-        (["eval", "--config-dir", "nowhere"], "there is no such folder"),
-        (["results", "nobody"], "holds no results.db"),
+        (["eval", "--config-dir", "nowhere"], "nowhere: folder not found"),
+        (["results", "nobody"], "results.db"),
         (["describe", "hybird"], 'did you mean "hybrid"?'),
         (["evaluate"], "invalid choice"),
     ],
@@ -240,7 +240,7 @@ def test_a_finished_run_is_not_resumed_and_an_unknown_one_names_the_nearest(comm
     assert said.code == 2
     assert "run done is finished" in said.err
     assert "did you mean 'done'" in command("eval", "--resume", "dome").err
-    assert "exists already" in command("eval", "--run-id", "done").err
+    assert "--resume done" in command("eval", "--run-id", "done").err
 
 
 def test_a_flag_can_not_change_a_run_that_is_resumed(command: Command) -> None:

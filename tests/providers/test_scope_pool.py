@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memorybench.core.errors import ServiceError
-from memorybench.providers import scope_pool
-from memorybench.providers.scope_pool import ScopePool
+from memorybench.providers.storage import scope_pool
+from memorybench.providers.storage.scope_pool import ScopePool
 
 
 @pytest.fixture(autouse=True)

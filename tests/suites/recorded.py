@@ -63,7 +63,7 @@ def record(
     step = Step("a" * 32, "answer", "scripted/quote", "{}", "{}", "2026-01-01T00:00:00.000+00:00", 0.1, spent=spent)
 
     async def record_outcome() -> None:
-        await run_writer.record(step)
+        await run_writer.record_step(step)
         for ordinal, outcome in enumerate(outcomes):
             case = Question(id=outcome.trial.case_id, haystack="home", question="?", answers=("a", "b"))
             await run_writer.record_outcome(outcome, ordinal, case)

@@ -10,7 +10,7 @@ import pytest
 from memorybench.core.errors import BadInput, Denied, Malformed, ServiceError, Transient
 from memorybench.core.extraction import Trace
 from memorybench.core.plans import Limits
-from memorybench.engine.limiter import Gate
+from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
 from memorybench.http.client import open_http
@@ -273,7 +273,7 @@ def test_the_key_stands_in_no_error() -> None:
 
 def test_a_crowded_service_is_asked_again_when_it_says_so() -> None:
     async def fetch(server: LangSmithServer) -> tuple[list[Trace], RetryState]:
-        gate, trying = Gate("LangSmith", Limits(), Stop()), RetryState()
+        limiter, state = RateLimiter("LangSmith", Limits(), Stop()), RetryState()
         async with open_http(Redactor([KEY])) as http:
             source = LangSmith(
                 http,
@@ -281,12 +281,12 @@ def test_a_crowded_service_is_asked_again_when_it_says_so() -> None:
                 RunQuery(PROJECT),
                 RUN_PATHS,
                 url=server.url,
-                attempt=lambda ask: with_retries(ask, gate, trying),
+                attempt=lambda ask: with_retries(ask, limiter, state),
             )
-            return await gathered(source), trying
+            return await gathered(source), state
 
     with running(served(5)) as server:
         server.stub.next(status(429, headers={"Retry-After": "0"}), path=NEWER)
-        traces, trying = asyncio.run(fetch(server))
+        traces, state = asyncio.run(fetch(server))
     assert len(traces) == 5
-    assert trying.tries == 3, "the project, the page, the page again"
+    assert state.tries == 3, "the project, the page, the page again"

@@ -94,7 +94,7 @@ async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: Canary
         id=kind, haystack="", question=case.question, answers=(case.gold,), abstain=prompt.kind == ABSTENTION
     )
     try:
-        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind))
+        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
     except Unreadable:
         return None
     return verdict.correct

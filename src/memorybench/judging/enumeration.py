@@ -84,7 +84,7 @@ class Enumerator:
         second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
         try:
             # a recorded second reply means that the first was unreadable: it is not paid for again
-            if not steps.inherited(name, second):
+            if not steps.is_inherited(name, second, shared=True):
                 with suppress(Unreadable):
                     return await self._attempt(steps, name, first)
             return await self._attempt(steps, name, second)
@@ -97,7 +97,8 @@ class Enumerator:
             turns = [Turn(role="user", content=inputs["prompt"])]
             return read_facts(await self.model.complete(turns, schema=_SCHEMA))
 
-        return (await steps.once(name, inputs, ask, Enumerated, on=self.model.subject, paid=True)).facts
+        enumerated = await steps.once(name, inputs, ask, Enumerated, on=self.model.subject, paid=True, shared=True)
+        return enumerated.facts
 
 
 def prompt(name: str, material: Mapping[str, str], categories: Collection[str] = ()) -> str:

@@ -53,9 +53,20 @@ class Judge:
         return await self.ask(steps, "judge", self.prompts.of(question), question, response, context)
 
     async def ask(
-        self, steps: Steps, name: str, prompt: JudgePrompt, question: Question, response: str, context: str = ""
+        self,
+        steps: Steps,
+        name: str,
+        prompt: JudgePrompt,
+        question: Question,
+        response: str,
+        context: str = "",
+        *,
+        shared: bool = False,
     ) -> Verdict:
-        """Returns the verdict by one prompt as the step `name`; asks a second time if the reply cannot be read."""
+        """Return the verdict by one prompt as the step `name`; ask a second time if the reply cannot be read.
+
+        A `shared` verdict is about the judge or a pair of facts, not about a run: other runs reuse it.
+        """
         text = prompt.render(question, response, context)
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
@@ -63,21 +74,23 @@ class Judge:
         second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
         try:
             # a recorded second reply means that the first was unreadable: it is not paid for again
-            if not steps.inherited(name, second):
+            if not steps.is_inherited(name, second, shared=shared):
                 with suppress(Unreadable):
-                    return await self._attempt(steps, name, first, blank)
-            return await self._attempt(steps, name, second, blank)
+                    return await self._attempt(steps, name, first, blank, shared)
+            return await self._attempt(steps, name, second, blank, shared)
         except ServiceError as error:
             # the provider has answered: a failing judge is not its failure
             raise Unreadable(f"the judge failed: {error}") from error
 
-    async def _attempt(self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict) -> Verdict:
+    async def _attempt(
+        self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, shared: bool
+    ) -> Verdict:
         async def ask() -> Verdict:
             completion = await self.model.complete([Turn(role="user", content=inputs["prompt"])])
             correct = read_verdict(completion.text, completion.finish)
             return blank.model_copy(update={"correct": correct, "reason": _short(completion.text)})
 
-        return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True)
+        return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True, shared=shared)
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:

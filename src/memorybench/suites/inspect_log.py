@@ -284,7 +284,7 @@ def _error(failure: Failure) -> dict[str, str]:
 
 def _settled(parts: Sequence[tuple[RunReader, Run]]) -> Iterator[tuple[RunReader, Run, str, Outcome]]:
     for run_reader, run in parts:
-        for at, outcome in run_reader.settled(run.id):
+        for at, outcome in run_reader.dated_outcomes(run.id):
             yield run_reader, run, at, outcome
 
 

@@ -52,7 +52,7 @@ class StoredRun:
     def settled(self) -> Iterator[tuple[str, str, Outcome]]:
         """Yields the run id, the time and the outcome of every trial."""
         for run_reader, run in self.parts:
-            for at, outcome in run_reader.settled(run.id):
+            for at, outcome in run_reader.dated_outcomes(run.id):
                 yield run.id, at, outcome
 
     def outcomes(self) -> Iterator[Outcome]:

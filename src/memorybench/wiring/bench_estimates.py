@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memorybench.providers.chunk_memory import wanted_model
 from memorybench.suites.answering import context_of, estimated_tokens
 from memorybench.suites.bench.baselines import remembered
 
@@ -26,7 +25,7 @@ def _arm(prepared: Prepared, bench: PreparedBench, arm: str, baseline: bool) -> 
     if not baseline:
         haystacks = dict.fromkeys(question.haystack for question in questions)
         sessions = sum(len(bench.dataset.haystack(haystack).sessions) for haystack in haystacks)
-        asks = wanted_model(prepared.catalog.provider(arm)) is not None  # a model works on chunks: who knows how many
+        asks = prepared.catalog.provider(arm).enhancement_model is not None  # the number of chunks is unknown
         yield Expected(benchmark=name, arm=arm, stage="add", calls=sessions, cost=None if asks else 0.0)
         yield Expected(benchmark=name, arm=arm, stage="search", calls=len(questions))
     if prepared.reader is None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry, Kind
 from memorybench.core.errors import BadInput
-from memorybench.providers.chunk_memory import wanted_model
-from memorybench.providers.config_reading import needed_variables
+from memorybench.providers.config.reading import needed_variables
 from memorybench.text.spelling import suggestion
 
 from .datasets import open_dataset
@@ -51,7 +50,7 @@ def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "API version": config.api_version or "",
         "checked against": config.checked_against or "",
         "address": (config.connection.base_url if config.connection else None) or "",
-        "model": wanted_model(config) or "",
+        "model": config.enhancement_model or "",
         "command": " ".join(config.mcp.command) if config.mcp and config.mcp.command else "",
         "variables": ", ".join(f"{name} ({'set' if there else 'NOT set'})" for name, there in needed.items()),
     }

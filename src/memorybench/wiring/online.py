@@ -14,10 +14,11 @@ from pydantic import Field
 from memorybench import __version__
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import TraceSource
+from memorybench.core.plans import Limits
 from memorybench.core.records import Record
 from memorybench.core.trials import Subject
 from memorybench.engine.budget import Budget
-from memorybench.engine.limiter import Gates
+from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.engine.stopping import Stop
@@ -186,7 +187,7 @@ async def _open_source(stack: AsyncExitStack, spec: OnlineSpec) -> TraceSource |
 
 async def _patiently(ask: Ask) -> Reply:
     """Pages are fetched before there is a run: with the patience that steps have."""
-    return await with_retries(ask, Gates({}, Stop()).of(None), RetryState())
+    return await with_retries(ask, RateLimiter("LangSmith", Limits(), Stop()), RetryState())
 
 
 def _key() -> str:

@@ -1,10 +1,10 @@
-"""A provider, a benchmark and a metric, written against the public names alone."""
+"""A provider, a benchmark and a metric that use public names only."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
 from memorybench import (
     Haystack,
@@ -22,9 +22,15 @@ from memorybench import (
 
 
 class NewestFirst:
-    """Remembers every turn and thinks of the latest ones first. Lives in memory, so each opening is a new store."""
+    """Returns the latest turns first. Keeps them in memory, so each opening is a new store."""
 
     subject = Subject(role="provider", name="newest-first")
+    single_threaded = True
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: Any) -> AsyncIterator[NewestFirst]:
+        yield cls(store_id=str(id(context)))
 
     def __init__(self, store_id: str) -> None:
         self.store_id = store_id
@@ -45,11 +51,6 @@ class NewestFirst:
 
     async def clear(self, scope: Scope) -> None:
         self._turns.pop(scope.name, None)
-
-
-@asynccontextmanager
-async def open_newest_first(folder: Path) -> AsyncIterator[NewestFirst]:
-    yield NewestFirst(store_id=str(id(folder)))
 
 
 class ThreeQuestions:
