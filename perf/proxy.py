@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from memorybench.mcp.http_transport import open_mcp_http
+from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.proxy import open_proxy
 from memorybench.mcp.store_server import StoreTools
 from memorybench.secrets.redaction import Redactor

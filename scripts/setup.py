@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 
 # extra: what is missing without it
-OPTIONAL_EXTRAS = {"embed": "the providers dense and hybrid are missing"}
+OPTIONAL_EXTRAS = {
+    "embed": "the providers dense and hybrid are missing",
+    "mcp": "MCP servers and agents are not supported and their tests are skipped",
+}
 
 # part: what pip installs for it
 REAL_PARTS = {

@@ -28,6 +28,7 @@ _HOMES = {
     "Turn": "memorybench.core.conversation",
     "Measure": "memorybench.core.measures",
     "Metric": "memorybench.core.measures",
+    "RetrievalMetric": "memorybench.core.measures",
     "Extractor": "memorybench.core.extraction",
     "MemoryStore": "memorybench.core.stores",
     "Dataset": "memorybench.core.questions",
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from memorybench.core.extraction import Extractor as Extractor
     from memorybench.core.measures import Measure as Measure
     from memorybench.core.measures import Metric as Metric
+    from memorybench.core.measures import RetrievalMetric as RetrievalMetric
     from memorybench.core.questions import Dataset as Dataset
     from memorybench.core.questions import Question as Question
     from memorybench.core.stores import MemoryStore as MemoryStore

@@ -129,10 +129,10 @@ def test_prompts_may_be_given_as_text_or_as_a_file(command: Command, stub: Stub)
     ("flags", "said"),
     [
         (["--answer-prompt", "prompts/missing.txt"], "there is no such file"),
-        (["--answer-prompt", "Just answer."], "never asks the question"),
+        (["--answer-prompt", "Just answer."], "${question}"),
         (["--answer-prompt", ""], "the prompt is empty"),
         (["--answer-prompt", "${question} ${answr}"], "unknown"),
-        (["--judge-prompt", "Is ${answer} right?"], "never sees the response"),
+        (["--judge-prompt", "Is ${answer} right?"], "${response}"),
     ],
 )
 def test_a_prompt_that_can_not_work_is_refused_before_anything_is_asked(

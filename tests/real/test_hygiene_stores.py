@@ -121,7 +121,7 @@ class TestMcpMemory(StoreContract):
 
     def test_a_fact_that_is_not_there_can_not_be_changed(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
-            with pytest.raises(ServiceError, match="no fact has the id"):
+            with pytest.raises(ServiceError, match="unknown id"):
                 await store.update(ANN, "nobody", "Nothing")
 
         in_store("mcp-memory", tmp_path, live)

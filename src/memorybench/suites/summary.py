@@ -13,9 +13,9 @@ from memorybench.core.measures import Measure, Metric, Selective
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome
-from memorybench.datasets.metric_names import ALIASES
 from memorybench.journal.rows import Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
+from memorybench.metrics.names import ALIASES
 from memorybench.text.spelling import suggestion
 
 from .comparison import HEADLINES, Pair, baseline_differences

@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from memorybench.agents.command import check_program
+from memorybench.agents.command import check_agent_program
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.opening import agent_from
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import BUNDLED
 from memorybench.core.agents import Agent
 from memorybench.core.errors import BadInput
+from memorybench.mcp import check_sdk
 
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, Chosen, model_named, open_chosen
@@ -41,6 +42,7 @@ class ChosenAgent:
 def choose_agent(catalog: Catalog, name: str, model: str | None, *, allow_code: bool) -> ChosenAgent:
     """Raises where something is missing that can be told beforehand: a model, a key, a program."""
     config = catalog.agent(name, environment())
+    check_sdk(f'agent "{name}"')
     if config.type == "builtin":
         wanted = model or config.model or environment().get(MODEL_VARIABLE)
         if wanted is None:
@@ -48,5 +50,5 @@ def choose_agent(catalog: Catalog, name: str, model: str | None, *, allow_code: 
         return ChosenAgent(config, model=model_named(wanted))
     if catalog.chosen("agent", name).origin != BUNDLED and not allow_code:
         raise BadInput(f'agent "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
-    check_program(config, environment())
+    check_agent_program(config, environment())
     return ChosenAgent(config, model_name=model)

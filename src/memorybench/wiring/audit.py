@@ -23,6 +23,7 @@ from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
+from memorybench.files.prompts import load_prompt
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_writer import RunWriter
 from memorybench.judging.judge import Judge
@@ -53,18 +54,6 @@ from .running import saved_run, saved_spec
 SUITE = "audit"
 MODEL_VARIABLE = "MEMAUDIT_MODEL"
 DEFAULT_MODEL, DEFAULT_JUDGE = "gpt-4o-mini", "gpt-4o"
-_PROMPT = """\
-You answer questions about what was said in an earlier conversation. Use only what stands below.
-
-Question: ${question}
-Asked on: ${questionDate}
-
-What was said:
-${retrievedContext}
-
-If it does not tell, say "I don't know". Otherwise answer in a few words. Where something was said to be one thing and
-later another, the later one holds.
-"""
 
 
 class AuditSpec(Record):
@@ -183,7 +172,7 @@ class PreparedAudit:
             transcripts,
             self.made.probes,
             audited,
-            Reading(reader, {"": answer_prompt(_PROMPT, "audit prompt")}, Scoring(method="audit")),
+            Reading(reader, {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}, Scoring(method="audit")),
             Judge(judge, judge_prompts()) if judge else None,
             writer=await open_chosen(stack, self.writer) if self.writer else None,
             verified=self.spec.verify_probes,
@@ -258,7 +247,7 @@ def _fingerprints(
     found = {f"provider {entry.name}": Fingerprint.of(described(catalog, entry)) for entry in providers}
     found[f"dataset {dataset.id}"] = Fingerprint.of(canonical(dataset))
     found["probes"] = Fingerprint.of(canonical([probe.plain() for probe in made.probes]))
-    found["prompt"] = Fingerprint.of(_PROMPT)
+    found["prompt"] = Fingerprint.of(load_prompt("audit-answer"))
     found["model"] = Fingerprint.of(reader.described())
     if judge is not None:
         found["judge model"] = Fingerprint.of(judge.described())

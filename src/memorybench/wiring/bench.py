@@ -26,6 +26,7 @@ from memorybench.datasets.errata import Citing, load_errata
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
+from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_writer import RunWriter
@@ -49,17 +50,6 @@ from .recorded import Recorded, RecordedModel, RecordedProvider
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_ARMS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
 STORES = "stores"
-_ANSWER_PROMPT = """\
-You answer questions about what was said in earlier conversations. Use only the memories below.
-
-Question: ${question}
-Asked on: ${questionDate}
-
-Memories:
-${retrievedContext}
-
-If the memories do not tell, say "I don't know". Otherwise answer in a few words.
-"""
 
 
 class BenchSpec(Record):
@@ -275,7 +265,7 @@ def prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str
         if not told.user_override:
             raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
         return {"": answer_prompt(override, "--answer-prompt")}
-    texts = {"": told.default or _ANSWER_PROMPT, **told.by_question_type}
+    texts = {"": told.default or load_prompt("bench-answer"), **told.by_question_type}
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
 
 
@@ -333,7 +323,14 @@ async def run_bench(
             )
             for bench in prepared.benches
         ]
-        plan = BenchPlan(run_writer.run.id, benches, arms, scored=run_writer.scored(), limits=limits).plan()
+        plan = BenchPlan(
+            run_writer.run.id,
+            benches,
+            arms,
+            scored=run_writer.scored(),
+            limits=limits,
+            plugins=plugin_metrics(prepared.catalog),
+        ).plan()
         ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)  # cleared, and made anew if need be

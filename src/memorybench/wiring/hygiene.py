@@ -27,7 +27,7 @@ from memorybench.engine.run import Ending, Watch, perform
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter
-from memorybench.mcp.store_server import serving
+from memorybench.mcp import check_sdk
 from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.credentials import credential_in
 from memorybench.suites.hygiene.attempts import AttemptReport, Attempts
@@ -163,8 +163,10 @@ class PreparedHygiene:
             checks = self.spec.mutants
             return HygienePlan(self.scenarios, store, benchmark=SET, seed=self.spec.seed, self_checks=checks).plan()
         agent = await self.agent.open(stack)
+        from memorybench.mcp.store_server import serve_store
+
         attempts = self._attempts(store)
-        jobs = attempts.jobs(agent, serving(self.store.open))
+        jobs = attempts.jobs(agent, serve_store(self.store.open))
         limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
@@ -221,6 +223,7 @@ def record(
     """
     if to.exists():
         raise BadInput(str(to), "is there already", remedy="name another file with --to")
+    check_sdk("hygiene record")
     chosen = choose_store(catalog, store, allow_code=allow_code)
     with temporary_folder("memorybench-record-") as folder:
         calls, held = blocking(_watched(chosen, command, folder))
@@ -232,7 +235,9 @@ def record(
 async def _watched(
     chosen: ChosenStore, command: Sequence[str], folder: Path
 ) -> tuple[Sequence[ToolCall], Sequence[StoredFact]]:
-    calls = await watch(command, serving(chosen.open), folder, folder=Path.cwd(), environment=environment())
+    from memorybench.mcp.store_server import serve_store
+
+    calls = await watch(command, serve_store(chosen.open), folder, folder=Path.cwd(), environment=environment())
     async with chosen.open(folder) as store:
         return calls, await store.list(USER)
 

@@ -12,6 +12,7 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import MemoryStore
+from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.opening import open_store
 
@@ -59,6 +60,8 @@ def choose_store(catalog: Catalog, name: str, *, allow_code: bool) -> ChosenStor
         raise BadInput(f'store "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
     if config.provider is not None:
         check_provider(catalog, catalog.chosen("provider", config.provider), allow_code=allow_code)
+    if config.mcp is not None:
+        check_sdk(f'store "{name}"')
     program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
     for part in program:
         if shutil.which(part, path=environment().get("PATH")) is None:

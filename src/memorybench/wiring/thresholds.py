@@ -9,7 +9,7 @@ from typing import Literal
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
-from memorybench.datasets.metric_names import ALIASES
+from memorybench.metrics.names import ALIASES
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import suggestion
 

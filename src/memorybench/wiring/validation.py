@@ -7,6 +7,7 @@ from pathlib import Path
 from memorybench.agents.config_reading import read_agent
 from memorybench.catalog.files import recognise as recognise_config
 from memorybench.catalog.files import unrecognised
+from memorybench.catalog.plugins import installed_plugins
 from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.extractors.config_reading import read_extractor
@@ -14,6 +15,7 @@ from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.journal.database import FILE_NAME, check
 from memorybench.journal.run_reader import RunReader
+from memorybench.metrics.names import known_metrics
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.stores.config_reading import read_store
 
@@ -78,7 +80,8 @@ def _config(document: Document) -> str:
         note = f"; set {', '.join(missing)} before you use it" if missing else ""
         return f'provider config "{provider.name}" ({provider.type}){note}'
     if kind == "benchmark":
-        benchmark = read_benchmark(document)
+        metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
+        benchmark = read_benchmark(document, metrics=known_metrics(metrics))
         return f'benchmark config "{benchmark.name}" (data: {benchmark.data.type})'
     if kind == "extractor":
         return f'extractor config "{read_extractor(document).name}"'

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from memorybench import Haystack, Measure, Memory, Outcome, Question, Receipt, Scope, Session, Subject, Turn
+from memorybench import (
+    Haystack,
+    Measure,
+    Memory,
+    Outcome,
+    Question,
+    Receipt,
+    RetrievalMetric,
+    Scope,
+    Session,
+    Subject,
+    Turn,
+)
 
 
 class NewestFirst:
@@ -75,3 +87,12 @@ class FoundAtAll:
 
 
 found_at_all = FoundAtAll()
+
+
+def last_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """1 / the rank of the last gold id; 0 if some gold id is not among the first k."""
+    ranks = [list(ranked[:k]).index(id) + 1 for id in gold if id in ranked[:k]]
+    return None if not gold else 1 / max(ranks) if len(ranks) == len(gold) else 0.0
+
+
+last_gold = RetrievalMetric("last_gold", last_rank, cutoffs=(2, 7))

@@ -507,7 +507,7 @@ def test_the_evaluator_scores_a_run_of_langsmiths_own_evaluate() -> None:
     [
         (LangSmithRun({"conversation": "x"}, {"wrong": 1}), lister, "finds no output; set --output-path"),
         (LangSmithRun({"conversation": 7}, {"output": "x"}), lister, "run 17: $.inputs.conversation"),
-        (LangSmithRun({"conversation": "x"}, {"output": "x"}), lambda _: "Sure", 'the judge said "Sure"'),
+        (LangSmithRun({"conversation": "x"}, {"output": "x"}), lambda _: "Sure", '"Sure"'),
     ],
     ids=["no output", "misshapen", "unreadable"],
 )

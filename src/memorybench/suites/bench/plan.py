@@ -8,18 +8,20 @@ from functools import lru_cache, partial
 
 from memorybench.core.conversation import Memory
 from memorybench.core.errors import Blocked
+from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.questions import Dataset, Question
 from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
+from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Reading, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 
 from .baselines import Arm, remembered
 from .measures import CORRECTED, measures
-from .scores import MISSES, PROVENANCE_UNKNOWN, Places, attribution, retrieval_scores
+from .scores import MISSES, Places, attribution, retrieval_scores
 
 _SHOWN = 600
 
@@ -50,6 +52,8 @@ class BenchPlan:
     scored: Collection[str] = ()
     """Keys of trials that an earlier process has settled."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
+    plugins: Sequence[Metric | RetrievalMetric] = ()
+    """Metrics of installed packages."""
     _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -60,6 +64,7 @@ class BenchPlan:
                 answered=any(bench.reading for bench in self.benches),
                 corrected=any(bench.corrected for bench in self.benches),
                 levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
+                plugins=self.plugins,
             ),
             limits=self.limits,
             opening=self._check_judges,
@@ -88,7 +93,7 @@ class BenchPlan:
             )
             ingest = Ingest(self.run, bench.dataset, arm.provider, arm.spends, ingest_options, pending)
             self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
-        asking = _Asking(bench, arm, ingest)
+        asking = _Asking(bench, arm, ingest, retrieval_metrics(self.plugins))
         by_haystack: dict[str, list[int]] = {}
         for place, question in enumerate(bench.questions):
             by_haystack.setdefault(question.haystack, []).append(place)
@@ -123,8 +128,9 @@ class BenchPlan:
 class _Asking:
     """One benchmark put to one arm."""
 
-    def __init__(self, bench: Bench, arm: Arm, ingest: Ingest | None) -> None:
+    def __init__(self, bench: Bench, arm: Arm, ingest: Ingest | None, metrics: Sequence[RetrievalMetric]) -> None:
         self._bench = bench
+        self._metrics = metrics
         self._arm = arm
         self._ingest = ingest
         # a haystack is looked at by question after question: the last few are kept
@@ -146,7 +152,7 @@ class _Asking:
         places = self._looked_up(question.haystack)
         scores = []
         if self._arm.ranked:
-            scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence)
+            scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence, self._metrics)
             if not memories and self._arm.provider is not None:
                 scores.append(Score(name=PROVENANCE_UNKNOWN, value=1.0))
         seen = memories[: self._bench.shown] if self._arm.cut else memories
@@ -177,12 +183,12 @@ class _Asking:
     ) -> list[Score]:
         """The same answer and ranking, held against the corrected key; as it was where nothing is to correct."""
         corrected = self._bench.corrected.get(question.id)
-        found = as_is
+        found: Sequence[Score] = as_is
         if corrected is not None:
             places = self._looked_up(question.haystack)
-            found = (
-                retrieval_scores(memories, corrected, places, self._bench.dataset.evidence) if self._arm.ranked else []
-            )
+            found = []
+            if self._arm.ranked:
+                found = retrieval_scores(memories, corrected, places, self._bench.dataset.evidence, self._metrics)
             if self._bench.reading is not None:
                 found = [*found, *(await score(steps, self._bench.reading.scoring, corrected, got, context)).scores]
         wanted = CORRECTED.values()

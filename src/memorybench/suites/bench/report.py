@@ -10,28 +10,18 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.core.measures import Metric
 from memorybench.core.report import Column, Notes, Provenance, Report, Table, text_column
 from memorybench.journal.rows import Run
+from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_sections as sections
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
 from .measures import plugin_metrics, run_metrics
 
-_COLUMNS = (
-    "corrected_accuracy",
-    "corrected_answer_f1",
-    "corrected_recall@5",
-    "recall@5",
-    "recall_any@5",
-    "context_tokens",
-    "ndcg@10",
-    "recall@10",
-    "recall@1",
-    "recall@3",
-    "recall_all@5",
-    "precision@5",
-    "mrr",
-    "answer_f1",
-    "corrected_recall@10",
+_FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
+_COLUMNS = tuple(
+    dict.fromkeys(
+        (*_FIRST_COLUMNS, "context_tokens", *NARROW_COLUMNS, *COLUMNS, "answer_f1", "corrected_recall@10"),
+    )
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
 

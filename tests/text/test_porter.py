@@ -1,6 +1,6 @@
 import pytest
 
-from memorybench.metrics.porter import stem
+from memorybench.text.porter import stem
 
 PAPER = """
 caresses caress · ponies poni · caress caress · cats cat · feed feed · agreed agre · plastered plaster · bled bled
