@@ -46,7 +46,7 @@ def test_a_command_and_a_prompt_are_enough() -> None:
 @pytest.mark.parametrize(
     ("change", "expected_error"),
     [
-        ({"name": "My Agent"}, "mine.yaml: name: .* is not a name"),
+        ({"name": "My Agent"}, "mine.yaml: name: .* is not a valid name"),
         ({"type": "cli"}, "mine.yaml: type: is \"cli\"; expected 'command' or 'builtin'"),
         ({"comand": []}, 'mine.yaml: comand: unknown key "comand"; .* did you mean "command"'),
         ({"command": []}, 'mine.yaml: "command" is missing'),
@@ -63,7 +63,7 @@ def test_a_command_and_a_prompt_are_enough() -> None:
         ({"env": {"A": "${b}"}}, 'mine.yaml: env.A: unknown variable "b"'),
         ({"passEnv": ["sk-proj-1234"]}, r"mine.yaml: passEnv\[0\]: is not the name of an environment variable"),
         ({"output": {"text": "(answer"}}, "mine.yaml: output.text: "),
-        ({"output": {"format": "json", "text": "$.[x"}}, "mine.yaml: output.text: .* is no JSONPath"),
+        ({"output": {"format": "json", "text": "$.[x"}}, "mine.yaml: output.text: .* is not a valid JSONPath"),
         ({"output": {"format": "xml"}}, "mine.yaml: output.format: is \"xml\"; expected 'text', 'json' or 'jsonl'"),
         ({"timeout": 0}, "mine.yaml: timeout: is 0"),
         ({"prompt": "You are … ${tools}"}, 'mine.yaml: prompt: has no effect where type is "command"'),

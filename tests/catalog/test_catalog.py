@@ -211,7 +211,7 @@ def test_plug_ins_are_listed_without_being_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("sample_package")
 def test_a_plug_in_with_an_invalid_name_is_broken(tmp_path: Path) -> None:
-    assert "is not a name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
+    assert "is not a valid name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
 
 
 @pytest.mark.usefixtures("sample_package")

@@ -79,10 +79,10 @@ def test_many_questions_on_one_conversation() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("name: sample", "name: My/Bench", "is not a name"),
+        ("name: sample", "name: My/Bench", "is not a valid name"),
         ("itemId:", "itemID:", 'did you mean "itemId"?'),
         ("itemId: id", "itemId: '$.['", "sample.yaml:4: schema.itemId"),
-        ("role: $.role", "role: '$.a[b'", "is no JSONPath"),
+        ("role: $.role", "role: '$.a[b'", "is not a valid JSONPath"),
         ("  question: query\n", "", '"question" is missing'),
         ("  answer: $", "  questions: {field: q, questionField: q, answerField: a}\n  answer: $", "stands beside"),
         ("dateField: dates", "sessionPattern: session_*", "has no effect on an array"),
@@ -186,7 +186,7 @@ def test_a_config_takes_from_another_what_it_does_not_say(tmp_path: Path) -> Non
     ("extends", "complaint"),
     [
         ("nothing", "there is no nothing.yaml beside this file"),
-        ("../sample", "is not a name"),
+        ("../sample", "is not a valid name"),
         ("variant", '"variant" can not be extended; expected a whole config'),
     ],
 )

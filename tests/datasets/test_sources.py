@@ -216,7 +216,7 @@ def test_where_files_are_looked_for(tmp_path: Path) -> None:
 
 def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
     kept = config(data={"type": "url", "path": "https://example.org/x", "localPath": "../../.bashrc"})
-    with pytest.raises(BadInput, match=r"data.localPath: .* leads out of"):
+    with pytest.raises(BadInput, match=r"data.localPath: .* is outside of"):
         source_of(kept, beside=tmp_path, cache=tmp_path)
     with pytest.raises(BadInput, match="names no file"):
         source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)

@@ -65,13 +65,13 @@ def test_unchanged_gives_back_the_memory_as_it_was(said: str) -> None:
     ("said", "complaint"),
     [
         ("", "empty output"),
-        ("Here is the new memory: {}", "not JSON"),
-        (f"{json.dumps(LEARNED)}\nI added the dog.", "goes on after its value"),
-        ("```json\n{}\n```\n```json\n{}\n```", "goes on after its value"),
-        ('{"pets": [', "ends in the middle"),
-        ('{"pets": [], "pets": []}', "stands here twice"),
+        ("Here is the new memory: {}", "invalid JSON"),
+        (f"{json.dumps(LEARNED)}\nI added the dog.", "extra data after the value"),
+        ("```json\n{}\n```\n```json\n{}\n```", "extra data after the value"),
+        ('{"pets": [', "truncated JSON"),
+        ('{"pets": [], "pets": []}', "duplicate key"),
         ("null", "invalid memory null"),
-        ("It is unchanged, I think.", "not JSON"),
+        ("It is unchanged, I think.", "invalid JSON"),
     ],
 )
 def test_anything_else_is_the_models_failure(said: str, complaint: str) -> None:

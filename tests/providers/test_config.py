@@ -219,7 +219,7 @@ def test_a_key_in_the_place_of_a_variable_is_refused_and_not_shown() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("name: sample", "name: Sample One", 'sample.yaml:1: name: "Sample One" is not a name'),
+        ("name: sample", "name: Sample One", 'sample.yaml:1: name: "Sample One" is not a valid name'),
         ("type: hosted", "type: hostd", 'did you mean "hosted"?'),
         ("baseUrl:", "baseURL:", 'did you mean "baseUrl"?'),
         ("path: /search", "pathh: /search", 'did you mean "path"?'),
@@ -232,9 +232,9 @@ def test_a_key_in_the_place_of_a_variable_is_refused_and_not_shown() -> None:
         ('"$.query"', '"$.content"', "it is available in add only"),
         ('"$.content"', '"${query}"', "it is available in search only"),
         ("path: /search", 'path: "/${collectionId}/search"', "captures: {collectionId: $.id}"),
-        ('"$.content"', '"${content.trim()}"', "is no placeholder"),
+        ('"$.content"', '"${content.trim()}"', "is not a placeholder"),
         ('"$.content"', '"$.embedding"', "missing embedder"),
-        ('"$.results"', '"$.results["', "is no JSONPath"),
+        ('"$.results"', '"$.results["', "is not a valid JSONPath"),
         ('"$.results"', '"$.results["', "at column"),
         ('"$.score"', '"$..["', "endpoints.search.response.scoreField"),
         ('results: "$.results", ', "", '"results" is missing'),
@@ -304,7 +304,7 @@ def test_a_variable_is_captured_before_it_is_used() -> None:
     [
         ("scope: $.id", "predefined variable"),
         ("user-id: $.id", "invalid variable name"),
-        ("userUuid: '$.['", "is no JSONPath"),
+        ("userUuid: '$.['", "is not a valid JSONPath"),
     ],
 )
 def test_captures_have_usable_names_and_paths(capture: str, complaint: str) -> None:
@@ -342,7 +342,7 @@ def test_a_local_provider_is_python(adapter: str) -> None:
         ("./adapters/aqrag.ts", 'write it as "./adapters/aqrag.py:Aqrag"'),
         ("./adapters/contextual-retrieval.ts", '"./adapters/contextual-retrieval.py:ContextualRetrieval"'),
         ("builtin:bm52", 'did you mean "bm25"?'),
-        ("plugin:../x", "is not a name"),
+        ("plugin:../x", "is not a valid name"),
         ("./adapters/mine.py", "./file.py:Class"),
     ],
 )
