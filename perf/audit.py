@@ -22,7 +22,7 @@ from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.answering import Reading, Scoring, context_of
+from memorybench.suites.answering import Answering, Scoring, context_of
 from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import Audited, AuditPlan, Transcripts, lines_of
 from memorybench.suites.audit.probes import Probe
@@ -92,7 +92,7 @@ def ours(folder: Path, probes: int, address: str, *, judging: bool = False) -> U
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
-                reading = Reading(model, {"": _PROMPT}, Scoring(method="audit"))
+                reading = Answering(model, {"": _PROMPT}, Scoring(method="audit"))
                 judge = Judge(model, judge_prompts()) if judging else None
                 plan = AuditPlan(Transcripts(dataset), questions, [Audited(model.subject)], reading, judge)
                 await perform(plan.plan(), run_writer, concurrency=IN_FLIGHT)

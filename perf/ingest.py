@@ -26,7 +26,7 @@ from memorybench.journal.run_writer import open_run
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.bench.baselines import Arm
+from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import MEMORY_SECONDS, stub_server, take_counts
@@ -195,8 +195,10 @@ async def _run_suite(folder: Path, haystacks: int, address: str, text: str) -> U
     bench = Bench(diaries, diaries.questions, depth=10)
     with open_run(folder, run, redact=redactor.clean) as run_writer:
         async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
-            arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
-            plan = BenchPlan(run.id, [bench], [arm]).plan()
+            candidate = Candidate(
+                provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered
+            )
+            plan = BenchPlan(run.id, [bench], [candidate]).plan()
             with usage_measured() as usage:
                 ending = await perform(plan, run_writer, concurrency=haystacks)
         assert ending.status == "complete"

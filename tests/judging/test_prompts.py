@@ -10,7 +10,7 @@ from memorybench.datasets.prompts import judge_prompt
 from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
 from memorybench.judging.delimiters import mark_for
 from memorybench.judging.prompts import JudgePrompt, JudgePrompts, named_prompt
-from memorybench.wiring.judging import judge_prompts, prompt_text
+from memorybench.suites.judge_prompts import judge_prompts, prompt_text
 
 
 def question(kind: str = "", *, abstain: bool = False, answers: tuple[str, ...] = ("Lisbon",)) -> Question:
@@ -111,8 +111,9 @@ def test_a_benchmark_may_keep_its_prompts() -> None:
     "given", ["prompts/strict.txt", "strict", "./p", "my prompts/judge one.md", "C:\\p\\judge.txt"]
 )
 def test_a_path_that_does_not_exist_is_not_taken_for_the_prompt(given: str) -> None:
-    with pytest.raises(BadInput, match="there is no such file"):
+    with pytest.raises(BadInput) as caught:
         prompt_text(given, "--judge-prompt")
+    assert caught.value.where == f"--judge-prompt {given}"
 
 
 @pytest.mark.parametrize("given", ["Is it right? Answer yes or no.", "Right?\n./no/path", "${response}", "a b " * 9999])

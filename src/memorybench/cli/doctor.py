@@ -1,4 +1,4 @@
-"""What is installed, which keys are set, and what to do about the rest."""
+"""Checks what is installed and which keys are set, and says what to do about the rest."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from memorybench.wiring.health import Finding
 
+from .arguments import add_json
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="one JSON document on standard output")
+    add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:

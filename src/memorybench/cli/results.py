@@ -1,4 +1,4 @@
-"""Shows a run, reads shards as one, compares arms, and lists what was missed."""
+"""Shows a run, merges shards, compares providers, and lists what was missed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from .shared import add_json, add_list, add_results, flat, folders
+from .arguments import add_json, add_list, add_results, folders, split_list
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memorybench.core.measures import Metric
     from memorybench.suites.stored_run import StoredRun
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="a run; several are read as shards of one")
-    add_list(parser, "--compare", metavar="PROVIDER", help="compare these, question by question")
-    parser.add_argument("--benchmark", metavar="NAME", help="with --compare: on which benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="with --compare: by which measure (default: the headline)")
-    parser.add_argument("--failures", action="store_true", help="show what was missed, one by one")
-    add_list(parser, "--providers", metavar="NAME", help="with --failures: only of these")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="Show this run; several are read as shards of one")
+    add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers, question by question")
+    parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
+    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the headline)")
+    parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
+    add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_results(parser)
     add_json(parser)
 
@@ -31,17 +34,17 @@ def run(args: argparse.Namespace) -> int:
         return _list(args)
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report
-    from memorybench.wiring.suites import find, report_of, suite_of
+    from memorybench.suites.registry import open_run, suite_of
 
-    with find(args.runs, folders(args)) as stored:
+    with open_run(args.runs, folders(args)) as stored:
         if args.failures:
             _show_failures(args, stored)
         elif args.json:
-            sys.stdout.write(to_json(report_of(stored)))
+            sys.stdout.write(to_json(suite_of(stored.run).report(stored)))
         else:
             out = console()
             show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
-            show_report(out, report_of(stored))
+            show_report(out, suite_of(stored.run).report(stored))
     return 0
 
 
@@ -49,7 +52,7 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     from memorybench.reporting.terminal import console, show_cases
     from memorybench.suites.report_sections import failure_case, is_failure
 
-    providers = flat(args.providers)
+    providers = split_list(args.providers)
     outcomes = (
         outcome
         for outcome in stored.outcomes()
@@ -92,13 +95,17 @@ def _compare(args: argparse.Namespace) -> int:
     from memorybench.core.report import Column, Table, text_column
     from memorybench.reporting.terminal import console, show_table
     from memorybench.suites.comparison import compare_subjects
+    from memorybench.suites.registry import suite_of
     from memorybench.suites.stored_run import open_comparable
     from memorybench.suites.summary import find_measure, headline
     from memorybench.text.sanitize import sanitize
-    from memorybench.wiring.suites import metrics_of
 
-    subjects = tuple(dict.fromkeys(flat(args.compare)))
-    with open_comparable(subjects, args.benchmark, args.runs, folders(args), metrics_of) as (runs, benchmark):
+    subjects = tuple(dict.fromkeys(split_list(args.compare)))
+
+    def metrics(stored: StoredRun) -> Sequence[Metric]:
+        return suite_of(stored.run).metrics(stored)
+
+    with open_comparable(subjects, args.benchmark, args.runs, folders(args), metrics) as (runs, benchmark):
         results = [
             result
             for subject, stored in runs.items()

@@ -1,4 +1,4 @@
-"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every arm."""
+"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every provider."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from memorybench.metrics import locomo
 from memorybench.metrics.answers import contains, exact_match, token_f1
 
 Custom = Callable[[Question, str], Awaitable[float]]
-"""A scorer of the user's: 1 right, 0 wrong, or a share between."""
+"""A scorer of the user: 1 is right, 0 is wrong, or a share between."""
 
 SIMILAR = 0.8
-"""How alike gold and answer must be to count as the same, by the cosine of their embeddings."""
+"""The cosine of the embeddings of gold and answer from which they count as the same."""
 _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How answers are compared with the gold."""
+    """How answers are compared with the gold answers."""
 
     method: str
-    """exact-match, f1, contains, semantic-similarity, llm-judge or custom: what decides right or wrong."""
+    """What decides right or wrong: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
     official_f1: bool = False
-    """F1 as LoCoMo scores it, by category, instead of plain token F1."""
+    """Whether F1 is LoCoMo's own, by category, instead of plain token F1."""
     judge: Judge | None = None
     embedder: Embedder | None = None
     custom: Custom | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How questions are answered: one model, one prompt a type, for every arm."""
+class Answering:
+    """How questions are answered: one model and one prompt per question type, for every provider."""
 
     model: Model
     prompts: Mapping[str, Template]
@@ -59,26 +59,26 @@ class Scored:
 
 
 def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
-    """What the answering model gets to read; with `chunks`, also the passages that a system gave beside a memory."""
+    """The text that the answering model reads; with `chunks`, including the passages returned with a memory."""
     return "\n\n".join("\n".join((memory.content, *(memory.chunks if chunks else ()))) for memory in memories)
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text is: four UTF-8 bytes each. The same rule for every arm, so arms compare."""
+    """Estimates the tokens of a text as four UTF-8 bytes each, the same for every provider."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
-async def answer(steps: Steps, reading: Reading, question: Question, context: str) -> Completion:
-    return await ask(steps, reading, question.question, context, kind=question.kind, at=question.asked_at)
+async def answer(steps: Steps, answering: Answering, question: Question, context: str) -> Completion:
+    return await ask(steps, answering, question.question, context, kind=question.kind, at=question.asked_at)
 
 
 async def ask(
-    steps: Steps, reading: Reading, question: str, context: str, *, kind: str = "", at: datetime | None = None
+    steps: Steps, answering: Answering, question: str, context: str, *, kind: str = "", at: datetime | None = None
 ) -> Completion:
-    text = reading.prompt(kind).render(
+    text = answering.prompt(kind).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
-    model = reading.model
+    model = answering.model
     return await steps.once(
         "answer",
         {"model": model.subject, "prompt": text},
@@ -90,7 +90,7 @@ async def ask(
 
 
 async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
-    """All that code can say about an answer, and what the judge decides where there is one."""
+    """Scores an answer by code, and by the judge where there is one."""
     scores = _by_code(scoring, question, response)
     if scoring.embedder is not None and question.answers and not question.abstain:
         alike = await _similarity(scoring.embedder, question, response)
@@ -114,7 +114,7 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
         gold = question.answers[0] if question.answers else ""
         return [Score(name="answer_f1", value=locomo.answer_score(question.kind, response, gold))]
     if question.abstain or not question.answers:
-        return []  # whether a free text abstains is a judge's question
+        return []  # only a judge can tell whether a free text abstains
     exact = max(exact_match(response, gold) for gold in question.answers)
     overlap = max(token_f1(response, gold) for gold in question.answers)
     contained = max(contains(response, gold) for gold in question.answers)
@@ -125,7 +125,7 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
 
 
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:
-    """The cosine of the answer and the gold it is nearest to; an empty answer is like nothing."""
+    """The cosine of the answer and the nearest gold answer; 0 for an empty answer."""
     if not response.strip():
         return 0.0
     mine, *golds = await embedder.embed([response, *question.answers])

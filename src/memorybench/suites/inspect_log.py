@@ -294,7 +294,7 @@ def _key(outcome: Outcome) -> Key:
 
 def _model(spec: Mapping[str, Any]) -> str | None:
     """The answering model; None: the run measures retrieval only."""
-    return spec["reader"] if spec.get("answered") else None
+    return spec.get("answerer", spec.get("reader")) if spec.get("answered") else None
 
 
 def _id(summary: Summary, key: Key) -> str:

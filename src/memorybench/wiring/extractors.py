@@ -19,7 +19,7 @@ from memorybench.text.spelling import suggestion
 
 from .code import load_function
 from .environment import environment, redactor
-from .models import MODEL_VARIABLE, Chosen, model_named, open_chosen
+from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
 from .providers import ProviderOpener, check_provider, lines
 
 FLAG = "--extractor"
@@ -27,7 +27,7 @@ _COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenExtractor:
+class ResolvedExtractor:
     """An extractor whose names are resolved; nothing is opened yet."""
 
     name: str
@@ -36,7 +36,7 @@ class ChosenExtractor:
     base: Path
     """Paths in its config are relative to this folder."""
     provider: Entry | None = None
-    model: Chosen | None = None
+    model: ResolvedModel | None = None
     allow_code: bool = False
 
     @property
@@ -51,7 +51,7 @@ class ChosenExtractor:
     async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor:
         async def open_model() -> Model:
             assert self.model is not None
-            return await open_chosen(stack, self.model)
+            return await self.model.open(stack)
 
         async def open_provider() -> Provider:
             assert self.provider is not None
@@ -73,21 +73,21 @@ class ChosenExtractor:
         return await stack.enter_async_context(load_type(self.config.type).open(context))
 
 
-def choose_extractor(
+def resolve_extractor(
     catalog: Catalog, name: str | None, command: str | None, model: str | None, *, allow_code: bool
-) -> ChosenExtractor:
+) -> ResolvedExtractor:
     """Choose by the name of a config or a provider, by `module:function`, or by a command line."""
     if (name is None) == (command is None):
         raise BadInput(FLAG, "missing extractor", expected="--extractor NAME or --extractor-command LINE")
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
-        return _without_model(ChosenExtractor(_COMMAND, config, catalog, Path()), model)
+        return _without_model(ResolvedExtractor(_COMMAND, config, catalog, Path()), model)
     assert name is not None
     if ":" in name:
         load_function(FLAG, name, allow_code)  # raises before anything is spent
         config = ExtractorConfig(name="callable", type="callable", function=name)
-        return _without_model(ChosenExtractor(name, config, catalog, Path(), allow_code=allow_code), model)
+        return _without_model(ResolvedExtractor(name, config, catalog, Path(), allow_code=allow_code), model)
     extractors = [entry.name for entry in catalog.entries("extractor")]
     providers = [entry.name for entry in catalog.entries("provider")]
     if name in extractors:
@@ -101,7 +101,7 @@ def choose_extractor(
     )
 
 
-def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool) -> ChosenExtractor:
+def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool) -> ResolvedExtractor:
     entry = catalog.chosen("extractor", name)
     config = catalog.extractor(name, environment())
     base = entry.file.parent if entry.file else Path()
@@ -115,23 +115,23 @@ def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool
         return _without_model(_of_provider(catalog, name, config.provider, allow_code), model)
     if config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
         raise BadInput(f'extractor "{name}"', f"{config.auth.env_var} is not set", remedy="set it")
-    chosen = ChosenExtractor(name, config, catalog, base, allow_code=allow_code)
+    chosen = ResolvedExtractor(name, config, catalog, base, allow_code=allow_code)
     if not extractor.needs_model:
         return _without_model(chosen, model)
     model_name = model or config.model or environment().get(MODEL_VARIABLE)
     if model_name is None:
         raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
-    return ChosenExtractor(name, config, catalog, base, model=model_named(model_name), allow_code=allow_code)
+    return ResolvedExtractor(name, config, catalog, base, model=resolve_model(model_name), allow_code=allow_code)
 
 
-def _of_provider(catalog: Catalog, name: str, provider: str, allow_code: bool) -> ChosenExtractor:
+def _of_provider(catalog: Catalog, name: str, provider: str, allow_code: bool) -> ResolvedExtractor:
     entry = catalog.chosen("provider", provider)
     check_provider(catalog, entry, allow_code=allow_code)
     config = ExtractorConfig(name=name, type="provider", provider=provider)
-    return ChosenExtractor(name, config, catalog, Path(), provider=entry, allow_code=allow_code)
+    return ResolvedExtractor(name, config, catalog, Path(), provider=entry, allow_code=allow_code)
 
 
-def _without_model(chosen: ChosenExtractor, model: str | None) -> ChosenExtractor:
+def _without_model(chosen: ResolvedExtractor, model: str | None) -> ResolvedExtractor:
     if model is not None:
         raise BadInput("--extractor-model", f"has no effect on {chosen.name}", remedy="remove it")
     return chosen

@@ -1,4 +1,4 @@
-"""What `doctor` finds: the parts, the keys, and what each missing one keeps from working."""
+"""What `doctor` checks: packages, keys and programs, and what each missing one prevents."""
 
 from __future__ import annotations
 

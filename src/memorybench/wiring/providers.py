@@ -27,11 +27,10 @@ from memorybench.providers.plugin import (
     from_plugin,
     load_built_in,
 )
-from memorybench.suites.bench.baselines import Arm
 
 from .called import provider_called
 from .environment import environment, redactor
-from .models import model_named, open_chosen
+from .models import resolve_model
 
 _EMBEDDER_KEYS = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
 _LONGEST_DELAY = 120.0
@@ -52,7 +51,7 @@ def check_provider(catalog: Catalog, entry: Entry, *, allow_code: bool) -> None:
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment())
     if config.enhancement_model is not None:
-        model_named(config.enhancement_model)
+        resolve_model(config.enhancement_model)
     provider = registered_class(catalog, config)
     if config.type == "local" and provider is None and not allow_code:
         problem = f"{config.adapter} is code that a config names"
@@ -74,11 +73,6 @@ class Opened:
     remote: bool
     spends: bool
     unordered: bool
-
-    def arm(self) -> Arm:
-        return Arm(
-            self.provider.subject, self.provider, spends=self.spends, remote=self.remote, unordered=self.unordered
-        )
 
 
 class ProviderOpener:
@@ -169,7 +163,7 @@ class ProviderOpener:
 
     async def _model(self, config: ProviderConfig) -> Model | None:
         name = config.enhancement_model
-        return await open_chosen(self._stack, model_named(name)) if name else None
+        return await resolve_model(name).open(self._stack) if name else None
 
     async def _open_file(self, entry: Entry, config: ProviderConfig) -> AbstractAsyncContextManager[Provider]:
         from memorybench.providers.adapters import open_adapter

@@ -47,7 +47,8 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 def facts(runs: Sequence[Run]) -> dict[str, str]:
     """What the header says about a run."""
     run, spec = runs[0], runs[0].spec
-    subject = f"{', '.join(spec['providers'])}, read by {spec['reader']}" if spec["providers"] else spec["reader"]
+    answerer = spec.get("answerer", spec.get("reader"))
+    subject = f"{', '.join(spec['providers'])}, read by {answerer}" if spec["providers"] else answerer
     policies = {"latest": "the latest value is correct", "flag": "pointing out the change is correct"}
     return {
         "Run ID": run.id,

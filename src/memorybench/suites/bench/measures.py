@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
-from memorybench.catalog.catalog import Catalog
 from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.questions import EvidenceLevel
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 
 from .scores import MISSES, OTHER_LEVEL
+
+METRICS = "memorybench.metrics"
+"""The entry point group of third-party metrics."""
 
 CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
 """Measures that are also computed with a corrected answer key, and their scores."""
@@ -52,12 +55,13 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
     return measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels, plugins=plugins)
 
 
-def plugin_metrics(catalog: Catalog) -> tuple[Metric | RetrievalMetric, ...]:
+def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
     """Loads the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
     metrics = []
-    for entry in catalog.entries("metric"):
+    for point in sorted(entry_points(group=METRICS), key=lambda point: point.name):
         try:
-            metrics.append(catalog.plugin("metric", entry.name).load())
+            metrics.append(point.load())
         except Exception as error:  # third-party code must not stop a report
-            print(f"metric {entry.name} of {entry.origin}: skipped: {error}", file=sys.stderr)
+            origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            print(f"metric {point.name} of {origin}: skipped: {error}", file=sys.stderr)
     return tuple(metrics)

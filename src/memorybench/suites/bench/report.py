@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-from memorybench.catalog.catalog import Catalog
 from memorybench.core.measures import Metric
 from memorybench.core.report import Column, Notes, Provenance, Report, Table, text_column
 from memorybench.journal.rows import Run
@@ -27,7 +25,7 @@ _COLUMNS = tuple(
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
-    return run_metrics(run.spec, plugin_metrics(Catalog(Path())))
+    return run_metrics(run.spec, plugin_metrics())
 
 
 def facts(runs: Sequence[Run]) -> dict[str, str]:
@@ -44,7 +42,9 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         "Run ID": " + ".join(shard.id for shard in runs),
         "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in questions.items()),
         "Providers": ", ".join(spec["providers"]),
-        "Answering model": f"{spec['reader']}, {judged}" if spec["answered"] else "none: retrieval only",
+        "Answering model": f"{spec.get('answerer', spec.get('reader'))}, {judged}"
+        if spec["answered"]
+        else "none: retrieval only",
         **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
         **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
         "Started": sections.started(run.created),

@@ -49,7 +49,8 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 def facts(runs: Sequence[Run]) -> dict[str, str]:
     """What the header says about a run."""
     run, spec = runs[0], runs[0].spec
-    model = f" with {spec['reader']}" if spec.get("reader") else ""
+    answerer = spec.get("answerer", spec.get("reader"))
+    model = f" with {answerer}" if answerer else ""
     return {
         "Run ID": run.id,
         "Traces" if spec["mode"] == "online" else "Cases": ", ".join(
@@ -79,6 +80,11 @@ def report(run: StoredRun) -> Report:
         ),
         document=sections.document(summary),
     )
+
+
+def passes(run: StoredRun) -> bool:
+    """Whether an online run is no worse than its baseline."""
+    return not any(drift.worse for drift in baseline_drifts(*run.parts[0]))
 
 
 def _count_lines(summary: Summary) -> list[str]:

@@ -85,6 +85,15 @@ def report(run: StoredRun) -> Report:
     )
 
 
+def passes(run: StoredRun) -> bool:
+    """Whether every phase came out as it should, and every check can do its work."""
+    if has_check_faults(list(run.outcomes())):
+        return False
+    overall = [result for result in run.summary.results if not result.group]
+    measures = [result.measure(name) for result in overall for name in ("passed", "caught")]
+    return all(measure is None or measure.value is None or measure.value >= 1 for measure in measures)
+
+
 def has_check_faults(outcomes: Sequence[Outcome]) -> bool:
     """Whether a check detects nothing at all, or a harmful mutant survives: a fault of ours, not of the store."""
     holes = [reason for _, _, reason in survivors(outcomes) if not reason]

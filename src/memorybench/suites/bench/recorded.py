@@ -1,4 +1,4 @@
-"""Stand-ins for providers and models whose work is recorded already: they have their names, and are never asked."""
+"""Stand-ins for the providers and models of a recorded run. They have the recorded names and answer no call."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from memorybench.journal.run_reader import RunReader
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """Who took part in a run, as its journal knows them."""
+    """The providers and the answering model of a run, from its journal."""
 
     providers: Mapping[str, Subject]
-    reader: Subject
+    answerer: Subject
 
     @classmethod
     def of(cls, run_reader: RunReader, run: str) -> Recorded:
         answered = run_reader.step_inputs(run, "answer")
         if answered is None:
-            raise BadInput(run, "holds no answers to judge", remedy="run it with --answering-model first")
+            raise BadInput(run, "no answers to judge", remedy="run it with --answering-model first")
         subjects = {outcome.trial.subject.name: outcome.trial.subject for outcome in run_reader.outcomes(run)}
         return cls(subjects, Subject.model_validate(json.loads(answered)["model"]))
 
@@ -57,4 +57,4 @@ class RecordedModel:
 
 
 def _unrecorded(subject: Subject) -> ServiceError:
-    return ServiceError(f"this was never recorded, and {subject.name} is not asked when answers are only judged")
+    return ServiceError(f"step not recorded; {subject.name} is not called while recorded answers are judged")

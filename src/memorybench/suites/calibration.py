@@ -1,8 +1,7 @@
-"""A judge against people: every labelled response is judged once, as a run in the journal, and the two are compared."""
+"""Compares a judge with human labels. Each labelled response is judged once, as a run in the journal."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -27,14 +26,14 @@ from memorybench.judging.verdicts import VERDICTS
 from memorybench.metrics.agreement import Confusion
 from memorybench.text.sanitize import preview
 
-from .environment import fault, redactor
-from .models import Chosen, open_chosen
+from .blocking import blocking
+from .wiring import ResolvedModel, Wiring
 
 SUITE = "calibration"
 
 
 class Labelled(Record):
-    """A row of a labels file. `verdict`, where it is given, is what a judge said already."""
+    """A row of a labels file. `verdict` is that of a judge, where it is known already."""
 
     question: str
     answer: str | int | float = ""
@@ -50,12 +49,12 @@ class Labelled(Record):
 class Labels:
     name: str
     rows: tuple[Labelled, ...]
-    said: tuple[bool, ...]
-    """What people said of each response."""
+    labels: tuple[bool, ...]
+    """The human label of each response."""
     verdicts: tuple[bool | None, ...]
-    """What a judge said already; None: it is to be asked."""
+    """The judge's verdict on each; None: the judge is still to be asked."""
     unlabelled: int = 0
-    """Rows that nobody has labelled yet: they are left out."""
+    """Rows without a label, which are left out."""
 
     @property
     def complete(self) -> bool:
@@ -68,16 +67,16 @@ class Calibration:
     confusion: Confusion
     counts: Mapping[str, int]
     run_id: str | None = None
-    """None: nobody was asked."""
+    """None: the verdicts were in the file."""
     status: str = "complete"
 
 
 def read_labels(path: Path) -> Labels:
-    """JSONL, CSV or JSON; every row is checked before any is used."""
+    """Reads JSONL, CSV or JSON. Every row is checked before any is used."""
     document = load(path)
     if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), "holds no labelled responses", expected="one a line")
-    rows, said, verdicts = [], [], []
+        raise BadInput(document.where(), "no labelled responses", expected="one per line")
+    rows, human, verdicts = [], [], []
     ids: set[str] = set()
     unlabelled = 0
     for place in range(len(document.value)):
@@ -87,61 +86,61 @@ def read_labels(path: Path) -> Labels:
             unlabelled += 1
             continue
         if row.id is not None and str(row.id) in ids:
-            raise BadInput(part.where("id"), f"{preview(row.id)} stands here twice", remedy="make ids unique")
+            raise BadInput(part.where("id"), f"duplicate id {preview(row.id)}", remedy="make ids unique")
         ids.add(str(row.id))
         rows.append(row)
-        said.append(_decided(row.label, part.where("label")))
-        verdicts.append(None if row.verdict in (None, "") else _decided(row.verdict, part.where("verdict")))
+        human.append(_parse_verdict(row.label, part.where("label")))
+        verdicts.append(None if row.verdict in (None, "") else _parse_verdict(row.verdict, part.where("verdict")))
     if not rows:
         raise BadInput(document.where(), "no row is labelled yet", remedy='fill in "label": yes or no')
     if None in verdicts and any(verdict is not None for verdict in verdicts):
         missing = document.at(verdicts.index(None)).where()
-        raise BadInput(missing, "has no verdict, others have", remedy="give every row its verdict, or none")
-    return Labels(path.name, tuple(rows), tuple(said), tuple(verdicts), unlabelled)
+        raise BadInput(missing, "missing verdict; other rows have one", remedy="add a verdict to every row, or to none")
+    return Labels(path.name, tuple(rows), tuple(human), tuple(verdicts), unlabelled)
 
 
-def compared(labels: Labels) -> Calibration:
-    """From the verdicts that stand in the file."""
-    pairs = [(said, verdict) for said, verdict in zip(labels.said, labels.verdicts, strict=True) if verdict is not None]
+def compare_verdicts(labels: Labels) -> Calibration:
+    """Compares the labels with the verdicts in the file."""
+    both = zip(labels.labels, labels.verdicts, strict=True)
+    pairs = [(label, verdict) for label, verdict in both if verdict is not None]
     counts: dict[str, int] = {**dict.fromkeys(STATUSES, 0), "scored": len(pairs)}
     return Calibration("verdicts in the file", Confusion.of(pairs), counts)
 
 
 def calibrate(
-    labels: Labels, chosen: Chosen, prompts: JudgePrompts, output: Path, *, concurrency: int = 10
+    labels: Labels, model: ResolvedModel, prompts: JudgePrompts, output: Path, wiring: Wiring, concurrency: int = 10
 ) -> Calibration:
-    """Asks the judge. The run's id follows from labels, judge and prompts: asked for again, it is gone on with."""
+    """Asks the judge. The run id is derived from labels, judge and prompts, so the same calibration is resumed."""
     marks = {
-        "labels": Fingerprint.of(canonical([labels.rows, labels.said])),
-        "judge": Fingerprint.of(f"{chosen.name} at temperature {chosen.temperature}"),
+        "labels": Fingerprint.of(canonical([labels.rows, labels.labels])),
+        "judge": Fingerprint.of(f"{model.name} at temperature 0.0"),
         "judge prompts": Fingerprint.of(repr(prompts.used(_questions(labels)))),
     }
     run = Run(
         id=f"{SUITE}_{digest(marks)[:8]}",
         suite=SUITE,
-        spec={"benchmarks": [labels.name], "providers": [chosen.name]},
+        spec={"benchmarks": [labels.name], "providers": [model.name]},
         fingerprints=marks,
         program=f"memorybench {__version__}",
         planned=len(labels.rows),
     )
-    redact = redactor().clean
-    if _begun(output, run.id):
-        opened = reopen_run(output, run.id, fingerprints=marks, redact=redact, fault=fault())
+    if _was_started(output, run.id):
+        opened = reopen_run(output, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
     else:
-        opened = open_run(output, run, redact=redact, fault=fault())
+        opened = open_run(output, run, redact=wiring.redact, fault=wiring.fault())
     with opened as run_writer:
-        status = asyncio.run(_judge_all(labels, chosen, prompts, run_writer, concurrency))
+        status = blocking(_judge_all(labels, model, prompts, run_writer, concurrency))
     with RunReader.open(output) as run_reader:
         outcomes = [outcome for outcome in run_reader.outcomes(run.id) if outcome.status == "scored"]
         pairs = [(outcome.score("label") == 1, outcome.score("verdict") == 1) for outcome in outcomes]
-        return Calibration(chosen.name, Confusion.of(pairs), dict(run_reader.counts(run.id).items()), run.id, status)
+        return Calibration(model.name, Confusion.of(pairs), dict(run_reader.counts(run.id).items()), run.id, status)
 
 
 async def _judge_all(
-    labels: Labels, chosen: Chosen, prompts: JudgePrompts, run_writer: RunWriter, concurrency: int
+    labels: Labels, model: ResolvedModel, prompts: JudgePrompts, run_writer: RunWriter, concurrency: int
 ) -> str:
     async with AsyncExitStack() as stack:
-        judge = Judge(await open_chosen(stack, chosen), prompts)
+        judge = Judge(await model.open(stack), prompts)
         plan = Plan(jobs=_jobs(labels, judge), size=len(labels.rows))
         ending = await perform(plan, run_writer, concurrency=concurrency)
     run_writer.end(ending.status)
@@ -149,7 +148,7 @@ async def _judge_all(
 
 
 def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:
-    for place, (question, row, said) in enumerate(zip(_questions(labels), labels.rows, labels.said, strict=True)):
+    for place, (question, row, label) in enumerate(zip(_questions(labels), labels.rows, labels.labels, strict=True)):
         trial = Trial(
             suite=SUITE,
             benchmark=labels.name,
@@ -157,13 +156,13 @@ def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:
             subject=judge.model.subject,
             labels=question.labels,
         )
-        work = partial(_compare, judge, question, row.response, said)
+        work = partial(_compare, judge, question, row.response, label)
         yield Job(trial=trial, perform=work, ordinal=place, case=question, spends=True)
 
 
-async def _compare(judge: Judge, question: Question, response: str, said: bool, steps: Steps) -> Performed:
+async def _compare(judge: Judge, question: Question, response: str, label: bool, steps: Steps) -> Performed:
     verdict = await judge.verdict(steps, question, response)
-    scores = (Score(name="label", value=said), Score(name="verdict", value=verdict.correct, reason=verdict.reason))
+    scores = (Score(name="label", value=label), Score(name="verdict", value=verdict.correct, reason=verdict.reason))
     shown = Exhibit(asked=question.question, expected=" | ".join(question.answers), got=response, reason=verdict.reason)
     return Performed(scores=scores, shown=shown)
 
@@ -182,15 +181,15 @@ def _questions(labels: Labels) -> Sequence[Question]:
     ]
 
 
-def _begun(output: Path, run_id: str) -> bool:
+def _was_started(output: Path, run_id: str) -> bool:
     if not (output / "results.db").exists():
         return False
     with RunReader.open(output) as run_reader:
         return run_reader.has(run_id)
 
 
-def _decided(value: str | bool | None, where: str) -> bool:
+def _parse_verdict(value: str | bool | None, where: str) -> bool:
     decided = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
     if decided is None:
-        raise BadInput(where, f"is {preview(value)}", expected="yes, no, true or false")
+        raise BadInput(where, f"invalid verdict {preview(value)}", expected="yes, no, true or false")
     return decided

@@ -1,4 +1,4 @@
-"""From a benchmark's config and the command line to the prompts of a judge."""
+"""The prompts of a judge, from a benchmark's config and the command line."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _LONGEST_PATH = 4096
 
 
 def prompt_text(given: str, flag: str) -> str:
-    """The prompt that a flag gives: the content of a file, or the text itself.
+    """The content of a file, or the text itself.
 
-    What looks like a path and is none is refused: a judge that is asked "prompts/strict.txt" still answers yes or no.
+    A text that looks like a path is an error: a judge that is asked "prompts/strict.txt" still answers yes or no.
     """
     path = Path(given)
     if len(given) < _LONGEST_PATH and "\n" not in given and path.is_file():
         return read_text(path)
     if given.strip() and "${" not in given and (not re.search(r"\s", given.strip()) or _FILE_NAME.fullmatch(given)):
         raise BadInput(
-            f"{flag} {given}", "there is no such file", expected="a file, or the prompt itself", remedy="check the path"
+            f"{flag} {given}", "file not found", expected="a file, or the prompt itself", remedy="check the path"
         )
     return given
 
 
 def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -> JudgePrompts:
-    """The judge prompts of a benchmark, checked; None: only ours, by the name that a question's type is.
+    """The judge prompts of a benchmark; without a config the bundled ones, by question type.
 
-    `override` is what --judge-prompt was given.
+    `override`, from --judge-prompt, replaces them.
     """
-    replaced = None
+    replacement = None
     if override is not None:
         if config is not None and not config.evaluation.judge_prompts.user_override:
             raise BadInput(
@@ -44,16 +44,16 @@ def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -
                 f"{config.name} keeps its own judge prompts (judgePrompts.userOverride: false)",
                 remedy="leave the flag out",
             )
-        replaced = judge_prompt(prompt_text(override, JUDGE_PROMPT_FLAG), JUDGE_PROMPT_FLAG)
+        replacement = judge_prompt(prompt_text(override, JUDGE_PROMPT_FLAG), JUDGE_PROMPT_FLAG)
     if config is None:
-        return JudgePrompts.by_name(replaced)
-    told, where = config.evaluation.judge_prompts, f"{config.name}: evaluation.judgePrompts"
+        return JudgePrompts.by_name(replacement)
+    own, where = config.evaluation.judge_prompts, f"{config.name}: evaluation.judgePrompts"
     return JudgePrompts(
-        override=replaced,
+        override=replacement,
         by_type={
-            kind: judge_prompt(text, f"{where}.byQuestionType.{kind}") for kind, text in told.by_question_type.items()
+            kind: judge_prompt(text, f"{where}.byQuestionType.{kind}") for kind, text in own.by_question_type.items()
         },
-        default=None if told.default is None else judge_prompt(told.default, f"{where}.default"),
+        default=None if own.default is None else judge_prompt(own.default, f"{where}.default"),
         names={kind.name: kind.evaluation_prompt for kind in config.question_types},
         off_by_one=frozenset(kind.name for kind in config.question_types if kind.allow_off_by_one),
     )
