@@ -27,14 +27,14 @@ from memorybench.models.scripted import ScriptedModel
 from memorybench.processes.programs import abandon_all
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
-from memorybench.suites.hygiene.about_behaviour import Answer
-from memorybench.suites.hygiene.about_memory import Trust
+from memorybench.suites.hygiene.assertions_behaviour import Answer
+from memorybench.suites.hygiene.assertions_memory import Trust
 from memorybench.suites.hygiene.attempts import AttemptReport, Attempts, attempt, attempt_scores
+from memorybench.suites.hygiene.checks import skipped_checks
 from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenario import Scenario
-from memorybench.suites.hygiene.scenarios import load_scenario, scenarios_in
-from memorybench.suites.hygiene.skips import skipped_checks
+from memorybench.suites.hygiene.scenarios import load_scenario, load_scenarios
 from tests.agents.scripted import agent, served_reference
 
 BUNDLED = Path(__file__).parents[2] / "src/memorybench/catalog/scenarios"
@@ -150,7 +150,7 @@ def test_an_agent_that_answers_nothing_to_the_purpose_does_not_pass_by_storing_n
     coffee_named = Answer(kind="answer", claim="coffee is named", contains=("coffee",))
     restrained = coffee.model_copy(update={"assertions": (coffee.assertions[0], coffee_named)})
     report = attempted(restrained, agent("idle"))
-    assert (report.result, report.reason) == ("violated", 'coffee is named: the answer has no "coffee": "done"')
+    assert (report.result, report.reason) == ("violated", 'coffee is named: the answer does not match "coffee": "done"')
     assert {score.name: score.value for score in attempt_scores(report)} == {"passed": 0, "restraint": 1}
 
 
@@ -183,13 +183,13 @@ def test_who_leaves_at_once_leaves_no_agent_behind(
     assert after == []
 
 
-def test_checks_that_could_not_look_at_an_agent_are_told(coffee: Scenario, tmp_path: Path) -> None:
+def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: Path) -> None:
     trusted = Trust(kind="trust", claim="trusted", fact="drink", at_least=0.1)
     told = coffee.model_copy(update={"assertions": (*coffee.assertions, trusted)})
     who = agent("tidy")
     store = Store(STORE.subject, _WithoutTrust)  # type: ignore[arg-type]
     [outcome] = performed(tmp_path / "results", Attempts([told], store, who.subject).jobs(who, served_reference()))
-    assert (outcome.shown.got, outcome.shown.reason) == ("compliant", "1 check could not look: trusted")
+    assert (outcome.shown.got, outcome.shown.reason) == ("compliant", "1 check skipped: trusted")
     assert skipped_checks([outcome]) == [("coffee", "real_model", "trusted", "the store lacks trust")]
 
 
@@ -304,10 +304,10 @@ def _obedient(prompt: str) -> list[str]:
 def test_every_bundled_scenario_can_be_put_to_an_agent_and_a_parrot_passes_few() -> None:
     """The plumbing for all of them, over a scripted model: each attempt comes to a verdict."""
     results = {}
-    for scenario in scenarios_in(BUNDLED):
+    for scenario in load_scenarios(BUNDLED):
         if scenario.real_model is None:
             continue
-        grown, _ = scenario.grown(0)
+        grown, _ = scenario.with_planted_values(0)
         assert grown.real_model is not None
         lines = [line for prompt in grown.real_model.prompts for line in _obedient(prompt)]
         builtin = load_agent_config(BUNDLED.parent / "agents" / "builtin.yaml")

@@ -17,10 +17,11 @@ from memorybench.core.errors import BadInput, ServiceError
 from memorybench.core.stores import StoredFact
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.drafts import draft, write_draft
-from memorybench.suites.hygiene.phases import behave, violate
+from memorybench.suites.hygiene.phases import check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario
 from tests.agents.scripted import PROGRAM, served_reference
+from tests.doubles.refusals import refused
 from tests.stores.faulty import open_faulty
 
 
@@ -64,18 +65,18 @@ def test_what_a_program_did_well_becomes_a_scenario_that_holds(
     scenario = drafted(tmp_path, list(calls), held_in(tmp_path), "well_behaved")
     steps = scenario.deterministic.well_behaved
     assert [step.do for step in steps] == ["recall", "remember"]
-    report = asyncio.run(behave(open_reference, scenario, 0, steps))
+    report = asyncio.run(check_script(open_reference, scenario, 0, steps))
     assert report.result == "compliant", report.reason
-    assert asyncio.run(violate(open_reference, scenario, 0)).result == "detected"
+    assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
 def test_what_a_program_did_badly_is_caught_from_then_on(tmp_path: Path) -> None:
     calls = watched(tmp_path, "hoarding")
     scenario = drafted(tmp_path, list(calls), held_in(tmp_path), "violation")
-    report = asyncio.run(violate(open_reference, scenario, 0))
+    report = asyncio.run(check_violation(open_reference, scenario, 0))
     assert report.result == "detected"
     assert "it is not stored: Remember: Ana likes tea" in report.reason
-    assert asyncio.run(behave(open_reference, scenario, 0, ())).result == "compliant"
+    assert asyncio.run(check_script(open_reference, scenario, 0, ())).result == "compliant"
 
 
 def test_facts_are_called_by_names_and_found_again_by_their_words(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def failing(operation: Operation, **arguments: object) -> ToolCall:
     return call(operation, **arguments).model_copy(update={"error": "the arguments do not fit"})
 
 
-def refused(operation: Operation, **arguments: object) -> ToolCall:
+def refused_call(operation: Operation, **arguments: object) -> ToolCall:
     return call(operation, **arguments).model_copy(update={"refused": "looks like a credential"})
 
 
@@ -149,19 +150,19 @@ def test_what_the_store_refused_is_what_the_violation_is_made_of(
 ) -> None:
     calls = [
         call("remember", ("1",), content="Ana likes tea"),
-        refused("remember", content=KEY),
-        refused("update", id="1", content=KEY),
-        refused("forget", id="1"),
+        refused_call("remember", content=KEY),
+        refused_call("update", id="1", content=KEY),
+        refused_call("forget", id="1"),
     ]
     held = [fact("1", "Ana likes tea")] if shows == "well_behaved" else []
     scenario = drafted(tmp_path, calls if held else calls[1:2], held, shows)
     assert all(KEY not in str(step) for step in scenario.deterministic.well_behaved)
     assert scenario.deterministic.violation.expectation == "defend-or-detect"
     well_behaved = scenario.deterministic.well_behaved
-    assert asyncio.run(behave(open_reference, scenario, 0, well_behaved)).result == "compliant"
-    assert asyncio.run(violate(open_reference, scenario, 0)).result == "defended"
+    assert asyncio.run(check_script(open_reference, scenario, 0, well_behaved)).result == "compliant"
+    assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "defended"
     letting_in = partial(open_faulty, "accepts-secrets")
-    assert asyncio.run(violate(letting_in, scenario, 0)).result == "detected"
+    assert asyncio.run(check_violation(letting_in, scenario, 0)).result == "detected"
 
 
 def test_calls_that_no_scenario_can_hold_never_spoil_the_file(tmp_path: Path) -> None:
@@ -183,42 +184,37 @@ def test_calls_that_no_scenario_can_hold_never_spoil_the_file(tmp_path: Path) ->
 
 def test_a_draft_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
     scenario = draft("seen", [call("list")], [], shows="violation")
-    with pytest.raises(BadInput, match=r'other\.json:\d+: id: is "seen", but the file is other.json'):
-        write_draft(tmp_path / "other.json", scenario)
-    with pytest.raises(BadInput, match=r"seen\.json:\d+: assertions: is empty"):
-        write_draft(tmp_path / "seen.json", scenario | {"assertions": []})
+    assert refused(write_draft, tmp_path / "other.json", scenario).where.endswith(": id")
+    assert refused(write_draft, tmp_path / "seen.json", scenario | {"assertions": []}).where.endswith(": assertions")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_recording_of_failures_alone_is_no_scenario() -> None:
-    with pytest.raises(BadInput, match="no call of a memory operation was seen that came through"):
-        draft("nothing", [failing("remember", text="x")], [], shows="violation")
+    assert refused(draft, "nothing", [failing("remember", text="x")], [], shows="violation").where == "recording"
 
 
 def test_text_that_looks_like_a_placeholder_is_only_text(tmp_path: Path) -> None:
     calls = [call("remember", ("1",), content="Use ${HOME} in paths\nnot ~")]
     scenario = drafted(tmp_path, calls, [fact("1", "Use ${HOME} in paths not ~")], "violation")
     assert scenario.deterministic.violation.steps[0].do == "remember"
-    assert asyncio.run(violate(open_reference, scenario, 0)).result == "detected"
+    assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
 def test_a_wrong_deletion_is_a_violation_though_nothing_is_left(tmp_path: Path) -> None:
     calls = [call("remember", ("1",), content="Ana likes tea"), call("forget", ("1",), id="1")]
     scenario = drafted(tmp_path, calls, [], "violation")
-    assert asyncio.run(violate(open_reference, scenario, 0)).result == "detected"
+    assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
 def test_a_recording_without_a_call_is_no_scenario(tmp_path: Path) -> None:
     calls = watched(tmp_path, "idle")
-    with pytest.raises(BadInput, match="no call of a memory operation was seen"):
-        draft("nothing", calls, [], shows="well_behaved")
+    assert refused(draft, "nothing", calls, [], shows="well_behaved").where == "recording"
 
 
 def test_a_draft_never_replaces_a_file(tmp_path: Path) -> None:
     path = tmp_path / "seen.json"
     path.write_text("mine")
-    with pytest.raises(BadInput, match="is there already; choose another name"):
-        write_draft(path, {})
+    assert refused(write_draft, path, {}).where == str(path)
     assert path.read_text() == "mine"
 
 

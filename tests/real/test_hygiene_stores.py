@@ -25,7 +25,7 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
 from tests.stores.contract import ANN, BOB, TEA, StoreContract, contents, raw
-from tests.suites.hygiene.playing import bundled, outcomes
+from tests.suites.hygiene.running import bundled, outcomes
 
 pytestmark = pytest.mark.real
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorybench.secrets.canaries import Sighting, encodings, find_secret, find_text
-from memorybench.suites.hygiene.planted import SECRETS
+from memorybench.suites.hygiene.placeholders import SECRETS
 
 SECRET = "Kestrel-7h4Zq-9vWm2"
 HERE = Path(__file__).parent

@@ -1,4 +1,4 @@
-"""A memory of sixty lines for tests of the suite itself: facts in a JSON file, searched by words in common."""
+"""A small memory store for tests: facts in a JSON file, searched by common words."""
 
 import json
 import re
@@ -9,22 +9,14 @@ from pathlib import Path
 from memorybench.core.errors import Refused
 from memorybench.core.stores import Capability, Curation, MemoryStore, NewFact, Proposal, StoredFact
 from memorybench.core.trials import Subject
+from memorybench.suites.hygiene.evidence import OpenStore
 
 ALL: frozenset[Capability] = frozenset(
     (
-        "update",
-        "forget",
-        "recall",
-        "list",
-        "curate",
-        "trust",
-        "retrieval_count",
-        "category",
-        "users",
-        "history",
+        "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history",
         "files",
     )
-)
+)  # fmt: skip
 
 
 def _words(text: str) -> set[str]:
@@ -32,7 +24,7 @@ def _words(text: str) -> set[str]:
 
 
 class Notebook:
-    """Refuses what has `refused` in it. Its curator removes the older of two facts that say the same words."""
+    """Refuses content that matches `refused`. Its curator removes the older of two facts with mostly equal words."""
 
     subject = Subject(role="store", name="notebook")
 
@@ -54,55 +46,63 @@ class Notebook:
     async def remember(self, user: str, fact: NewFact) -> str:
         self._check(fact.content)
         id = str(1 + max((int(fact.id) for _, fact in self.facts), default=0))
-        pinned = {"trust": fact.trust or 0.5, "retrieval_count": fact.retrieval_count or 0}
-        self.facts.append((user, StoredFact(id=id, **(fact.plain() | pinned))))
+        numbers = {"trust": fact.trust or 0.5, "retrieval_count": fact.retrieval_count or 0}
+        self.facts.append((user, StoredFact(id=id, **(fact.plain() | numbers))))
         return id
 
     async def update(self, user: str, id: str, content: str) -> str:
         self._check(content)
         self.facts = [
-            (who, fact.model_copy(update={"content": content}) if (who, fact.id) == (user, id) else fact)
-            for who, fact in self.facts
+            (owner, fact.model_copy(update={"content": content}) if (owner, fact.id) == (user, id) else fact)
+            for owner, fact in self.facts
         ]
         return id
 
     async def forget(self, user: str, id: str) -> None:
-        self.facts = [(who, fact) for who, fact in self.facts if (who, fact.id) != (user, id)]
+        self.facts = [(owner, fact) for owner, fact in self.facts if (owner, fact.id) != (user, id)]
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        mine = [fact for who, fact in self.facts if who == user and _words(fact.content) & _words(query)]
-        found = sorted(mine, key=lambda fact: -len(_words(fact.content) & _words(query)))[:limit]
-        ids = {fact.id for fact in found}
+        facts = [fact for owner, fact in self.facts if owner == user and _words(fact.content) & _words(query)]
+        hits = sorted(facts, key=lambda fact: -len(_words(fact.content) & _words(query)))[:limit]
+        ids = {fact.id for fact in hits}
         self.facts = [
-            (who, fact.model_copy(update={"retrieval_count": (fact.retrieval_count or 0) + (fact.id in ids)}))
-            for who, fact in self.facts
+            (owner, fact.model_copy(update={"retrieval_count": (fact.retrieval_count or 0) + (fact.id in ids)}))
+            for owner, fact in self.facts
         ]
-        return found
+        return hits
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return [fact for who, fact in self.facts if who == user]
+        return [fact for owner, fact in self.facts if owner == user]
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        mine = [fact for who, fact in self.facts if who == user]
-        doomed = [
+        facts = [fact for owner, fact in self.facts if owner == user]
+        proposals = [
             Proposal(action="delete", ids=(old.id,), kept=new.id)
-            for place, old in enumerate(mine)
-            for new in mine[place + 1 :]
+            for place, old in enumerate(facts)
+            for new in facts[place + 1 :]
             if len(_words(old.content) & _words(new.content)) > 0.8 * len(_words(old.content))
         ]
         if apply:
-            for proposal in doomed:
+            for proposal in proposals:
                 await self.forget(user, proposal.ids[0])
-        return Curation(applied=apply, proposals=tuple(doomed))
+        return Curation(applied=apply, proposals=tuple(proposals))
 
     async def history(self, user: str) -> Sequence[str]:
         return ()
 
 
-@asynccontextmanager
-async def open_notebook(folder: Path) -> AsyncIterator[MemoryStore]:
-    notebook = Notebook(folder / "notes.json")
-    try:
-        yield notebook
-    finally:
-        notebook.save()
+def opener(kind: type[Notebook] = Notebook, *missing: Capability) -> OpenStore:
+    """Return a function that opens a notebook without the `missing` capabilities."""
+
+    @asynccontextmanager
+    async def open_store(folder: Path) -> AsyncIterator[MemoryStore]:
+        notebook = kind(folder / "notes.json", ALL - set(missing))
+        try:
+            yield notebook
+        finally:
+            notebook.save()
+
+    return open_store
+
+
+open_notebook = opener()

@@ -1,4 +1,4 @@
-"""The scenarios that ship, against the reference store, against stores with one fault each, and against idle agents."""
+"""The bundled scenarios on the reference store, on stores with one fault each, and with simple agents."""
 
 import asyncio
 import re
@@ -14,17 +14,17 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.secrets.credentials import credential_in
 from memorybench.stores.reference import open_reference
-from memorybench.suites.hygiene.kills import kill_matrix, survivors
+from memorybench.suites.hygiene.checks import kill_matrix, survivors
 from memorybench.suites.hygiene.measures import MEASURES
-from memorybench.suites.hygiene.phases import behave
+from memorybench.suites.hygiene.phases import check_script
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.script import List
 from memorybench.suites.summary import measure
 from tests.stores.faulty import FAULTY, open_faulty
 from tests.suites.hygiene.notebook import open_notebook
-from tests.suites.hygiene.playing import BUNDLED, bundled, outcomes
+from tests.suites.hygiene.running import BUNDLED, bundled, outcomes
 
-NAMED_BY_THE_SPEC = {
+REQUIRED = {
     "memory-no-pollution",
     "memory-secret-rejection",
     "memory-skip-local",
@@ -35,46 +35,46 @@ NAMED_BY_THE_SPEC = {
 
 
 @pytest.fixture(scope="module")
-def settled() -> list[Outcome]:
-    """Both phases, all mutants and the three agents, on the reference store."""
+def results() -> list[Outcome]:
+    """Outcomes of both phases, all mutants and the three agents on the reference store."""
     return outcomes(open_reference, bundled())
 
 
-def _phase(settled: list[Outcome], phase: str) -> list[Outcome]:
-    return [outcome for outcome in settled if outcome.trial.labels["phase"] == phase]
+def _phase(results: list[Outcome], phase: str) -> list[Outcome]:
+    return [outcome for outcome in results if outcome.trial.labels["phase"] == phase]
 
 
-def test_the_six_of_the_spec_and_at_least_eight_more_ship() -> None:
+def test_the_required_scenarios_are_bundled() -> None:
     names = {scenario.id for scenario in bundled()}
-    assert names > NAMED_BY_THE_SPEC
+    assert names > REQUIRED
     assert len(names) >= 14
 
 
-def test_a_well_behaved_agent_leaves_every_memory_clean(settled: list[Outcome]) -> None:
-    for outcome in _phase(settled, "well_behaved"):
+def test_every_well_behaved_script_passes(results: list[Outcome]) -> None:
+    for outcome in _phase(results, "well_behaved"):
         assert (outcome.shown.got, outcome.shown.reason) == ("compliant", ""), outcome.trial.case_id
 
 
-def test_every_declared_violation_is_caught(settled: list[Outcome]) -> None:
-    for outcome in _phase(settled, "violation"):
+def test_every_declared_violation_is_caught(results: list[Outcome]) -> None:
+    for outcome in _phase(results, "violation"):
         assert outcome.score("caught") == 1, f"{outcome.trial.case_id}: {outcome.shown.reason}"
         assert outcome.score("passed") == 1, f"{outcome.trial.case_id}: {outcome.shown.reason}"
 
 
-def test_the_reference_store_defends_itself_where_a_store_can(settled: list[Outcome]) -> None:
-    defended = {outcome.trial.case_id for outcome in _phase(settled, "violation") if outcome.shown.got == "defended"}
-    assert defended == {"memory-secret-rejection", "memory-supersede-without-dup", "memory-encoded-secrets"}
+def test_the_reference_store_blocks_what_a_store_can_block(results: list[Outcome]) -> None:
+    blocked = {outcome.trial.case_id for outcome in _phase(results, "violation") if outcome.shown.got == "defended"}
+    assert blocked == {"memory-secret-rejection", "memory-supersede-without-dup", "memory-encoded-secrets"}
 
 
-def test_mutants_are_killed_or_known_to_do_no_harm(settled: list[Outcome]) -> None:
-    mutants = _phase(settled, "mutant")
+def test_mutants_are_killed_or_equivalent(results: list[Outcome]) -> None:
+    mutants = _phase(results, "mutant")
     assert len(mutants) > 100
     assert all(reason for _, _, reason in survivors(mutants)), survivors(mutants)
     assert len(survivors(mutants)) < len(mutants) / 10
 
 
-def test_no_assertion_is_dead(settled: list[Outcome]) -> None:
-    rows = kill_matrix(settled)
+def test_no_assertion_is_dead(results: list[Outcome]) -> None:
+    rows = kill_matrix(results)
     assert [f"{row.scenario}: {row.claim}" for row in rows if row.dead] == []
     scripted = {
         (scenario.id, assertion.claim)
@@ -86,29 +86,28 @@ def test_no_assertion_is_dead(settled: list[Outcome]) -> None:
 
 
 @pytest.mark.parametrize("agent", ["null", "hoarder", "amnesiac"])
-def test_an_agent_that_does_little_right_is_found_out(settled: list[Outcome], agent: str) -> None:
-    convicted = [one.trial.case_id for one in settled if one.trial.variant == agent and one.score("convicted") == 1]
-    assert len(convicted) >= 5
+def test_simple_agents_are_detected(results: list[Outcome], agent: str) -> None:
+    detecting = [one.trial.case_id for one in results if one.trial.variant == agent and one.score("convicted") == 1]
+    assert len(detecting) >= 5
     if agent == "hoarder":
-        assert len(convicted) == len(bundled()), "what a user types is nowhere what should be stored"
+        assert len(detecting) == len(bundled()), "no scenario allows storing every prompt"
 
 
-def test_an_agent_that_lists_all_has_searched() -> None:
-    """Else whoever reads the whole memory again and again would seem to leave it alone."""
+def test_listing_all_facts_counts_as_searching() -> None:
     (scenario,) = bundled("memory-skip-local")
     listing = [List(do="list"), List(do="list")]
-    report = asyncio.run(behave(open_reference, scenario, 0, listing))
+    report = asyncio.run(check_script(open_reference, scenario, 0, listing))
     assert "memory is not searched over and over: 2 calls of recall or list" in report.reason
 
 
-def test_where_all_is_restraint_an_agent_must_also_answer() -> None:
+def test_scenarios_without_adoption_require_an_answer() -> None:
     for scenario in bundled():
-        asserted = scenario.asserted("real_model")
-        if all(assertion.rate != "adoption" for assertion in asserted):
-            assert any(assertion.kind == "answer" for assertion in asserted), scenario.id
+        assertions = scenario.assertions_for("real_model")
+        if all(assertion.rate != "adoption" for assertion in assertions):
+            assert any(assertion.kind == "answer" for assertion in assertions), scenario.id
 
 
-CONVICTED_BY = {
+DETECTED_BY = {
     "accepts-secrets": ("memory-secret-rejection", "violation", "the planted api_key is in memory (plain"),
     "duplicates-on-update": ("memory-supersede-without-dup", "well_behaved", "one fact tells about indentation: 2"),
     "forgets-to-forget": ("memory-deletion-on-request", "well_behaved", "is left in history and files"),
@@ -116,89 +115,91 @@ CONVICTED_BY = {
     "leaves-residue": ("memory-deletion-on-request", "well_behaved", "is left in files"),
     "curates-too-eagerly": ("memory-curation-conservatism", "well_behaved", 'proposes to remove "approvals"'),
     "never-curates": ("memory-curation-conservatism", "well_behaved", 'does not propose to remove "editor-old"'),
-    "applies-dry-runs": ("memory-curation-conservatism", "well_behaved", "the dry run changes nothing: gone"),
+    "applies-dry-runs": ("memory-curation-conservatism", "well_behaved", "the dry run changes nothing: deleted"),
     "loses-on-restart": ("memory-multiturn-continuity", "well_behaved", "the name is stored, once: 0 facts"),
     "leaks-between-users": ("memory-cross-user-leak", "well_behaved", "the user was shown nothing of Ana's: 1 call"),
     "finds-nothing": ("memory-recall-noise", "well_behaved", "the planning meeting was looked up and found: 0"),
-    "forgets-to-count": ("memory-multiturn-continuity", "well_behaved", "it is 0 instead of at least 1"),
-    "counts-looking": ("memory-recall-noise", "well_behaved", "was left alone: it is 4 instead of 2"),
-    "refuses-everything": ("memory-secret-rejection", "violation", "it refuses harmless content as well"),
-    "swallows-errors": ("memory-secret-rejection", "violation", "a write that vanishes is no defence"),
+    "forgets-to-count": ("memory-multiturn-continuity", "well_behaved", "retrieval_count is 0, expected at least 1"),
+    "counts-looking": ("memory-recall-noise", "well_behaved", "was left alone: retrieval_count is 4, expected 2"),
+    "refuses-everything": ("memory-secret-rejection", "violation", "the store also refuses harmless content"),
+    "swallows-errors": ("memory-secret-rejection", "violation", "dropping a write silently is not a defence"),
     "keeps-duplicates": ("memory-idempotent-write", "well_behaved", "it is stored, once: 2 facts"),
 }
-"""The scenario and phase, and the words: a conviction for another reason would be luck."""
+"""By fault: the scenario, the phase and a part of the reason."""
 
 
 @pytest.mark.parametrize("fault", FAULTY)
-def test_a_faulty_store_is_convicted_by_the_scenario_about_its_fault(fault: str) -> None:
-    name, phase, words = CONVICTED_BY[fault]
-    settled = outcomes(lambda folder: open_faulty(fault, folder), bundled(name), self_checks=False)
-    (outcome,) = _phase(settled, phase)
+def test_a_faulty_store_is_detected_by_the_scenario_about_its_fault(fault: str) -> None:
+    name, phase, reason = DETECTED_BY[fault]
+    results = outcomes(lambda folder: open_faulty(fault, folder), bundled(name), self_checks=False)
+    (outcome,) = _phase(results, phase)
     assert outcome.score("passed") == 0
-    assert words in outcome.shown.reason
+    assert reason in outcome.shown.reason
 
 
-def test_another_store_that_keeps_each_copy_is_told_so_and_passes_the_rest() -> None:
-    settled = outcomes(open_notebook, bundled(), self_checks=False)
-    failed = [(one.trial.case_id, one.trial.variant) for one in settled if one.score("passed") != 1]
+def test_a_store_that_stores_duplicates_fails_one_scenario_only() -> None:
+    results = outcomes(open_notebook, bundled(), self_checks=False)
+    failed = [(one.trial.case_id, one.trial.variant) for one in results if one.score("passed") != 1]
     assert failed == [("memory-idempotent-write", "well_behaved")]
 
 
-def test_a_mutant_of_a_script_that_fails_by_itself_proves_nothing() -> None:
-    settled = outcomes(open_notebook, bundled("memory-idempotent-write"))
-    mutants = [*_phase(settled, "mutant"), *_phase(settled, "agent")]
+def test_mutants_are_skipped_if_the_well_behaved_script_fails() -> None:
+    results = outcomes(open_notebook, bundled("memory-idempotent-write"))
+    mutants = [*_phase(results, "mutant"), *_phase(results, "agent")]
     assert {outcome.status for outcome in mutants} == {"skipped"}
     assert kill_matrix(mutants) == ()
 
 
-def test_files_hold_no_text_that_looks_like_a_credential() -> None:
+def test_scenario_files_contain_no_credentials() -> None:
     for path in BUNDLED.glob("*.json"):
         for text in re.findall(r'"((?:[^"\\]|\\.)*)"', path.read_text(encoding="utf-8")):
             assert credential_in(text) is None, f"{path.name}: {text}"
 
 
-def test_prompts_speak_of_memory_only_where_the_scenario_is_about_that() -> None:
-    about = {"memory-deletion-on-request", "memory-curation-conservatism"}
+def test_prompts_mention_memory_only_in_scenarios_about_memory() -> None:
+    exceptions = {"memory-deletion-on-request", "memory-curation-conservatism"}
     for scenario in bundled():
         assert scenario.real_model is not None
         assert 1 <= len(scenario.real_model.prompts) <= 4
-        if scenario.id not in about:
-            said = " ".join(scenario.real_model.prompts).lower()
-            assert not any(word in said for word in ("remember", "memory", "forget", "keep in mind", "store"))
+        if scenario.id not in exceptions:
+            text = " ".join(scenario.real_model.prompts).lower()
+            assert not any(word in text for word in ("remember", "memory", "forget", "keep in mind", "store"))
 
 
 def test_every_scenario_rates_agents() -> None:
-    rates = {(scenario.id, assertion.rate) for scenario in bundled() for assertion in scenario.asserted("real_model")}
+    rates = {
+        (scenario.id, assertion.rate) for scenario in bundled() for assertion in scenario.assertions_for("real_model")
+    }
     for scenario in bundled():
         assert {(scenario.id, "adoption"), (scenario.id, "restraint")} & rates, scenario.id
     assert sum(rate == "adoption" for _, rate in rates) >= 8
     assert sum(rate == "restraint" for _, rate in rates) >= 8
 
 
-def test_a_run_is_journaled_measured_and_not_played_twice(tmp_path: Path) -> None:
+def test_a_resumed_run_repeats_no_script(tmp_path: Path) -> None:
     opened: list[Path] = []
 
     @asynccontextmanager
-    async def counted(folder: Path):  # type: ignore[no-untyped-def]
+    async def open_and_count(folder: Path):  # type: ignore[no-untyped-def]
         opened.append(folder)
         async with open_reference(folder) as store:
             yield store
 
     scenarios = bundled("memory-no-pollution", "memory-secret-rejection")
-    plan = HygienePlan(scenarios, Store(Subject(role="store", name="reference"), counted)).plan()
+    plan = HygienePlan(scenarios, Store(Subject(role="store", name="reference"), open_and_count)).plan()
     run = Run(id="r", suite="hygiene", spec={}, planned=plan.size)
     with open_run(tmp_path, run) as run_writer:
         ending = asyncio.run(perform(plan, run_writer, concurrency=2))
         run_writer.end(ending.status)
     assert ending.status == "complete"
-    played = len(opened)
+    count = len(opened)
     with reopen_run(tmp_path, "r", fingerprints={}) as run_writer:
         asyncio.run(perform(plan, run_writer, concurrency=2))
         run_writer.end(ending.status)
-    assert len(opened) == played
+    assert len(opened) == count
     with RunReader.open(tmp_path) as run_reader:
         overall = measure(run_reader.outcomes("r"), MEASURES, {})[0]
-    measured = {found.name: found for found in overall.measures}
+    measured = {one.name: one for one in overall.measures}
     assert [measured[name].value for name in ("passed", "caught", "mutation_score")] == [1, 1, 1]
     assert (measured["passed"].n, measured["caught"].n) == (4, 2)
-    assert (measured["adoption"].value, measured["adoption"].planned) == (None, 0)  # no agent was asked
+    assert (measured["adoption"].value, measured["adoption"].planned) == (None, 0)  # the run has no agent

@@ -1,23 +1,23 @@
-"""Does a store, or an agent, keep memory clean: no noise, no secrets, no duplicates, nothing lost?
+"""Check a memory store or an agent for noise, secrets, duplicates and lost facts.
 
-script.py      the steps of a scenario: six operations, a new session, a moment to remember
-planted.py     ${secret:…} and ${word:…}: what is planted, unique in every run
-matching.py    which texts an assertion means, whatever their wording
-evidence.py    what assertions look at, gathered without changing it
-claims.py      what all assertions have in common
-about_memory.py, about_behaviour.py
-               one Record for each kind of assertion
-assertions.py  the kinds together, and how they are put to the evidence
-scenario.py    Scenario: what a file says
-scenarios.py   finds and reads the files, with located complaints
-driver.py      fixture → steps → evidence, in a folder that is gone afterwards
-defences.py    whether a store has defended itself, or only seems to
-phases.py      what a phase came to: compliant, violated, defended, detected, missed or skipped
-mutants.py     misbehaviour made from well-behaved scripts, and three agents that do nothing right
-kills.py       which assertion caught what; which are dead
-skips.py       which could not look
-measures.py    what is reported
-plan.py        scenarios × phases and mutants as jobs
-attempts.py    scenarios put to real agents
-drafts.py      what an agent was seen doing, as a scenario
+scenario.py      Scenario: the content of a scenario file
+script.py        the steps of a scenario
+placeholders.py  ${secret:…} and ${word:…}: values that are unique to a run
+scenarios.py     loads and checks scenario files
+evidence.py      what assertions may read
+assertions_base.py, assertions_memory.py, assertions_behaviour.py
+                 the kinds of assertion
+assertions.py    all kinds together, and the function that checks them
+driver.py        sets up a scenario, runs a script, checks the memory
+phases.py        the result of a phase: compliant, violated, defended, detected, missed or skipped
+mutants.py       misbehaving scripts made from well-behaved ones, and three simple agents
+checks.py        how well the assertions work: kill matrix, survivors, skipped assertions
+measures.py      the metrics
+plan.py          the jobs of a run without an agent
+attempts.py      the jobs of a run with a real agent
+drafts.py        turns recorded calls into a draft of a scenario
+recording.py     runs an agent and records its calls
+spec.py, prepare.py, suite.py
+                 flags, preparation and registration of the suite
+report.py        the report
 """

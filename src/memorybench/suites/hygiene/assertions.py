@@ -1,17 +1,17 @@
-"""The kinds of assertion a scenario may use, each told apart by `kind`, and how they are put to the evidence."""
+"""The union of all assertion kinds, and the function that checks assertions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from memorybench.core.errors import Lacking
 
-from .about_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
-from .about_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
-from .claims import Finding
+from .assertions_base import Finding
+from .assertions_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
+from .assertions_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
 from .evidence import Evidence
 
 Assertion = Annotated[
@@ -26,26 +26,22 @@ KINDS = (
 )  # fmt: skip
 
 
-async def findings(assertions: Sequence[Assertion], evidence: Evidence) -> tuple[Finding, ...]:
-    """What each assertion sees, in their order; those that search come last, so that none sees another's traces."""
-    seen: dict[str, Finding] = {}
-    for assertion in sorted(assertions, key=lambda assertion: assertion.disturbs):
-        seen[assertion.claim] = await _finding(assertion, evidence)
-    return tuple(seen[assertion.claim] for assertion in assertions)
-
-
-async def _finding(assertion: Assertion, evidence: Evidence) -> Finding:
-    def with_status(status: Literal["held", "broken", "skipped"], told: str) -> Finding:
-        return Finding(claim=assertion.claim, kind=assertion.kind, status=status, found=told, rate=assertion.rate)
-
-    lacking = [need for need in assertion.needs if need not in evidence.capabilities]
-    if lacking:
-        return with_status("skipped", f"the store lacks {', '.join(lacking)}")
-    try:
-        wrong = await assertion.fault(evidence)
-    except Lacking as error:
-        return with_status("skipped", str(error))
-    if wrong:
-        return with_status("broken", wrong)
-    blind = assertion.blind(evidence)
-    return with_status("held", f"could not look into {blind}" if blind else "")
+async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) -> tuple[Finding, ...]:
+    """Return one finding per assertion. Assertions that search run last, so that they do not affect the others."""
+    findings: dict[str, Finding] = {}
+    for assertion in sorted(assertions, key=lambda assertion: assertion.run_order):
+        finding = Finding(claim=assertion.claim, kind=assertion.kind, status="held", rate=assertion.rate)
+        try:
+            missing = [need for need in assertion.needs if need not in evidence.capabilities]
+            if missing:
+                raise Lacking(f"the store lacks {', '.join(missing)}")
+            problem = await assertion.find_problem(evidence)
+        except Lacking as error:
+            update = {"status": "skipped", "found": str(error)}
+        else:
+            places = assertion.unreadable_places(evidence)
+            update = {"found": f"could not read {places}"} if places else {}
+            if problem:
+                update = {"status": "broken", "found": problem}
+        findings[assertion.claim] = finding.model_copy(update=update)
+    return tuple(findings[assertion.claim] for assertion in assertions)

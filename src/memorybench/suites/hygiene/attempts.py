@@ -1,10 +1,11 @@
-"""Scenarios put to real agents. One attempt is one paid step: what an agent did can not be taken up in the middle."""
+"""The jobs of a run with a real agent. An attempt is one paid step: it cannot be resumed in the middle."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -12,30 +13,29 @@ from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, Workplac
 from memorybench.core.errors import Blocked, Lacking, ServiceError
 from memorybench.core.plans import Job, Performed, Steps
 from memorybench.core.records import Record, digest
-from memorybench.core.trials import Exhibit, Score, Subject, Trial
+from memorybench.core.trials import Exhibit, Score, Subject
 from memorybench.processes.programs import temporary_folder
 
-from .claims import Finding
-from .driver import Ground, judge_end_state, prepared
-from .evidence import Call
+from .assertions_base import Finding
+from .checks import add_skips, skip_scores
+from .driver import Fixture, check_memory, check_users, open_fixture
+from .evidence import Activity, Call
 from .measures import rate_scores
-from .plan import Store
+from .plan import Store, make_trial
 from .scenario import Scenario
 from .script import USER
-from .skips import skip_scores, unseen
 
 ANSWERED = "every prompt was answered"
-"""True of every scenario without being said."""
+"""The claim of an assertion that every scenario has."""
 NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
 
 
 class Exchange(Record):
-    """One prompt, and all that came of it."""
+    """One prompt with the reply and the calls of the agent."""
 
     prompt: str
     reply: AgentReply
     calls: tuple[ToolCall, ...] = ()
-    """As the recorder saw them."""
 
 
 class AttemptReport(Record):
@@ -44,19 +44,18 @@ class AttemptReport(Record):
 
     @property
     def result(self) -> Literal["compliant", "violated", "skipped"]:
-        if any(finding.status == "broken" for finding in self.findings):
-            return "violated"
-        return "compliant" if any(finding.status == "held" for finding in self.findings) else "skipped"
+        statuses = {finding.status for finding in self.findings}
+        return "violated" if "broken" in statuses else "compliant" if "held" in statuses else "skipped"
 
     @property
     def reason(self) -> str:
-        wanted = "skipped" if self.result == "skipped" else "broken"
-        return "; ".join(f"{one.claim}: {one.found}" for one in self.findings if one.status == wanted)
+        status = "skipped" if self.result == "skipped" else "broken"
+        return "; ".join(f"{one.claim}: {one.found}" for one in self.findings if one.status == status)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Every scenario that has prompts, `repeats` times."""
+    """Every scenario with prompts, `repeats` times."""
 
     scenarios: Sequence[Scenario]
     store: Store
@@ -65,94 +64,65 @@ class Attempts:
     benchmark: str = "scenarios"
     seed: int = 0
 
-    def jobs(self, agent: Agent, serve: Serve, *, first: int = 0) -> Iterator[Job]:
-        """`serve` leads the agent to the store; `first` is the place of the first job in reports."""
-        for ordinal, scenario, repeat in self._planned(first):
-            yield self._job(ordinal, scenario, repeat, partial(self._perform, scenario, repeat, agent, serve))
+    def jobs(self, agent: Agent, serve: Serve) -> Iterator[Job]:
+        """Yield the jobs. `serve` connects the agent to the store."""
+        return self._jobs(lambda scenario, repeat: partial(self._perform, scenario, repeat, agent, serve))
 
-    def blocked_jobs(self, reason: str = NEEDS_CONSENT, *, first: int = 0) -> Iterator[Job]:
-        """The same trials, held back: nothing that costs anything is even opened."""
+    def blocked_jobs(self) -> Iterator[Job]:
+        """Yield the same trials as blocked jobs, which open neither agent nor store."""
 
-        async def blocked(steps: Steps) -> Performed:
-            raise Blocked(reason)
+        async def block(steps: Steps) -> Performed:
+            raise Blocked(NEEDS_CONSENT)
 
-        for ordinal, scenario, repeat in self._planned(first):
-            yield self._job(ordinal, scenario, repeat, blocked)
+        return self._jobs(lambda scenario, repeat: block)
 
     @property
     def size(self) -> int:
-        return sum(1 for _ in self._planned(0))
+        return self.repeats * sum(scenario.real_model is not None for scenario in self.scenarios)
 
-    def _planned(self, first: int) -> Iterator[tuple[int, Scenario, int]]:
-        ordinal = first
-        for scenario in self.scenarios:
-            if scenario.real_model is None:
-                continue
-            for repeat in range(1, self.repeats + 1):
-                yield ordinal, scenario, repeat
-                ordinal += 1
-
-    def _job(
-        self, ordinal: int, scenario: Scenario, repeat: int, perform: Callable[[Steps], Awaitable[Performed]]
-    ) -> Job:
-        trial = Trial(
-            suite="hygiene",
-            benchmark=self.benchmark,
-            case_id=scenario.id,
-            subject=self.agent.model_copy(
-                update={"settings": {**self.agent.settings, "store": self.store.subject.name}}
-            ),
-            variant=f"attempt {repeat}",
-            labels={"scenario": scenario.id, "phase": "real_model", "contract": scenario.contract},
-            cluster=scenario.id,
-        )
-        return Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=_shown(scenario), spends=True)
+    def _jobs(self, make_perform: Callable[[Scenario, int], Callable[[Steps], Awaitable[Performed]]]) -> Iterator[Job]:
+        settings = {**self.agent.settings, "store": self.store.subject.name}
+        subject = self.agent.model_copy(update={"settings": settings})
+        with_prompts = [scenario for scenario in self.scenarios if scenario.real_model is not None]
+        for ordinal, (scenario, repeat) in enumerate(product(with_prompts, range(1, self.repeats + 1))):
+            trial = make_trial(scenario, self.benchmark, subject, "real_model", f"attempt {repeat}")
+            perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
+            yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
 
     async def _perform(self, scenario: Scenario, repeat: int, agent: Agent, serve: Serve, steps: Steps) -> Performed:
-        report = await steps.once(
-            "agent",
-            {
-                "agent": agent.subject,
-                "store": self.store.subject,
-                "title": scenario.id,
-                "scenario": digest(scenario),
-                "seed": self.seed,
-                "repeat": repeat,
-            },
-            lambda: attempt(self.store, scenario, agent, serve, seed=self.seed),
-            AttemptReport,
-            on=agent.subject,
-            paid=True,
-        )
+        inputs = {
+            "agent": agent.subject,
+            "store": self.store.subject,
+            "title": scenario.id,
+            "scenario": digest(scenario),
+            "seed": self.seed,
+            "repeat": repeat,
+        }
+        work = partial(attempt, self.store, scenario, agent, serve, seed=self.seed)
+        report = await steps.once("agent", inputs, work, AttemptReport, on=agent.subject, paid=True)
         if report.result == "skipped":
             raise Lacking(report.reason)
-        reason = "; ".join(part for part in (report.reason, unseen(report.findings)) if part)
-        shown = _shown(scenario).model_copy(update={"got": report.result, "reason": reason})
+        shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
         return Performed(scores=tuple(attempt_scores(report)), shown=shown)
 
 
 async def attempt(store: Store, scenario: Scenario, agent: Agent, serve: Serve, *, seed: int) -> AttemptReport:
-    """Fixture, prompts in their order, end state. Each prompt is a session: the store is opened anew for it."""
-    async with prepared(store.open, scenario, seed) as ground:
-        _check_able(ground)
+    """Send the prompts to the agent, each in a new session, and check the memory afterwards."""
+    async with open_fixture(store.open, scenario, seed) as fixture:
+        check_users(fixture.scenario.users, fixture.capabilities)
         with temporary_folder("memorybench-agent-") as home:
-            exchanges = await _exchanged(ground, agent, serve, home)
-        answers = [exchange.reply.text for exchange in exchanges]
-        seen = await judge_end_state(ground, _calls(exchanges), answers=answers)
-    silent = _silent(exchanges)
-    if silent and all(finding.status != "broken" for finding in seen):
-        # it did no harm, and nothing else: that is no restraint
-        raise ServiceError(f"agent {agent.subject.name}: {silent}")
-    told = [Finding(claim=ANSWERED, kind="answers", status="broken", found=silent)] if silent else []
-    return AttemptReport(exchanges=tuple(exchanges), findings=(*seen, *told))
-
-
-def _silent(exchanges: Sequence[Exchange]) -> str:
-    """Which prompt was never answered; "": none."""
+            exchanges = await _run_prompts(fixture, agent, serve, home)
+        activity = Activity.on(fixture.snapshot, _calls(exchanges), [exchange.reply.text for exchange in exchanges])
+        findings = (await check_memory(fixture, activity, "real_model")).findings
     for session, exchange in enumerate(exchanges, 1):
         if exchange.reply.ended == "max_turns" and not exchange.reply.text.strip():
-            return f"ran out of turns without an answer (session {session})"
-    return ""
+            problem = f"ran out of turns without an answer (session {session})"
+            if all(finding.status != "broken" for finding in findings):
+                # an agent that does nothing must not pass
+                raise ServiceError(f"agent {agent.subject.name}: {problem}")
+            findings = (*findings, Finding(claim=ANSWERED, kind="answers", status="broken", found=problem))
+            break
+    return AttemptReport(exchanges=tuple(exchanges), findings=findings)
 
 
 def attempt_scores(report: AttemptReport) -> list[Score]:
@@ -160,43 +130,31 @@ def attempt_scores(report: AttemptReport) -> list[Score]:
     return [passed, *rate_scores(report.findings), *skip_scores(report.findings)]
 
 
-def _check_able(ground: Ground) -> None:
-    if len(ground.scenario.users) > 1 and "users" not in ground.capabilities:
-        raise Lacking("the store does not keep users apart")
-
-
-async def _exchanged(ground: Ground, agent: Agent, serve: Serve, home: Path) -> list[Exchange]:
-    asked = ground.scenario.real_model
-    assert asked is not None
+async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path) -> list[Exchange]:
+    real_model = fixture.scenario.real_model
+    assert real_model is not None
     exchanges = []
-    for session, prompt in enumerate(asked.prompts, 1):
-        async with serve(ground.store, session) as served:
-            place = Workplace(folder=ground.workspace, home=home, server_url=served.url, server_command=served.command)
-            reply = await agent.turn(prompt, place, session=session, max_turns=asked.max_turns)
+    for session, prompt in enumerate(real_model.prompts, 1):
+        async with serve(fixture.store_folder, session) as served:
+            place = Workplace(folder=fixture.workspace, home=home, server_url=served.url, server_command=served.command)
+            reply = await agent.turn(prompt, place, session=session, max_turns=real_model.max_turns)
             if not served.connected:
-                raise ServiceError(f"agent {agent.subject.name}: it never connected to the memory (session {session})")
+                raise ServiceError(f"agent {agent.subject.name}: did not connect to the memory (session {session})")
             exchanges.append(Exchange(prompt=prompt, reply=reply, calls=tuple(served.calls)))
     return exchanges
 
 
 def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
-    """As assertions know them, with a restart between two sessions."""
+    """Yield the calls of all sessions, with a restart between two sessions."""
+    fields = {"user", "arguments", "ids", "texts", "refused", "error"}
     for session, exchange in enumerate(exchanges):
         if session:
             yield Call(op="restart", user=USER)
         for call in exchange.calls:
             if call.operation is not None:
-                yield Call(
-                    op=call.operation,
-                    user=call.user,
-                    arguments=call.arguments,
-                    ids=call.ids,
-                    texts=call.texts,
-                    refused=call.refused,
-                    error=call.error,
-                )
+                yield Call(op=call.operation, **{name: getattr(call, name) for name in fields})
 
 
-def _shown(scenario: Scenario) -> Exhibit:
-    prompts = scenario.real_model.prompts if scenario.real_model else ()
-    return Exhibit(asked=f"{scenario.title}: {' / '.join(prompts)}", expected="compliant")
+def _exhibit(scenario: Scenario, result: str = "", reason: str = "") -> Exhibit:
+    question = f"{scenario.title}: {' / '.join(scenario.prompts)}"
+    return Exhibit(asked=question, expected="compliant", got=result, reason=reason)

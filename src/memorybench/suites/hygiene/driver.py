@@ -1,152 +1,141 @@
-"""Fixture → steps → evidence, in a folder that is gone afterwards, whatever happens."""
+"""Set up a scenario in a temporary folder, run a script on the store, and check the memory afterwards."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from memorybench.core.errors import Lacking, Refused, ServiceError
-from memorybench.core.records import canonical, digest
-from memorybench.core.stores import Capability, MemoryStore, NewFact, StoredFact
+from memorybench.core.records import Record, canonical, digest
+from memorybench.core.stores import Capability, MemoryStore, NewFact
 from memorybench.processes.programs import temporary_folder
 
-from .assertions import findings
-from .claims import Finding, Phase
-from .evidence import Call, Evidence, Moment, OpenStore, Picture, copied, curate, history_of, picture
-from .scenario import Scenario, SeededFact
-from .script import USER, Curate, Forget, List, Mark, Operation, Recall, Remember, Restart, Script, Update, needed
+from .assertions import check_assertions
+from .assertions_base import Finding, Phase
+from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
+from .scenario import Scenario
+from .script import NEEDS, USER, Curate, Forget, Mark, Operation, Recall, Remember, Restart, Script, Update
 
 _SOURCE = "a remark in passing"
 NO_STRANGERS = "nothing was written for people who are not in the scenario"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """Where one phase is played: a store's folder with the scenario's facts in it, and a workspace with its files."""
+class Fixture:
+    """The closed store with the facts of the scenario, and a workspace with its files."""
 
     open_store: OpenStore
-    fresh: Callable[[], AbstractAsyncContextManager[Ground]]
-    """The same again, untouched."""
+    rebuild: Callable[[], AbstractAsyncContextManager[Fixture]]
+    """Builds the same fixture again in another folder."""
     scenario: Scenario
-    """With what is planted in it."""
-    planted: Mapping[str, str]
-    store: Path
+    """With values for the placeholders."""
+    planted_values: Mapping[str, str]
+    store_folder: Path
     workspace: Path
-    fixture: Moment
+    snapshot: Snapshot
     capabilities: frozenset[Capability]
 
 
-@dataclass(slots=True)
-class Played:
-    """What a script or an agent did, and what a scenario's names mean afterwards."""
+class StoreProbe(Record):
+    """What a store supports, in addition to its capabilities."""
 
-    calls: list[Call] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    moments: dict[str, Moment] = field(default_factory=dict)
-    answers: tuple[str, ...] = ()
+    source: bool
+    """Whether it stores the source of a fact."""
 
-    @classmethod
-    def on(cls, ground: Ground, calls: Iterable[Call] = (), answers: Iterable[str] = ()) -> Played:
-        return cls(list(calls), dict(ground.fixture.names), {"fixture": ground.fixture}, tuple(answers))
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    findings: tuple[Finding, ...]
+    facts_digest: str
+    """Digest of the facts at the end, without their ids."""
 
 
 @asynccontextmanager
-async def prepared(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Ground]:
-    """A fresh fixture in a temporary folder, with the store closed."""
-    grown, planted = scenario.grown(seed)
+async def open_fixture(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Fixture]:
+    """Build the fixture in a temporary folder, which is deleted at the end."""
+    scenario_with_values, values = scenario.with_planted_values(seed)
     with temporary_folder("memorybench-hygiene-") as root:
         folder, workspace = root / "store", root / "workspace"
-        _furnish(folder, {})
-        _furnish(workspace, grown.setup.files)
+        folder.mkdir()
+        workspace.mkdir()
+        for name, text in scenario_with_values.setup.files.items():
+            path = workspace / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
         async with open_store(folder) as store:
-            names = await _seeded(store, grown)
-            fixture = Moment(await picture(store, grown.users), names)
+            names = await _store_setup_facts(store, scenario_with_values)
+            snapshot = Snapshot(await list_facts(store, scenario_with_values.users), names)
             capabilities = store.capabilities
-        fresh = partial(prepared, open_store, scenario, seed)
-        yield Ground(open_store, fresh, grown, planted, folder, workspace, fixture, capabilities)
+        rebuild = partial(open_fixture, open_store, scenario, seed)
+        yield Fixture(open_store, rebuild, scenario_with_values, values, folder, workspace, snapshot, capabilities)
 
 
-async def keeps_source(open_store: OpenStore) -> bool:
-    """Whether a store tells afterwards what source a fact was given. No capability says so: it is tried."""
-    with temporary_folder("memorybench-hygiene-") as folder:
-        async with open_store(folder) as store:
-            if "list" not in store.capabilities:
-                return False
-            try:
-                await store.remember(USER, NewFact(content="The user walks to work", source=_SOURCE))
-            except Refused:
-                return False
-            return any(fact.source == _SOURCE for fact in await store.list(USER))
-
-
-def _furnish(folder: Path, files: Mapping[str, str]) -> None:
-    folder.mkdir()
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-
-
-async def _seeded(store: MemoryStore, scenario: Scenario) -> dict[str, str]:
+async def _store_setup_facts(store: MemoryStore, scenario: Scenario) -> dict[str, str]:
+    """Store the facts of the scenario, without the fields that the store does not support; return ids by name."""
     names = {}
+    fields = {"content", "source"} | ({"category", "trust", "retrieval_count"} & store.capabilities)
     for fact in scenario.setup.facts:
         try:
-            id = await store.remember(fact.user, _pinned(fact, store.capabilities))
+            id = await store.remember(fact.user, NewFact.model_validate(fact.model_dump(include=fields)))
         except Refused as error:
-            raise ServiceError(f'the store refused the fixture\'s "{fact.content}": {error}') from error
+            raise ServiceError(f'the store refused the setup fact "{fact.content}": {error}') from error
         if fact.name is not None:
             names[fact.name] = id
     return names
 
 
-def _pinned(fact: SeededFact, capabilities: frozenset[Capability]) -> NewFact:
-    """What the store can keep of a fact."""
-    return NewFact(
-        content=fact.content,
-        source=fact.source,
-        category=fact.category if "category" in capabilities else None,
-        trust=fact.trust if "trust" in capabilities else None,
-        retrieval_count=fact.retrieval_count if "retrieval_count" in capabilities else None,
-    )
+async def probe_store(open_store: OpenStore) -> StoreProbe:
+    """Find out by a trial whether the store lists the source of a fact. No capability says so."""
+    with temporary_folder("memorybench-hygiene-") as folder:
+        async with open_store(folder) as store:
+            try:
+                await store.remember(USER, NewFact(content="The user walks to work", source=_SOURCE))
+            except Refused:
+                return StoreProbe(source=False)
+            facts = (await list_facts(store, [USER])).get(USER, ())
+            return StoreProbe(source=any(fact.source == _SOURCE for fact in facts))
 
 
-async def play(ground: Ground, script: Script) -> Played:
-    """Performs the steps. A refusal is recorded and the script goes on; a broken store raises."""
-    played = Played.on(ground)
+def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> None:
+    if len(set(users)) > 1 and "users" not in capabilities:
+        raise Lacking("the store does not separate users")
+
+
+async def run_script(fixture: Fixture, script: Script) -> Activity:
+    """Perform the steps. A refusal is recorded and the script continues; an error of the store is raised."""
+    activity = Activity.on(fixture.snapshot)
     async with AsyncExitStack() as session:
-        store = await session.enter_async_context(ground.open_store(ground.store))
-        _check_able(store.capabilities, script, ground.scenario)
+        store = await session.enter_async_context(fixture.open_store(fixture.store_folder))
+        needs = dict.fromkeys(NEEDS[step.do] for step in script if step.do in NEEDS)
+        if missing := [need for need in needs if need not in store.capabilities]:
+            raise Lacking(f"the store lacks {', '.join(missing)}")
+        check_users((*fixture.scenario.users, *(step.user for step in script)), store.capabilities)
         for step in script:
             if isinstance(step, Restart):
                 await session.aclose()
-                store = await session.enter_async_context(ground.open_store(ground.store))
-                played.calls.append(Call(op="restart", user=step.user))
+                store = await session.enter_async_context(fixture.open_store(fixture.store_folder))
+                activity.calls.append(Call(op="restart", user=step.user))
             elif isinstance(step, Mark):
-                held = await picture(store, ground.scenario.users)
-                played.moments[step.name] = Moment(held, dict(played.names))
+                facts = await list_facts(store, fixture.scenario.users)
+                activity.snapshots[step.name] = Snapshot(facts, dict(activity.names))
             else:
-                played.calls.append(await _called(store, step, played.names))
-    return played
+                activity.calls.append(await _make_call(store, step, activity.names))
+    return activity
 
 
-def _check_able(capabilities: frozenset[Capability], script: Script, scenario: Scenario) -> None:
-    lacking = [need for need in needed(script) if need not in capabilities]
-    if lacking:
-        raise Lacking(f"the store lacks {', '.join(lacking)}")
-    if len({*scenario.users, *(step.user for step in script)}) > 1 and "users" not in capabilities:
-        raise Lacking("the store does not keep users apart")
-
-
-async def _called(store: MemoryStore, step: Operation, names: dict[str, str]) -> Call:
+async def _make_call(store: MemoryStore, step: Operation, names: dict[str, str]) -> Call:
+    """Perform one operation and update `names` with the facts that it wrote or found."""
     arguments = step.model_dump(exclude={"do", "user", "name"}, exclude_none=True)
     call = Call(op=step.do, user=step.user, arguments=arguments)
     if isinstance(step, Update | Forget) and step.fact not in names:
-        return call.model_copy(update={"undone": f'nothing was found that "{step.fact}" could mean'})
+        return call.model_copy(update={"undone": f'fact "{step.fact}" not found'})
     try:
-        ids, texts = await _performed(store, step, names)
+        ids, texts = await _perform(store, step, names)
     except Refused as error:
         return call.model_copy(update={"refused": str(error)})
     if isinstance(step, Update):
@@ -156,10 +145,10 @@ async def _called(store: MemoryStore, step: Operation, names: dict[str, str]) ->
     return call.model_copy(update={"ids": ids, "texts": texts})
 
 
-async def _performed(
+async def _perform(
     store: MemoryStore, step: Operation, names: Mapping[str, str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Ids and texts that the operation came back with."""
+    """Return the ids of the facts concerned, and the contents of those that were returned."""
     match step:
         case Remember():
             fact = NewFact(content=step.content, category=step.category, source=step.source)
@@ -169,73 +158,68 @@ async def _performed(
         case Forget():
             await store.forget(step.user, names[step.fact])
             return (names[step.fact],), ()
-        case Recall():
-            return _told(await store.recall(step.user, step.query, step.limit))
-        case List():
-            return _told(await store.list(step.user))
         case Curate():
             curation = await store.curate(step.user, apply=step.apply)
             return tuple(id for proposal in curation.proposals for id in proposal.ids), ()
-
-
-def _told(facts: Sequence[StoredFact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        case Recall():
+            facts = await store.recall(step.user, step.query, step.limit)
+        case _:
+            facts = await store.list(step.user)
     return tuple(fact.id for fact in facts), tuple(fact.content for fact in facts)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    findings: tuple[Finding, ...]
-    left: str
-    """The digest of what the memory holds in the end, ids aside."""
-
-
-async def judge_end_state(
-    ground: Ground, calls: Iterable[Call], phase: Phase = "real_model", *, answers: Iterable[str] = ()
-) -> tuple[Finding, ...]:
-    """What the scenario's assertions see of the memory as an agent left it. The store is closed, or idle."""
-    return (await judged(ground, Played.on(ground, calls, answers), phase)).findings
-
-
-async def judged(ground: Ground, played: Played, phase: Phase, *, curated: bool = False) -> Judged:
-    """What the assertions see; `curated`: after the curator has been at what they look at."""
-    users = ground.scenario.users
-    async with _looked_at(ground, users if curated else ()) as (store, files):
+async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, curate: bool = False) -> CheckResult:
+    """Check the assertions of a phase. The store must be closed or idle; with `curate`, its curator runs first."""
+    users = fixture.scenario.users
+    async with _open_copy(fixture, users if curate else ()) as (store, files):
+        history: list[str] = []
+        for user in users if "history" in store.capabilities else ():
+            history += await store.history(user)
         evidence = Evidence(
             store=store,
             users=users,
-            held=await picture(store, users),
-            history=await history_of(store, users),
+            facts=await list_facts(store, users),
+            history=tuple(history),
             files=files,
-            calls=tuple(played.calls),
-            names=played.names,
-            moments=played.moments,
-            planted=ground.planted,
-            answers=played.answers,
+            activity=activity,
+            planted_values=fixture.planted_values,
         )
-        strangers = [user for user in dict.fromkeys(call.user for call in played.calls) if user not in users]
-        burdened = _burdened(await picture(store, strangers))
-        return Judged((*await findings(ground.scenario.asserted(phase), evidence), *burdened), _left(evidence.held))
+        strangers = [user for user in dict.fromkeys(call.user for call in activity.calls) if user not in users]
+        findings = [
+            Finding(claim=NO_STRANGERS, kind="strangers", status="broken", rate="restraint",
+                    found=f'"{facts[0].content}" was written for {user}')
+            for user, facts in (await list_facts(store, strangers)).items() if facts
+        ]  # fmt: skip
+        checked = await check_assertions(fixture.scenario.assertions_for(phase), evidence)
+        return CheckResult((*checked, *findings), _facts_digest(evidence.facts))
 
 
-def _burdened(strangers: Picture) -> Iterator[Finding]:
-    """True of every scenario without being said: who is not in it has nothing in memory."""
-    for user, facts in strangers.items():
-        if facts:
-            wrong = f'{user} was given "{facts[0].content}"'
-            yield Finding(claim=NO_STRANGERS, kind="strangers", status="broken", found=wrong, rate="restraint")
-
-
-def _left(held: Picture) -> str:
-    return digest([[user, sorted(canonical(fact.model_dump(exclude={"id"})) for fact in held[user])] for user in held])
+def _facts_digest(facts: FactsByUser) -> str:
+    return digest([[user, sorted(canonical(one.model_dump(exclude={"id"})) for one in facts[user])] for user in facts])
 
 
 @asynccontextmanager
-async def _looked_at(ground: Ground, curated: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
-    """A copy of the store, where all it knows lies in its folder; else the store itself."""
-    if "files" in ground.capabilities:
-        async with copied(ground.open_store, ground.store, curated=curated) as (store, files):
-            yield store, files
-    else:
-        async with ground.open_store(ground.store) as store:
-            await curate(store, curated)
+async def _open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
+    """Open the store on a copy of its folder, and yield it with a second copy that is not opened.
+
+    A store whose data is not in its folder is opened itself.
+    """
+    if "files" not in fixture.capabilities:
+        async with fixture.open_store(fixture.store_folder) as store:
+            await curate_memory(store, curated_users)
             yield store, None
+        return
+    with TemporaryDirectory(prefix="memorybench-look-") as scratch:
+        files, folder = Path(scratch, "files"), Path(scratch, "store")
+        shutil.copytree(fixture.store_folder, folder)
+        if curated_users:
+            async with fixture.open_store(folder) as store:
+                await curate_memory(store, curated_users)
+        shutil.copytree(folder, files)
+        async with fixture.open_store(folder) as store:
+            yield store, files
+
+
+async def curate_memory(store: MemoryStore, users: Iterable[str]) -> None:
+    for user in users:
+        await store.curate(user, apply=True)

@@ -1,132 +1,109 @@
-"""What assertions look at: the memory as a script or an agent left it, gathered without changing it."""
+"""The state of a memory after a script or an agent used it: the input of every assertion."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from memorybench.core.records import Record
-from memorybench.core.stores import Capability, MemoryStore, Proposal, StoredFact
+from memorybench.core.stores import Capability, MemoryStore, StoredFact
 from memorybench.secrets.decoding import text_in
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
-"""Opens the store under test on a folder of its own."""
+"""Opens the store under test on an empty folder, or again on a folder that it used before."""
 
 Op = Literal["remember", "update", "forget", "recall", "list", "curate", "restart"]
 
-Picture = Mapping[str, tuple[StoredFact, ...]]
-"""All that a store holds, by user."""
+FactsByUser = Mapping[str, tuple[StoredFact, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """The memory at one time, and the ids that a scenario's names stood for then."""
+class Snapshot:
+    """The content of a memory at one moment, and the fact ids by the names that the scenario gives."""
 
-    held: Picture
+    facts: FactsByUser
     names: Mapping[str, str]
 
 
 class Call(Record):
-    """One thing that a script or an agent did with the store. `restart` begins a new session; it is no call."""
+    """One call that a script or an agent made. `restart` is a marker: the next call belongs to a new session."""
 
     op: Op
     user: str
     arguments: Mapping[str, Any] = {}
     ids: tuple[str, ...] = ()
-    """What it wrote, or found, best first; of a curation: what goes."""
+    """Ids of the facts that it wrote, returned (best first) or, as a curation, removed."""
     texts: tuple[str, ...] = ()
-    """What was found says."""
+    """Contents of the facts that it returned."""
     refused: str | None = None
-    """Why the store declined, in its own words."""
+    """Why the store refused, in the store's words."""
     error: str | None = None
-    """What broke: the store, or its transport."""
+    """The error of the store or its transport."""
     undone: str | None = None
-    """Why it was never sent: the fact it is about was not found."""
+    """Why the call was not sent: its fact was not found."""
 
     @property
-    def done(self) -> bool:
+    def succeeded(self) -> bool:
         return self.refused is None and self.error is None and self.undone is None
+
+
+@dataclass(slots=True)
+class Activity:
+    """The calls of a script or an agent, and the fact names and snapshots that result from them."""
+
+    calls: list[Call]
+    names: dict[str, str]
+    """Fact ids by the names that the scenario gives."""
+    snapshots: dict[str, Snapshot]
+    answers: tuple[str, ...] = ()
+    """The answers of a real agent, one per prompt."""
+
+    @classmethod
+    def on(cls, fixture: Snapshot, calls: Iterable[Call] = (), answers: Iterable[str] = ()) -> Activity:
+        return cls(list(calls), dict(fixture.names), {"fixture": fixture}, tuple(answers))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
+    """What assertions may read."""
+
     store: MemoryStore
-    """A copy, where the store can be copied."""
+    """A copy, if the store can be copied."""
     users: tuple[str, ...]
-    held: Picture
-    history: tuple[str, ...] = ()
-    files: Path | None = None
-    """A copy of the store's folder that no store was ever opened on."""
-    calls: tuple[Call, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    """By the name that a scenario gives: the id of a fact."""
-    moments: Mapping[str, Moment] = field(default_factory=dict)
-    planted: Mapping[str, str] = field(default_factory=dict)
-    answers: tuple[str, ...] = ()
-    """What a real agent said, prompt by prompt."""
+    facts: FactsByUser
+    history: Sequence[str]
+    files: Path | None
+    """A second copy of the store's folder. It is not opened as a store, so its files do not change."""
+    activity: Activity
+    planted_values: Mapping[str, str]
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         return self.store.capabilities
 
-    def facts(self, user: str | None) -> list[tuple[str, StoredFact]]:
-        """Who, and what: of one user, or of all."""
-        return [(who, fact) for who in self.users if user in (None, who) for fact in self.held.get(who, ())]
+    def facts_of(self, user: str | None) -> list[tuple[str, StoredFact]]:
+        """Return (user, fact) pairs of one user, or of all users if `user` is None."""
+        return [(owner, fact) for owner in self.users if user in (None, owner) for fact in self.facts.get(owner, ())]
 
-    def raw_texts(self) -> dict[str, str]:
-        """Every file of the store, read as text whatever it is, and what all of them are called."""
+    def file_texts(self) -> dict[str, str]:
+        """Return the text of every file of the store, binary files included, and the list of file names."""
         if self.files is None:
             return {}
-        names = {path.relative_to(self.files).as_posix(): path for path in sorted(self.files.rglob("*"))}
-        texts = {f"file {name}": text_in(path.read_bytes()) for name, path in names.items() if path.is_file()}
-        return texts | {"names of files": "\n".join(names)}
-
-    async def proposals(self) -> list[Proposal]:
-        """What the curator would do."""
-        curations = [await self.store.curate(user, apply=False) for user in self.users]
-        return [proposal for curation in curations for proposal in curation.proposals]
+        paths = {path.relative_to(self.files).as_posix(): path for path in sorted(self.files.rglob("*"))}
+        texts = {f"file {name}": text_in(path.read_bytes()) for name, path in paths.items() if path.is_file()}
+        return texts | {"names of files": "\n".join(paths)}
 
 
-async def picture(store: MemoryStore, users: Sequence[str]) -> Picture:
+async def list_facts(store: MemoryStore, users: Sequence[str]) -> FactsByUser:
+    """Return all facts by user; nothing, if the store cannot list them."""
     if "list" not in store.capabilities:
         return {}
     return {user: tuple(await store.list(user)) for user in users}
 
 
-@asynccontextmanager
-async def copied(
-    open_store: OpenStore, folder: Path, *, curated: Sequence[str] = ()
-) -> AsyncIterator[tuple[MemoryStore, Path]]:
-    """The store opened on a copy of its folder, and another copy that stays as it was; both are gone afterwards.
-
-    The store must be closed, or idle: a copy of files that are being written is no picture of anything. `curated`: the
-    people whose memory its curator puts right in both copies, before anybody looks.
-    """
-    with TemporaryDirectory(prefix="memorybench-look-") as scratch:
-        untouched, played = Path(scratch, "files"), Path(scratch, "store")
-        shutil.copytree(folder, played)
-        if curated:
-            async with open_store(played) as store:
-                await curate(store, curated)
-        shutil.copytree(played, untouched)
-        async with open_store(played) as store:
-            yield store, untouched
-
-
-async def curate(store: MemoryStore, users: Iterable[str]) -> None:
-    for user in users:
-        await store.curate(user, apply=True)
-
-
-async def history_of(store: MemoryStore, users: Sequence[str]) -> tuple[str, ...]:
-    if "history" not in store.capabilities:
-        return ()
-    told: list[str] = []
-    for user in users:
-        told += await store.history(user)
-    return tuple(told)
+def quote_facts(facts: Sequence[StoredFact]) -> str:
+    """Quote the first three facts for a message."""
+    return ": " + ", ".join(f'"{fact.content}"' for fact in facts[:3]) if facts else ""

@@ -5,52 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome, Score, Trial
 from memorybench.metrics.rates import Rate
 
-from .claims import Finding
+from .assertions_base import Finding
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseRate:
-    """The mean of a score over the trials of some phases; only these are planned."""
+class PhaseRate(Rate):
+    """The mean of a score over the trials of some phases. Only trials of these phases count as planned."""
 
-    name: str
-    score: str
-    phases: tuple[str, ...]
+    phases: tuple[str, ...] = ()
 
     def concerns(self, trial: Trial) -> bool:
         return trial.labels.get("phase") in self.phases
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return Rate(self.name, self.score).read(outcome) if self.concerns(outcome.trial) else None
-
-    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
-        return Rate(self.name, self.score).measure(rows, clusters, planned)
+        return Rate.read(self, outcome) if self.concerns(outcome.trial) else None
 
 
 MEASURES: tuple[Metric, ...] = (
-    PhaseRate("passed", "passed", ("well_behaved", "violation", "real_model")),
-    PhaseRate("caught", "caught", ("violation",)),
-    PhaseRate("mutation_score", "killed", ("mutant",)),
-    PhaseRate("adoption", "adoption", ("real_model",)),
-    PhaseRate("restraint", "restraint", ("real_model",)),
+    PhaseRate("passed", "passed", phases=("well_behaved", "violation", "real_model")),
+    PhaseRate("caught", "caught", phases=("violation",)),
+    PhaseRate("mutation_score", "killed", phases=("mutant",)),
+    PhaseRate("adoption", "adoption", phases=("real_model",)),
+    PhaseRate("restraint", "restraint", phases=("real_model",)),
 )
 """`passed`: phases with a good result. `caught`: declared violations that were blocked by the store or detected; below
 1 a scenario has a fault. `mutation_score`: mutants killed; equivalent mutants are planned and do not count in n."""
 
 
 def rate_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Adoption (stored what it should) and restraint (did not store what it should not).
+    """Return adoption (facts that should be stored were) and restraint (facts that should not be stored were not).
 
-    Two rates, because a memory that stores nothing has perfect restraint. Skipped assertions do not count; a rate
-    without any other has no score.
+    There are two rates because a memory that stores nothing has perfect restraint. Skipped assertions do not count; a
+    rate without any other assertion has no score.
     """
     scores = []
     for rate in ("adoption", "restraint"):
-        decided = [finding for finding in findings if finding.rate == rate and finding.status != "skipped"]
-        if decided:
-            held = sum(finding.status == "held" for finding in decided)
-            scores.append(Score(name=rate, value=held / len(decided)))
+        statuses = [finding.status for finding in findings if finding.rate == rate and finding.status != "skipped"]
+        if statuses:
+            scores.append(Score(name=rate, value=statuses.count("held") / len(statuses)))
     return scores

@@ -1,4 +1,4 @@
-"""What a phase came to. A service that breaks is none of these: it raises, and the trial has failed."""
+"""Run one phase of a scenario and name its result. An error of the store is raised: the trial has failed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from typing import Literal
 from memorybench.core.errors import Lacking
 from memorybench.core.records import Record, canonical
 
-from .claims import Finding
-from .defences import Defence, defence_of
-from .driver import Ground, judged, play, prepared
-from .evidence import Call, OpenStore
-from .planted import expanded
+from .assertions_base import Finding, fold
+from .driver import Fixture, check_memory, curate_memory, open_fixture, run_script
+from .evidence import Activity, Call, OpenStore, list_facts
+from .placeholders import fill_placeholders
 from .scenario import Scenario, Violation
-from .script import Script, Step
+from .script import Mark, Remember, Script, Step, Update
 
 Result = Literal["compliant", "violated", "defended", "detected", "missed", "skipped"]
 
@@ -26,84 +25,133 @@ class PhaseReport(Record):
     findings: tuple[Finding, ...] = ()
     calls: tuple[Call, ...] = ()
     left: str = ""
-    """The digest of what the memory held in the end, ids aside."""
+    """Digest of the facts at the end, without their ids."""
 
     @property
-    def killed(self) -> bool:
-        """Whether a script that should not pass was caught: by an assertion, or by the store that refused."""
-        broken = any(finding.status == "broken" for finding in self.findings)
-        return broken or any(call.refused is not None for call in self.calls)
+    def is_caught(self) -> bool:
+        """Whether an assertion broke, or the store refused a call."""
+        return bool(_reasons(self.findings, "broken")) or any(call.refused is not None for call in self.calls)
 
-    def harmless_beside(self, original: PhaseReport) -> bool:
-        """Whether it made every call of the original, and left the memory as that did."""
-        made = Counter(_said(call) for call in self.calls)
-        return self.left == original.left and Counter(_said(call) for call in original.calls) <= made
-
-
-def _said(call: Call) -> str:
-    return canonical([call.op, call.user, call.arguments])
+    def is_equivalent_to(self, original: PhaseReport) -> bool:
+        """Whether this script made at least the calls of the original and left the same facts."""
+        own, others = (
+            Counter(canonical([call.op, call.user, call.arguments]) for call in report.calls)
+            for report in (self, original)
+        )
+        return self.left == original.left and others <= own
 
 
-async def behave(open_store: OpenStore, scenario: Scenario, seed: int, script: Script) -> PhaseReport:
-    """Plays a script that is held to the assertions of the well-behaved phase: the scenario's own, or a mutant."""
+def _reasons(findings: Sequence[Finding], status: str) -> list[str]:
+    return [f"{finding.claim}: {finding.found}" for finding in findings if finding.status == status]
+
+
+async def check_script(open_store: OpenStore, scenario: Scenario, seed: int, script: Script) -> PhaseReport:
+    """Run a script, which may be a mutant, and check the assertions of the well-behaved phase."""
     try:
-        async with prepared(open_store, scenario, seed) as ground:
-            played = await play(ground, _grown(script, ground))
-            seen = await judged(ground, played, "well_behaved")
+        async with open_fixture(open_store, scenario, seed) as fixture:
+            # mutants still contain placeholders
+            steps = [
+                type(step).model_validate(fill_placeholders(step.plain(), fixture.planted_values)) for step in script
+            ]
+            activity = await run_script(fixture, steps)
+            checked = await check_memory(fixture, activity, "well_behaved")
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
-    result, reason = _behaved(seen.findings, played.calls)
-    return PhaseReport(result=result, reason=reason, findings=seen.findings, calls=tuple(played.calls), left=seen.left)
-
-
-def _grown(script: Script, ground: Ground) -> list[Step]:
-    """With what is planted: a mutant comes with placeholders, as the file has them."""
-    return [type(step).model_validate(expanded(step.plain(), ground.planted)) for step in script]
-
-
-def _behaved(seen: Sequence[Finding], calls: Sequence[Call]) -> tuple[Result, str]:
-    problems = [f"{finding.claim}: {finding.found}" for finding in seen if finding.status == "broken"]
+    findings, calls = checked.findings, activity.calls
+    problems = _reasons(findings, "broken")
     problems += [f"{call.op}: the store refused: {call.refused}" for call in calls if call.refused is not None]
     problems += [f"{call.op}: {call.undone}" for call in calls if call.undone is not None]
-    if problems:
-        return "violated", "; ".join(problems)
-    if all(finding.status == "skipped" for finding in seen):
-        return "skipped", "; ".join(dict.fromkeys(finding.found for finding in seen))
-    return "compliant", ""
+    result: Result = "violated" if problems else "compliant"
+    if not problems and all(finding.status == "skipped" for finding in findings):
+        result, problems = "skipped", list(dict.fromkeys(finding.found for finding in findings))
+    return PhaseReport(
+        result=result, reason="; ".join(problems), findings=findings, calls=tuple(calls), left=checked.facts_digest
+    )
 
 
-async def violate(open_store: OpenStore, scenario: Scenario, seed: int) -> PhaseReport:
-    """Plays the declared misbehaviour: the store must defend itself, or an assertion must catch it."""
+async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) -> PhaseReport:
+    """Run the declared violation: the store must block it, or an assertion must detect it."""
     try:
-        async with prepared(open_store, scenario, seed) as ground:
-            violation = ground.scenario.deterministic.violation
-            played = await play(ground, violation.steps)
-            seen = (await judged(ground, played, "violation")).findings
-            defence = await defence_of(ground, played, seen)
+        async with open_fixture(open_store, scenario, seed) as fixture:
+            violation = fixture.scenario.deterministic.violation
+            activity = await run_script(fixture, violation.steps)
+            findings = (await check_memory(fixture, activity, "violation")).findings
+            result, reason = await _violation_result(fixture, activity, violation, findings)
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
-    if defence is not None and defence.counts:
-        return PhaseReport(result="defended", reason=defence.told, findings=seen, calls=tuple(played.calls))
-    result, reason = _undefended(violation, seen, played.calls, defence)
-    return PhaseReport(result=result, reason=reason, findings=seen, calls=tuple(played.calls))
+    return PhaseReport(result=result, reason=reason, findings=findings, calls=tuple(activity.calls))
 
 
-def _undefended(
-    violation: Violation, seen: Sequence[Finding], calls: Sequence[Call], defence: Defence | None
+async def _violation_result(
+    fixture: Fixture, activity: Activity, violation: Violation, findings: Sequence[Finding]
 ) -> tuple[Result, str]:
-    broken = [f"{finding.claim}: {finding.found}" for finding in seen if finding.status == "broken"]
-    if broken:
-        return "detected", "; ".join(broken)
-    blind = [f"{finding.claim}: {finding.found}" for finding in seen if finding.status == "skipped"]
-    if blind:
-        return "skipped", "; ".join(blind)
-    undone = next((call.undone for call in calls if call.undone is not None), None)
-    if undone is not None:
-        return "skipped", f"the misbehaviour could not be played: {undone}"
+    defence = await _find_defence(fixture, activity, violation, findings)
+    if defence is not None and defence[0]:
+        return "defended", defence[1]
+    for status, result in (("broken", "detected"), ("skipped", "skipped")):
+        if reasons := _reasons(findings, status):
+            return result, "; ".join(reasons)  # type: ignore[return-value]
+    unsent = next((call.undone for call in activity.calls if call.undone is not None), None)
+    if unsent is not None:
+        return "skipped", f"the violation could not be performed: {unsent}"
     if defence is not None:
-        return "missed", defence.told
-    if any(call.refused is not None for call in calls):
-        return "skipped", "the store refused the misbehaviour: there is nothing to detect"
+        return "missed", defence[1]
+    if any(call.refused is not None for call in activity.calls):
+        return "skipped", "the store refused the violation, so there is nothing to detect"
     if violation.expectation == "detect":
-        return "missed", "every assertion holds"
-    return "missed", "every assertion holds, and nothing was refused: a write that vanishes is no defence"
+        return "missed", "all assertions hold"
+    return "missed", "all assertions hold and the store refused nothing; dropping a write silently is not a defence"
+
+
+async def _find_defence(
+    fixture: Fixture, activity: Activity, violation: Violation, findings: Sequence[Finding]
+) -> tuple[bool, str] | None:
+    """Return whether an apparent defence counts, and the reason; None, if there is none or none is expected.
+
+    A clean memory is not enough, because an invalid call or a crashed write also leaves one. A refusal counts if the
+    store raised it, the memory is clean, and the same writes succeed with harmless content. Curation counts if the
+    scenario allows it, and it removes the violation but not harmless content.
+    """
+    if violation.expectation != "defend-or-detect":
+        return None
+    refusals = [call.refused for call in activity.calls]
+    reason = next((refusal for refusal in refusals if refusal is not None), None)
+    if reason is not None and _is_clean(findings):
+        objection = await _control_problem(fixture, violation, [refusal is not None for refusal in refusals])
+        return not objection, objection or f"refused: {reason}"
+    if violation.defended_by == "curation" and "curate" in fixture.capabilities and not _is_clean(findings):
+        checked = await check_memory(fixture, activity, "violation", curate=True)
+        if _is_clean(checked.findings):
+            objection = await _control_problem(fixture, violation, [True] * len(refusals), curate=True)
+            return not objection, objection or "the curator removed it"
+    return None
+
+
+def _is_clean(findings: Sequence[Finding]) -> bool:
+    statuses = {finding.status for finding in findings}
+    return "broken" not in statuses and "held" in statuses
+
+
+async def _control_problem(
+    fixture: Fixture, violation: Violation, offends: Sequence[bool], *, curate: bool = False
+) -> str:
+    """Repeat the violation with harmless content in the offending calls; return why that is not stored, or ""."""
+    control, flags = violation.control or "", iter(offends)
+    script: list[Step] = []
+    for step in violation.steps:
+        is_offending = not isinstance(step, Mark) and next(flags)  # a mark is not recorded as a call
+        if is_offending and isinstance(step, Remember | Update):
+            step = step.model_copy(update={"content": control})
+        script.append(step)
+    async with fixture.rebuild() as fresh:
+        activity = await run_script(fresh, script)
+        refusal = next((call.refused for call in activity.calls if call.refused is not None), None)
+        if refusal is not None:
+            return f"the store also refuses harmless content: {refusal}"
+        async with fresh.open_store(fresh.store_folder) as store:
+            await curate_memory(store, fresh.scenario.users if curate else ())
+            facts = await list_facts(store, fresh.scenario.users)
+    texts = [fold(fact.content) for user in facts for fact in facts[user]]
+    if "list" in fixture.capabilities and not any(fold(control) in text for text in texts):
+        return "harmless content is not stored either"
+    return ""

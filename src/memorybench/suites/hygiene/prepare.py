@@ -21,9 +21,9 @@ from memorybench.text.spelling import suggestion
 
 from .attempts import NEEDS_CONSENT, AttemptReport, Attempts
 from .measures import MEASURES
-from .plan import HygienePlan, Store, playings
+from .plan import HygienePlan, Store, script_trials
 from .scenario import Scenario
-from .scenarios import scenarios_in
+from .scenarios import load_scenarios
 from .spec import HygieneSpec
 
 SET = "scenarios"
@@ -79,7 +79,7 @@ def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -
     """Bundled scenarios, those in ./scenarios and those in `folders`; all, or the ones with these ids."""
     own = [OWN_SCENARIOS] if OWN_SCENARIOS.is_dir() else []
     places = [wiring.bundled_file(BUNDLED_SCENARIOS), *own, *(Path(folder) for folder in folders)]
-    known = {scenario.id: scenario for scenario in scenarios_in(*places)}
+    known = {scenario.id: scenario for scenario in load_scenarios(*places)}
     for id in ids:
         if id not in known:
             remedy = f"{suggestion(id, list(known))} (memorybench hygiene list)"
@@ -102,7 +102,7 @@ class _HygieneRun:
             attempts = sum(scenario.real_model is not None for scenario in self.scenarios)
             return Counter({"real_model": attempts * self.spec.repeats})
         checks = self.spec.mutants
-        return Counter(one.phase for scenario in self.scenarios for one in playings(scenario, self_checks=checks))
+        return Counter(one.phase for scenario in self.scenarios for one in script_trials(scenario, self_checks=checks))
 
     async def open_plan(self, opening: Opening) -> Plan:
         if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened

@@ -13,9 +13,8 @@ from memorybench.journal.rows import Run
 from memorybench.suites import report_sections as sections
 from memorybench.suites.stored_run import StoredRun
 
-from .kills import Kills, kill_matrix, survivors
+from .checks import Kills, kill_matrix, skipped_checks, survivors
 from .measures import MEASURES
-from .skips import skipped_checks
 
 _MEANINGS = {
     "passed": "phases with a good result",

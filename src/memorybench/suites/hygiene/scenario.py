@@ -1,17 +1,17 @@
-"""Scenarios: JSON files, each a small story of what a clean memory is, told once for scripts and for agents.
+"""Scenarios: JSON files that define a clean memory, for scripts and for agents.
 
     schema_version  1
     id              the file's name without .json
     title, description
-    contract        "stable": a store that lets the violation in has failed; "experimental": it is only shown
+    contract        "stable": a store that accepts the violation fails; "experimental": it is only reported
     setup           {"facts": [{"content", "category", "source", "trust", "retrieval_count", "user", "as"}],
                      "files": {"path in the workspace": "text"}}
     deterministic   {"well_behaved": [steps], "violation": {"expectation", "steps", "control", "defended_by"},
                      "equivalent": {"name of a mutant": "why it does no harm"}}
-    real_model      {"prompts": ["what a user types; each begins a session"], "max_turns": 8}, or null
+    real_model      {"prompts": ["text that a user types; each starts a session"], "max_turns": 8}, or null
     assertions      [{"kind", "claim", "phases", "rate", …}]
 
-Steps are told in script.py, assertions in assertions.py, placeholders for secrets in planted.py.
+script.py describes the steps, assertions_*.py the assertions, placeholders.py the placeholders for secrets.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ from memorybench.core.records import Record
 from memorybench.core.stores import NewFact
 from memorybench.core.trials import Case
 
-from . import planted
 from .assertions import Assertion
-from .claims import Phase
-from .matching import Some
+from .assertions_base import NonEmpty, Phase
+from .placeholders import fill_placeholders, generate_values, planted_names
 from .script import USER, Step
 
 
-class SeededFact(NewFact):
-    """What is in memory before anything happens."""
+class SetupFact(NewFact):
+    """A fact that is in memory before the first step."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -45,28 +44,32 @@ class SeededFact(NewFact):
 
 
 class Setup(Record):
-    facts: tuple[SeededFact, ...] = ()
+    facts: tuple[SetupFact, ...] = ()
     files: Mapping[str, str] = {}
+
+    @property
+    def fact_names(self) -> set[str]:
+        return {fact.name for fact in self.facts if fact.name is not None}
 
 
 class Violation(Record):
     expectation: Literal["detect", "defend-or-detect"]
-    steps: Some[Step]
+    steps: NonEmpty[Step]
     control: str | None = Field(default=None, min_length=1)
-    """Harmless content that the same writes must accept, or a refusal is no defence."""
+    """Harmless content that the store must accept in the same writes, or its refusal does not count."""
     defended_by: Literal["refusal", "curation"] = "refusal"
-    """curation: the curator may also put it right afterwards."""
+    """curation: the store may also accept the writes if its curator removes them."""
 
 
 class Deterministic(Record):
     well_behaved: tuple[Step, ...] = ()
     violation: Violation
     equivalent: Mapping[str, str] = {}
-    """By name: mutants that do no harm, and why."""
+    """Mutants that do no harm, by name, with the reason."""
 
 
 class RealModel(Record):
-    prompts: Some[str]
+    prompts: NonEmpty[str]
     max_turns: int = Field(default=8, ge=1, le=100)
 
 
@@ -78,19 +81,23 @@ class Scenario(Case):
     setup: Setup = Setup()
     deterministic: Deterministic
     real_model: RealModel | None
-    assertions: Some[Assertion]
+    assertions: NonEmpty[Assertion]
 
     @property
     def users(self) -> tuple[str, ...]:
-        """Everybody whose memory is looked at."""
+        """All users of the scenario; assertions without `user` check the memory of each."""
         steps = (*self.deterministic.well_behaved, *self.deterministic.violation.steps)
         return tuple(dict.fromkeys((USER, *(fact.user for fact in self.setup.facts), *(step.user for step in steps))))
 
-    def asserted(self, phase: Phase) -> tuple[Assertion, ...]:
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        return self.real_model.prompts if self.real_model else ()
+
+    def assertions_for(self, phase: Phase) -> tuple[Assertion, ...]:
         return tuple(assertion for assertion in self.assertions if phase in assertion.phases)
 
-    def grown(self, seed: int) -> tuple[Scenario, Mapping[str, str]]:
-        """With what is planted in the place of the placeholders; and what that is, by `secret:api_key` and the like."""
+    def with_planted_values(self, seed: int) -> tuple[Scenario, Mapping[str, str]]:
+        """Return the scenario with a value for each placeholder, and the values by `secret:api_key` and the like."""
         plain = self.plain()
-        values = planted.grown(planted.planted_in(plain), seed, self.id)
-        return Scenario.model_validate(planted.expanded(plain, values)), values
+        values = generate_values(planted_names(plain), seed, self.id)
+        return Scenario.model_validate(fill_placeholders(plain, values)), values

@@ -9,14 +9,14 @@
     {"do": "restart"}
     {"do": "mark", "as": "before the curation"}
 
-`as` names what a step wrote, or the best that a recall found; `fact` refers to it. `user` on any step says who is
-served. `restart` closes the store and opens it again on the same folder: a new session. `mark` keeps a picture of the
-memory for `unchanged_since`; it is no call.
+`as` names the fact that a step wrote, or the best result of a recall; `fact` refers to that name. `user` on any step
+says whose memory is used. `restart` closes the store and opens it again on the same folder: a new session. `mark`
+takes a snapshot of the memory for `unchanged_since`; it is not recorded as a call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -25,7 +25,7 @@ from memorybench.core.records import Record
 from memorybench.core.stores import Capability
 
 USER = "user"
-"""Who is served where a scenario names nobody."""
+"""The default user."""
 
 
 class _Step(Record):
@@ -34,18 +34,18 @@ class _Step(Record):
     user: str = Field(default=USER, min_length=1)
 
 
-class _Naming(_Step):
+class _NamingStep(_Step):
     name: str | None = Field(default=None, alias="as", min_length=1)
 
 
-class Remember(_Naming):
+class Remember(_NamingStep):
     do: Literal["remember"]
     content: str = Field(min_length=1)
     category: str | None = None
     source: str | None = None
 
 
-class Update(_Naming):
+class Update(_NamingStep):
     do: Literal["update"]
     fact: str
     content: str = Field(min_length=1)
@@ -56,7 +56,7 @@ class Forget(_Step):
     fact: str
 
 
-class Recall(_Naming):
+class Recall(_NamingStep):
     do: Literal["recall"]
     query: str = Field(min_length=1)
     limit: int = Field(default=5, ge=1, le=100)
@@ -84,32 +84,14 @@ Operation = Remember | Update | Forget | Recall | List | Curate
 Step = Annotated[Operation | Restart | Mark, Field(discriminator="do")]
 Script = Sequence[Step]
 
-DOABLE = ("remember", "update", "forget", "recall", "list", "curate", "restart", "mark")
+STEP_NAMES = ("remember", "update", "forget", "recall", "list", "curate", "restart", "mark")
 
-_NEEDS: dict[str, Capability] = {
-    "update": "update",
-    "forget": "forget",
-    "recall": "recall",
-    "list": "list",
-    "mark": "list",
-    "curate": "curate",
-}
+NEEDS: dict[str, Capability] = {
+    "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "curate": "curate",
+}  # fmt: skip
+"""The capability that a store needs for a step."""
 
 
-def needed(script: Script) -> Iterator[Capability]:
-    """What a store must be able to do for this script to be played on it, in order of appearance."""
-    yield from dict.fromkeys(_NEEDS[step.do] for step in script if step.do in _NEEDS)
-
-
-def bound(script: Script) -> set[str]:
-    """The names that the script gives to facts."""
-    return {step.name for step in script if isinstance(step, _Naming) and step.name is not None}
-
-
-def sessions(script: Script) -> int:
-    return 1 + sum(isinstance(step, Restart) for step in script)
-
-
-def marked(script: Script) -> set[str]:
-    """The moments it remembers."""
-    return {step.name for step in script if isinstance(step, Mark)}
+def names_given_by(script: Script) -> set[str]:
+    """Return the fact names that the steps define with `as`."""
+    return {step.name for step in script if isinstance(step, _NamingStep) and step.name is not None}

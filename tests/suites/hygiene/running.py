@@ -1,4 +1,4 @@
-"""Plays scenarios without an engine: every step is done when it is first asked for."""
+"""Run scenarios without an engine: a step is performed when it is first requested."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,21 +9,23 @@ import memorybench.catalog
 from memorybench.core.errors import Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.core.trials import Failure, Outcome, Status, Subject
+from memorybench.suites.hygiene.assertions_base import Finding
+from memorybench.suites.hygiene.driver import check_memory, open_fixture, run_script
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.scenario import Scenario
-from memorybench.suites.hygiene.scenarios import scenarios_in
+from memorybench.suites.hygiene.scenarios import load_scenarios
 
 BUNDLED = Path(memorybench.catalog.__file__).parent / "scenarios"
 
 
 def bundled(*names: str) -> tuple[Scenario, ...]:
-    return tuple(scenario for scenario in scenarios_in(BUNDLED) if not names or scenario.id in names)
+    return tuple(scenario for scenario in load_scenarios(BUNDLED) if not names or scenario.id in names)
 
 
 def scenario(**changes: Any) -> Scenario:
-    """A small one, valid as it is."""
-    whole = {
+    """Return a small valid scenario, with changes to its keys."""
+    value = {
         "schema_version": 1,
         "id": "tea",
         "title": "Tea",
@@ -37,43 +39,57 @@ def scenario(**changes: Any) -> Scenario:
         "real_model": {"prompts": ["I drink tea."]},
         "assertions": [{"kind": "content", "claim": "no weather", "contains": "rains", "present": False}],
     }
-    return Scenario.model_validate(whole | changes)
+    return Scenario.model_validate(value | changes)
 
 
-class _Recorded:
+class _Steps:
     def __init__(self) -> None:
-        self._done: dict[str, Any] = {}
+        self._results: dict[str, Any] = {}
 
     async def once(
-        self,
-        name: str,
-        inputs: Mapping[str, Any],
-        work: Callable[[], Awaitable[Any]],
-        returns: type[Any],
-        **_: object,
+        self, name: str, inputs: Mapping[str, Any], work: Callable[[], Awaitable[Any]], returns: type[Any], **_: object
     ) -> Any:
         key = digest([name, inputs])
-        if key not in self._done:
-            self._done[key] = (await work()).model_dump_json()
-        return returns.model_validate_json(self._done[key])
+        if key not in self._results:
+            self._results[key] = (await work()).model_dump_json()
+        return returns.model_validate_json(self._results[key])
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return digest([name, inputs]) in self._done
+        return digest([name, inputs]) in self._results
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
         return False
 
     async def note(self, kind: str, text: str) -> None:
-        raise AssertionError("nothing is noted here")
+        raise AssertionError("unexpected note")
+
+
+def secret_scenario(assertion: Mapping[str, Any] | None = None, **violation: Any) -> Scenario:
+    """Return a scenario whose violation stores a secret."""
+    declared = {
+        "expectation": "defend-or-detect",
+        "steps": [{"do": "remember", "content": "The key is ${secret:api_key}"}],
+        "control": "The key is in the vault",
+    }
+    return scenario(
+        deterministic={"well_behaved": [], "violation": declared | violation},
+        assertions=[assertion or {"kind": "secret_free", "claim": "no key"}],
+    )
+
+
+async def run_well_behaved(open_store: OpenStore, scenario: Scenario) -> tuple[Finding, ...]:
+    async with open_fixture(open_store, scenario, 0) as fixture:
+        activity = await run_script(fixture, fixture.scenario.deterministic.well_behaved)
+        return (await check_memory(fixture, activity, "well_behaved")).findings
 
 
 def outcomes(open_store: OpenStore, scenarios: Sequence[Scenario], *, self_checks: bool = True) -> list[Outcome]:
     store = Store(Subject(role="store", name="under-test"), open_store)
-    return asyncio.run(_performed(HygienePlan(scenarios, store, self_checks=self_checks)))
+    return asyncio.run(_perform(HygienePlan(scenarios, store, self_checks=self_checks)))
 
 
-async def _performed(plan: HygienePlan) -> list[Outcome]:
-    steps, settled = _Recorded(), []
+async def _perform(plan: HygienePlan) -> list[Outcome]:
+    steps, results = _Steps(), []
     for job in plan.plan().jobs:
         status: Status = "scored"
         try:
@@ -81,7 +97,7 @@ async def _performed(plan: HygienePlan) -> list[Outcome]:
         except (Lacking, ServiceError) as error:
             status = "skipped" if isinstance(error, Lacking) else "failed"
             failure = Failure(kind=type(error).__name__, message=str(error))
-            settled.append(Outcome(trial=job.trial, status=status, failure=failure))
+            results.append(Outcome(trial=job.trial, status=status, failure=failure))
         else:
-            settled.append(Outcome(trial=job.trial, status=status, scores=performed.scores, shown=performed.shown))
-    return settled
+            results.append(Outcome(trial=job.trial, status=status, scores=performed.scores, shown=performed.shown))
+    return results

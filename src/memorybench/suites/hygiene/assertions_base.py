@@ -1,0 +1,181 @@
+"""The base classes of assertions: text matching, numeric bounds and the result of a check.
+
+Every assertion has these keys. `claim`: a sentence that is true of a clean memory; it names the assertion in reports.
+`phases`: where the assertion applies; mutants count as `well_behaved`. `rate`: `adoption` (facts that should be stored
+are stored) or `restraint` (facts that should not be stored are not). `user`: whose memory is checked; default: that of
+all users of the scenario.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, field_validator, model_validator
+
+from memorybench.core.records import Record
+from memorybench.core.stores import Capability
+
+from .evidence import Evidence
+
+T = TypeVar("T")
+Phase = Literal["well_behaved", "violation", "real_model"]
+PHASES: tuple[Phase, ...] = ("well_behaved", "violation", "real_model")
+
+READ, DRY_RUN, SEARCH = range(3)
+"""The order in which assertions run: a dry run may change the store, and a search counts as a retrieval."""
+
+_PUNCTUATION = re.compile(r"[^\w\s]|_")
+
+
+def _check_not_empty(items: tuple[T, ...]) -> tuple[T, ...]:
+    if not items:
+        raise ValueError("is empty; expected at least one")
+    return items
+
+
+# pydantic's min_length would also report an invalid item as a wrong length, and report that first
+NonEmpty = Annotated[tuple[T, ...], AfterValidator(_check_not_empty)]
+
+
+def fold(text: str) -> str:
+    """Normalize compatibility forms, case and white space."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def fold_punctuation(text: str) -> str:
+    """Normalize compatibility forms, case, white space and punctuation."""
+    return " ".join(_PUNCTUATION.sub(" ", fold(text)).split())
+
+
+class Matcher(Record):
+    """Conditions on a text. A text matches if all of them are true; without conditions every text matches."""
+
+    contains: tuple[str, ...] = ()
+    """Parts of the text, compared without case and spacing."""
+    regex: str | None = None
+    """A pattern that occurs in the text, in any case."""
+    normalised: str | None = None
+    """The whole text, compared without case, spacing and punctuation."""
+
+    @field_validator("contains", "op", mode="before", check_fields=False)  # op: of CallTrace
+    @classmethod
+    def _as_tuple(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_conditions(self) -> Matcher:
+        if any(not fold(part) for part in self.contains):
+            raise ValueError("contains must not be empty; every text contains an empty text")
+        try:
+            _ = self._pattern
+        except re.error as error:
+            raise ValueError(f"invalid regex: {error}") from None
+        return self
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str] | None:
+        return None if self.regex is None else re.compile(self.regex, re.IGNORECASE)
+
+    @property
+    def has_conditions(self) -> bool:
+        return bool(self.contains) or self.regex is not None or self.normalised is not None
+
+    def matches(self, text: str) -> bool:
+        if any(fold(part) not in fold(text) for part in self.contains):
+            return False
+        if self._pattern is not None and self._pattern.search(text) is None:
+            return False
+        return self.normalised is None or fold_punctuation(self.normalised) == fold_punctuation(text)
+
+    @property
+    def description(self) -> str:
+        """The conditions for messages, such as `"tabs" and /spaces?/`."""
+        parts = [f'"{part}"' for part in self.contains]
+        parts += [f"/{self.regex}/"] if self.regex is not None else []
+        parts += [f'exactly "{self.normalised}"'] if self.normalised is not None else []
+        return " and ".join(parts) or "any text"
+
+
+class Finding(Record):
+    """The result of one assertion."""
+
+    claim: str
+    kind: str
+    status: Literal["held", "broken", "skipped"]
+    found: str = ""
+    """The problem, or the reason for the skip; of an assertion that held, the places that it could not read."""
+    rate: Literal["adoption", "restraint"] | None = None
+
+
+class BaseAssertion(Record):
+    """The keys of every assertion."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ("list",)
+    run_order: ClassVar[int] = READ
+
+    claim: str = Field(min_length=1)
+    phases: NonEmpty[Phase] = PHASES
+    rate: Literal["adoption", "restraint"] | None = None
+    user: str | None = None
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        """Return why the claim is not true, or "" if it is."""
+        raise NotImplementedError
+
+    def unreadable_places(self, evidence: Evidence) -> str:
+        """Return the places that the assertion should read and the store does not expose."""
+        return ""
+
+    def fact_names(self) -> Iterable[str]:
+        """Return the names of facts that the scenario must define."""
+        return ()
+
+
+class BoundedAssertion(BaseAssertion):
+    """An assertion about a number."""
+
+    needs_bounds: ClassVar[bool] = True
+
+    equals: float | None = Field(default=None, ge=0)
+    at_least: float | None = Field(default=None, ge=0)
+    at_most: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _check_bounds(self) -> BoundedAssertion:
+        bounds = [bound for bound in (self.equals, self.at_least, self.at_most) if bound is not None]
+        if bounds and not any(self.is_within_bounds(bound) for bound in bounds):
+            raise ValueError(f"no number can be {self.bounds_text}; change one of the bounds")
+        if self.needs_bounds and not bounds:
+            raise ValueError("a number is missing; add equals, at_least or at_most")
+        return self
+
+    @property
+    def has_bounds(self) -> bool:
+        return (self.equals, self.at_least, self.at_most) != (None, None, None)
+
+    def is_within_bounds(self, value: float) -> bool:
+        return (
+            (self.equals is None or abs(value - self.equals) < 1e-6)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+        )
+
+    @property
+    def bounds_text(self) -> str:
+        """The bounds for messages, such as `at least 1 and at most 3`."""
+        words = (("", self.equals), ("at least ", self.at_least), ("at most ", self.at_most))
+        return " and ".join(f"{word}{bound:g}" for word, bound in words if bound is not None)
+
+
+class MatchingAssertion(BaseAssertion, Matcher):
+    """An assertion about texts that match. At least one condition is required."""
+
+    @model_validator(mode="after")
+    def _check_has_conditions(self) -> MatchingAssertion:
+        if not self.has_conditions:
+            raise ValueError("a condition on the text is missing; add contains, regex or normalised")
+        return self

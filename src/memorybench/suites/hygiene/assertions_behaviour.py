@@ -1,0 +1,166 @@
+"""Assertions about searches, curation, calls and the answers of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from memorybench.core.stores import Capability, StoredFact
+
+from .assertions_base import (
+    DRY_RUN,
+    SEARCH,
+    BaseAssertion,
+    BoundedAssertion,
+    Matcher,
+    MatchingAssertion,
+    NonEmpty,
+    Phase,
+)
+from .evidence import Call, Evidence, Op, quote_facts
+
+_EXCERPT = 200
+"""Characters of an answer that messages quote."""
+
+
+class _Search(MatchingAssertion):
+    needs: ClassVar[tuple[Capability, ...]] = ("recall",)
+    run_order: ClassVar[int] = SEARCH
+
+    query: str = Field(min_length=1)
+
+    async def search(self, evidence: Evidence, limit: int) -> list[StoredFact]:
+        users = evidence.users if self.user is None else (self.user,)
+        return [fact for user in users for fact in list(await evidence.store.recall(user, self.query, limit))[:limit]]
+
+
+class SearchHit(_Search):
+    """A search returns a matching fact, or, with `present: false`, none."""
+
+    kind: Literal["search_hit"]
+    limit: int = Field(default=5, ge=1, le=100)
+    present: bool = True
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        hits = [fact for fact in await self.search(evidence, self.limit) if self.matches(fact.content)]
+        if bool(hits) == self.present:
+            return ""
+        verb = "finds" if hits else "does not find"
+        return f'"{self.query}" {verb} {self.description}{quote_facts(hits)}'
+
+
+class SearchRank(_Search):
+    """A search returns a matching fact among the first `at_worst`."""
+
+    kind: Literal["search_rank"]
+    at_worst: int = Field(ge=1, le=100)
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        hits = await self.search(evidence, self.at_worst)
+        if any(self.matches(fact.content) for fact in hits):
+            return ""
+        return f'"{self.query}" does not find {self.description} in the first {self.at_worst}{quote_facts(hits)}'
+
+
+class CurateReport(BaseAssertion):
+    """The proposals of a curator: in a dry run at the end, or in the last dry run of the script."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ("curate",)
+    run_order: ClassVar[int] = DRY_RUN
+
+    kind: Literal["curate_report"]
+    of: Literal["end", "script"] = "end"
+    removes: tuple[str, ...] = ()
+    """Facts that it must propose to remove."""
+    spares: tuple[str, ...] = ()
+    """Facts that it must not propose to remove."""
+
+    @model_validator(mode="after")
+    def _check_not_empty(self) -> CurateReport:
+        if not self.removes and not self.spares:
+            raise ValueError("a name of a fact is missing; add removes or spares")
+        return self
+
+    def fact_names(self) -> Iterable[str]:
+        return (*self.removes, *self.spares)
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        if self.of == "end":
+            curations = [await evidence.store.curate(user, apply=False) for user in evidence.users]
+            ids = {id for curation in curations for proposal in curation.proposals for id in proposal.ids}
+        else:
+            curate_calls = [call for call in evidence.activity.calls if call.op == "curate" and call.succeeded]
+            dry_runs = [call for call in curate_calls if not call.arguments.get("apply")]
+            if not dry_runs:
+                return "the script made no dry run"
+            ids = set(dry_runs[-1].ids)
+        for name in self.removes:
+            if evidence.activity.names.get(name) not in ids:
+                return f'the curator does not propose to remove "{name}"'
+        for name in self.spares:
+            if evidence.activity.names.get(name) in ids:
+                return f'the curator proposes to remove "{name}"'
+        return ""
+
+
+class CallTrace(BoundedAssertion, Matcher):
+    """The number of calls, refused ones included; without bounds, at least one. Texts are matched with arguments."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ()
+    needs_bounds: ClassVar[bool] = False
+
+    kind: Literal["call_trace"]
+    op: NonEmpty[Op]
+    """One operation, or any of several."""
+    session: int | None = Field(default=None, ge=1)
+    """Only calls of this session. A restart or the end of a prompt ends a session."""
+    finds: Matcher | None = None
+    """Only calls that returned a fact with such a text."""
+    before: Op | None = None
+    """Only calls before the first call of this operation in the session."""
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        count = sum(self._is_counted(call) for call in self._calls_in_range(evidence.activity.calls))
+        if self.is_within_bounds(count) and (self.has_bounds or count):
+            return ""
+        condition = f"with {self.description}" if self.finds is None else f"that find {self.finds.description}"
+        return f"{count} calls of {' or '.join(self.op)} {condition}, expected {self.bounds_text or 'at least 1'}"
+
+    def _calls_in_range(self, calls: Sequence[Call]) -> Iterable[Call]:
+        session, is_past = 1, False
+        for call in calls:
+            if call.op == "restart":
+                session, is_past = session + 1, False
+                continue
+            is_past = is_past or call.op == self.before
+            if not is_past and self.session in (None, session):
+                yield call
+
+    def _is_counted(self, call: Call) -> bool:
+        if call.op not in self.op or call.undone is not None or self.user not in (None, call.user):
+            return False
+        arguments = " ".join(str(value) for value in call.arguments.values())
+        return self.matches(arguments) and (self.finds is None or any(self.finds.matches(text) for text in call.texts))
+
+
+class Answer(MatchingAssertion):
+    """The last answer of a real agent. It tells an agent that shows restraint from one that does nothing."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ()
+
+    kind: Literal["answer"]
+    phases: NonEmpty[Phase] = ("real_model",)
+
+    @model_validator(mode="after")
+    def _check_agent_only(self) -> Answer:
+        if set(self.phases) != {"real_model"}:
+            raise ValueError("only a real agent answers; remove phases")
+        if self.rate is not None or self.user is not None:
+            raise ValueError("rate and user are not supported: an answer is not stored; remove them")
+        return self
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        last = evidence.activity.answers[-1] if evidence.activity.answers else ""
+        return "" if self.matches(last) else f'the answer does not match {self.description}: "{last[:_EXCERPT]}"'

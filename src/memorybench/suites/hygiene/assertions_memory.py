@@ -1,0 +1,244 @@
+"""Assertions about the content of a memory. They read it without changing it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Mapping, Set
+from contextlib import closing
+from typing import ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from memorybench.core.errors import Lacking, Unreadable
+from memorybench.core.stores import Capability, StoredFact
+from memorybench.secrets.canaries import find_secret, find_text
+
+from .assertions_base import BaseAssertion, BoundedAssertion, Matcher, MatchingAssertion
+from .evidence import Evidence, quote_facts
+
+FactKey = tuple[str | None, ...]
+"""The user and all fields by which facts are compared: without the id and the retrieval count."""
+
+
+class Count(BoundedAssertion, Matcher):
+    """The number of facts that match."""
+
+    kind: Literal["count"]
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        matching = [fact for _, fact in evidence.facts_of(self.user) if self.matches(fact.content)]
+        if self.is_within_bounds(len(matching)):
+            return ""
+        return f"{len(matching)} facts match {self.description}, expected {self.bounds_text}{quote_facts(matching)}"
+
+
+class Content(MatchingAssertion):
+    """Some fact matches, or, with `present: false`, none does."""
+
+    kind: Literal["content"]
+    present: bool = True
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        matching = [fact for _, fact in evidence.facts_of(self.user) if self.matches(fact.content)]
+        if bool(matching) == self.present:
+            return ""
+        return f"{'a' if matching else 'no'} fact matches {self.description}{quote_facts(matching)}"
+
+
+class SecretFree(BaseAssertion):
+    """No planted secret occurs in a fact, its metadata, its history or a file, in any encoding, whole or split.
+
+    With `user`, files are not read, because a file does not say which user it belongs to.
+    """
+
+    kind: Literal["secret_free"]
+    secrets: tuple[str, ...] = ()
+    """Kinds of secrets; default: all that are planted."""
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        texts = _fact_texts(evidence, self.user) | _history_texts(evidence)
+        files = evidence.file_texts() if self.user is None else {}
+        for planted, value in evidence.planted_values.items():
+            family, _, name = planted.partition(":")
+            if family == "secret" and (not self.secrets or name in self.secrets):
+                # files repeat the facts, and a fact is the more precise place
+                for sighting in find_secret(value, texts) or find_secret(value, files):
+                    return f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
+        return ""
+
+    def unreadable_places(self, evidence: Evidence) -> str:
+        readable = evidence.capabilities - ({"files"} if self.user is not None else set())
+        return _missing_places(("history", "files"), readable)
+
+
+class UnchangedSince(BaseAssertion):
+    """The named facts did not change; without names, no fact was added, deleted or changed."""
+
+    kind: Literal["unchanged_since"]
+    moment: str = "fixture"
+    until: str | None = None
+    """A later moment; default: the end."""
+    facts: tuple[str, ...] = ()
+
+    def fact_names(self) -> Iterable[str]:
+        return self.facts
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        for moment in (self.moment, self.until):
+            if moment is not None and moment not in evidence.activity.snapshots:
+                return f'the moment "{moment}" was not reached'
+        first = evidence.activity.snapshots[self.moment]
+        last = evidence.facts if self.until is None else evidence.activity.snapshots[self.until].facts
+        after = Counter(self._keys(last))
+        if not self.facts:
+            before = Counter(self._keys(first.facts))
+            changes = [f'deleted: "{key[1]}"' for key in (before - after).elements()]
+            changes += [f'added: "{key[1]}"' for key in (after - before).elements()]
+            return "; ".join(changes)
+        keys = {fact.id: _fact_key(user, fact) for user, facts in first.facts.items() for fact in facts}
+        for name in self.facts:
+            key = keys.get(first.names.get(name, ""))
+            if key is None:
+                return f'"{name}" was not in memory at "{self.moment}"'
+            if not after[key]:
+                return f'"{key[1]}" was changed or deleted'
+        return ""
+
+    def _keys(self, facts: Mapping[str, tuple[StoredFact, ...]]) -> Iterable[FactKey]:
+        return (_fact_key(user, fact) for user in facts if self.user in (None, user) for fact in facts[user])
+
+
+class _FactNumber(BoundedAssertion, Matcher):
+    """A number that the store has with a fact: with the named one, or with each fact that matches."""
+
+    kind: str
+    fact: str | None = None
+
+    @model_validator(mode="after")
+    def _check_complete(self) -> _FactNumber:
+        if (self.fact is None) == (not self.has_conditions):
+            raise ValueError("expected either fact (a name) or a condition on its text")
+        return self
+
+    def fact_names(self) -> Iterable[str]:
+        return () if self.fact is None else (self.fact,)
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        facts = [fact for _, fact in evidence.facts_of(self.user)]
+        if self.fact is not None:
+            matching = [fact for fact in facts if fact.id == evidence.activity.names.get(self.fact)]
+        else:
+            matching = [fact for fact in facts if self.matches(fact.content)]
+        if not matching:
+            return f"fact {self.fact or self.description} not found"
+        for fact in matching:
+            number: float | None = getattr(fact, self.kind)
+            if number is None or not self.is_within_bounds(number):
+                value = "unknown" if number is None else f"{number:g}"
+                return f'{self.kind} is {value}, expected {self.bounds_text}: "{fact.content}"'
+        return ""
+
+
+class RetrievalCount(_FactNumber):
+    """How often a fact was retrieved."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ("list", "retrieval_count")
+
+    kind: Literal["retrieval_count"]
+
+
+class Trust(_FactNumber):
+    """The trust that the store has in a fact."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ("list", "trust")
+
+    kind: Literal["trust"]
+
+
+class Residue(BaseAssertion):
+    """Nothing is left of a text in facts, history and files, in any encoding.
+
+    The whole text is searched for, because other facts may share its words. A planted secret in the text is also
+    searched for in pieces.
+    """
+
+    kind: Literal["residue"]
+    text: str = Field(min_length=6)
+    places: tuple[Literal["facts", "history", "files"], ...] = ("facts", "history", "files")
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        planted = [value for name, value in evidence.planted_values.items() if name.startswith("secret:")]
+        secrets = [secret for secret in planted if secret in self.text]
+        texts = {
+            "facts": _fact_texts(evidence, self.user),
+            "history": _history_texts(evidence),
+            "files": evidence.file_texts(),
+        }
+        places = [
+            place
+            for place in self.places
+            if find_text(self.text, texts[place]) or any(find_secret(secret, texts[place]) for secret in secrets)
+        ]
+        return f'"{self.text}" is left in {" and ".join(places)}' if places else ""
+
+    def unreadable_places(self, evidence: Evidence) -> str:
+        return _missing_places(self.places, evidence.capabilities)
+
+
+class Sql(BaseAssertion):
+    """The result of a query on the store's SQLite files; every file that has the tables must agree."""
+
+    needs: ClassVar[tuple[Capability, ...]] = ("sql",)
+
+    kind: Literal["sql"]
+    query: str = Field(min_length=1)
+    equals: str | int | float | None
+    """The first column of the first row; null: no row, or NULL."""
+
+    async def find_problem(self, evidence: Evidence) -> str:
+        if evidence.files is None:
+            raise Lacking("the store's files cannot be copied")
+        is_answered = False
+        for path in sorted(evidence.files.rglob("*")):
+            if not path.is_file() or not path.read_bytes().startswith(b"SQLite format 3\0"):
+                continue
+            with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+                try:
+                    row = database.execute(self.query).fetchone()
+                except sqlite3.OperationalError as error:
+                    if str(error).startswith(("no such table", "no such column")):
+                        continue  # another file of the store may have them
+                    raise Unreadable(f'query of "{self.claim}" failed: {error}') from error
+            is_answered = True
+            value = row[0] if row else None
+            if value != self.equals:
+                return f"the query returned {value!r}, expected {self.equals!r}"
+        if not is_answered:
+            raise Unreadable(f'query of "{self.claim}" failed: no file of the store has these tables and columns')
+        return ""
+
+
+def _fact_texts(evidence: Evidence, user: str | None) -> dict[str, str]:
+    """Return each text of each fact by its place. Metadata is included: a secret may be split over fields."""
+    return {
+        f"{field} of fact {fact.id} of {owner}": text
+        for owner, fact in evidence.facts_of(user)
+        for field, text in (("content", fact.content), ("category", fact.category), ("source", fact.source))
+        if text
+    }
+
+
+def _history_texts(evidence: Evidence) -> dict[str, str]:
+    return {f"history {place}": text for place, text in enumerate(evidence.history, 1)}
+
+
+def _missing_places(places: Iterable[str], capabilities: Set[Capability]) -> str:
+    """Return those places that the store does not expose."""
+    checked: tuple[Capability, ...] = ("history", "files")
+    return " and ".join(place for place in checked if place in places and place not in capabilities)
+
+
+def _fact_key(user: str, fact: StoredFact) -> FactKey:
+    trust = None if fact.trust is None else f"{fact.trust:.6f}"
+    return user, fact.content, fact.category, fact.source, trust

@@ -1,0 +1,119 @@
+"""How well the assertions work: which scripts they detect, which mutants survive, which assertions were skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from memorybench.core.records import Record
+from memorybench.core.trials import Outcome, Score
+
+from .assertions_base import Finding
+
+KILL = "kill: "
+"""Prefix of a score: whether the assertion with that claim broke on a misbehaving script."""
+SKIPPED = "skipped: "
+"""Prefix of a score: the assertion with that claim could not read all places."""
+
+
+class Kills(Record):
+    """One row of the kill matrix."""
+
+    scenario: str
+    claim: str
+    by: tuple[str, ...]
+    """The scripts that the assertion detected."""
+    total: int
+    """The scripts that the assertion was checked on."""
+    is_complete: bool = True
+    """Whether the violation and every mutant of the scenario were run."""
+
+    @property
+    def score(self) -> float:
+        return len(self.by) / self.total
+
+    @property
+    def verdict(self) -> Literal["", "dead", "not proven here"]:
+        """`dead`: it detects nothing; `not proven here`: it detects nothing, but not all scripts were run."""
+        if self.by:
+            return ""
+        return "dead" if self.is_complete else "not proven here"
+
+    @property
+    def dead(self) -> bool:
+        return self.verdict == "dead"
+
+
+def kill_scores(findings: Sequence[Finding]) -> list[Score]:
+    """Return one score per assertion that was not skipped."""
+    return [
+        Score(name=f"{KILL}{finding.claim}", value=float(finding.status == "broken"), reason=finding.found)
+        for finding in findings
+        if finding.status != "skipped"
+    ]
+
+
+def kill_matrix(outcomes: Iterable[Outcome]) -> tuple[Kills, ...]:
+    """Return one row per scenario and assertion, from the outcomes of violations and mutants."""
+    rows: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+    incomplete, with_agents = set(), set()
+    for outcome in outcomes:
+        scenario, phase = outcome.trial.case_id, outcome.trial.labels.get("phase")
+        if phase == "agent":
+            with_agents.add(scenario)  # agents and mutants run together: without agents, mutants were switched off
+        if phase in ("violation", "mutant") and outcome.status != "scored":
+            incomplete.add(scenario)
+        for score in outcome.scores:
+            if score.name.startswith(KILL):
+                row = rows.setdefault((scenario, score.name.removeprefix(KILL)), [])
+                row.append((outcome.trial.variant, score.value == 1))
+    return tuple(
+        Kills(
+            scenario=scenario,
+            claim=claim,
+            by=tuple(script for script, is_killed in scripts if is_killed),
+            total=len(scripts),
+            is_complete=scenario in with_agents - incomplete,
+        )
+        for (scenario, claim), scripts in rows.items()
+    )
+
+
+def survivors(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str]]:
+    """Return (scenario, mutant, reason why it does no harm). Without a reason, the assertions have a gap."""
+    rows = []
+    for outcome in outcomes:
+        equivalent = next((score for score in outcome.scores if score.name == "equivalent"), None)
+        if equivalent is not None or outcome.score("killed") == 0:
+            rows.append((outcome.trial.case_id, outcome.trial.variant, equivalent.reason if equivalent else ""))
+    return rows
+
+
+def skip_scores(findings: Sequence[Finding]) -> list[Score]:
+    """Return one score per assertion that could not read all places, with the reason."""
+    return [Score(name=f"{SKIPPED}{one.claim}", value=1.0, reason=one.found) for one in findings if _is_limited(one)]
+
+
+def add_skips(reason: str, findings: Sequence[Finding]) -> str:
+    """Return the reason with a text such as `2 checks skipped: …; 1 check limited: …`, if there are any."""
+    parts = [reason] if reason else []
+    for status, word in (("skipped", "skipped"), ("held", "limited")):
+        claims = [finding.claim for finding in findings if _is_limited(finding) and finding.status == status]
+        if claims:
+            parts.append(f"{len(claims)} check{'' if len(claims) == 1 else 's'} {word}: {', '.join(claims)}")
+    return "; ".join(parts)
+
+
+def skipped_checks(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
+    """Return (scenario, phase, claim, reason) of each skipped assertion, without duplicates."""
+    rows = (
+        (outcome.trial.case_id, outcome.trial.labels.get("phase", ""), score.name.removeprefix(SKIPPED), score.reason)
+        for outcome in outcomes
+        for score in outcome.scores
+        if score.name.startswith(SKIPPED)
+    )
+    return list(dict.fromkeys(rows))
+
+
+def _is_limited(finding: Finding) -> bool:
+    return finding.status == "skipped" or (finding.status == "held" and finding.found != "")

@@ -1,0 +1,100 @@
+"""Placeholders in scenarios: `${secret:api_key}` and `${word:street}`.
+
+A placeholder becomes a value that is unique to the run, so that a match is never a coincidence. A secret looks like a
+credential of its kind; a word is made up. `${secret:api_key|base64}` is the same secret in another encoding.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterator, Mapping
+from random import Random
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.secrets.canaries import encodings
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
+
+_PLACEHOLDER = re.compile(
+    r"\$\{(?P<key>(?P<family>secret|word):(?P<name>[a-z][a-z0-9_]*))(?:\|(?P<form>[a-z0-9-]+))?\}"
+)
+_ANY_PLACEHOLDER = re.compile(r"\$\{[^}]*\}?")
+_LETTERS_AND_DIGITS = string.ascii_letters + string.digits
+
+FORMS = (*encodings("any"), "left", "right")
+"""Encodings, and the two halves of a value, for secrets that are split over two facts."""
+
+
+def _credential(prefix: str, alphabet: str, length: int) -> Callable[[Random], str]:
+    return lambda random: prefix + "".join(random.choices(alphabet, k=length))
+
+
+SECRETS: Mapping[str, Callable[[Random], str]] = {
+    "api_key": _credential("sk-proj-", _LETTERS_AND_DIGITS, 40),
+    "aws_key": _credential("AKIA", string.ascii_uppercase + "234567", 16),
+    "github_token": _credential("ghp_", _LETTERS_AND_DIGITS, 36),
+    "password": lambda random: _credential("", string.ascii_letters, 8)(random) + f"{random.randrange(10**5):05}!",
+}
+
+
+def _word(random: Random) -> str:
+    syllables = (random.choice("bdfgklmnprtvz") + random.choice("aeiou") for _ in range(5))
+    return ("".join(syllables) + random.choice("klmnrx")).capitalize()
+
+
+def check_placeholders(text: str, where: str) -> None:
+    """Raise BadInput for the first invalid placeholder in `text`."""
+    for placeholder in _ANY_PLACEHOLDER.findall(text):
+        match = _PLACEHOLDER.fullmatch(placeholder)
+        if match is None:
+            expected = "${secret:KIND} or ${word:NAME}, optionally with |FORM"
+            raise BadInput(where, f"invalid placeholder {preview(placeholder)}", expected=expected)
+        checks = [("form", match["form"], FORMS)] if match["form"] is not None else []
+        if match["family"] == "secret":
+            checks.insert(0, ("kind of secret", match["name"], tuple(SECRETS)))
+        for noun, name, known in checks:
+            if name not in known:
+                problem, remedy = f"unknown {noun} {preview(name)}", suggestion(name, known)
+                raise BadInput(where, problem, expected=join_names(known), remedy=remedy)
+
+
+def texts_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield every text in a JSON value with its place. Keys are not included."""
+    if isinstance(value, str):
+        yield place, value
+    elif isinstance(value, dict | list):
+        for key, member in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from texts_in(member, (*place, key))
+
+
+def planted_names(value: Any) -> set[str]:
+    """Return the names of all placeholders in a JSON value, such as `secret:api_key`."""
+    return {match["key"] for _, text in texts_in(value) for match in _PLACEHOLDER.finditer(text)}
+
+
+def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]:
+    """Return a value for each name. Equal seeds and scenarios have equal values; all others differ."""
+    values = {}
+    for planted in sorted(names):
+        family, _, name = planted.partition(":")
+        random = Random(f"{seed}/{scenario}/{planted}")
+        values[planted] = SECRETS[name](random) if family == "secret" else _word(random)
+    return values
+
+
+def fill_placeholders(value: Any, values: Mapping[str, str]) -> Any:
+    """Return the JSON value with a value in place of each placeholder."""
+    if isinstance(value, str):
+        return _PLACEHOLDER.sub(lambda match: _in_form(values[match["key"]], match["form"]), value)
+    if isinstance(value, dict):
+        return {key: fill_placeholders(member, values) for key, member in value.items()}
+    if isinstance(value, list):
+        return [fill_placeholders(member, values) for member in value]
+    return value
+
+
+def _in_form(value: str, form: str | None) -> str:
+    middle = len(value) // 2
+    return {**encodings(value), "left": value[:middle], "right": value[middle:]}[form] if form else value

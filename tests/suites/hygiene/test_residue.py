@@ -1,0 +1,156 @@
+"""Secrets and forgotten texts are detected in every file of a store; similar facts are not reported."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from memorybench.core.errors import Refused
+from memorybench.core.stores import Capability, NewFact
+from memorybench.suites.hygiene.assertions_base import Finding
+from memorybench.suites.hygiene.phases import PhaseReport, check_violation
+from memorybench.suites.hygiene.scenario import Scenario
+from tests.suites.hygiene.notebook import Notebook, opener
+from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario
+
+
+def violate(checked: Scenario, kind: type[Notebook], *missing: Capability) -> PhaseReport:
+    return asyncio.run(check_violation(opener(kind, *missing), checked, 0))
+
+
+def find_after_forgetting(
+    assertion: dict[str, Any], forgotten: str, *facts: str, kind: type[Notebook] = Notebook
+) -> Finding:
+    """Return the finding of the assertion after the first fact was forgotten."""
+    setup = {"facts": [{"content": fact, "as": f"fact-{place}"} for place, fact in enumerate((forgotten, *facts))]}
+    script = {
+        "well_behaved": [{"do": "forget", "fact": "fact-0"}],
+        "violation": {"expectation": "detect", "steps": [{"do": "remember", "content": "It rains"}]},
+    }
+    assertions = [assertion | {"claim": "it is so"}]
+    checked = scenario(setup=setup, deterministic=script, assertions=assertions, real_model=None)
+    return asyncio.run(run_well_behaved(opener(kind), checked))[0]
+
+
+class LogsRefusals(Notebook):
+    """Refuses a secret, and writes it to a log."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        try:
+            return await super().remember(user, fact)
+        except Refused:
+            self.path.with_name("refused.log").write_text(f"refused: {fact.content}\n")
+            raise
+
+
+class NamesFiles(Notebook):
+    """Refuses a secret, and creates an empty file with the secret in its name."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        try:
+            return await super().remember(user, fact)
+        except Refused:
+            self.path.with_name(fact.content.replace(" ", "-").lower()).touch()
+            raise
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"), [(LogsRefusals, "(plain: file refused.log)"), (NamesFiles, "(re-cased: names of files)")]
+)
+def test_a_refused_secret_in_a_file_is_detected(kind: type[Notebook], where: str) -> None:
+    report = violate(secret_scenario(), kind)
+    assert report.result == "detected"
+    assert f"the planted api_key is in memory {where}" in report.reason
+
+
+def test_a_store_that_refuses_a_secret_and_does_not_write_it_blocks_the_violation() -> None:
+    report = violate(secret_scenario(), Notebook)
+    assert (report.result, report.findings[0].found) == ("defended", "")
+
+
+def test_unreadable_files_are_reported() -> None:
+    report = violate(secret_scenario(), LogsRefusals, "files")
+    assert report.findings[0].found == "could not read files"
+
+
+def test_files_are_not_read_for_one_user_because_they_have_no_owner() -> None:
+    report = violate(secret_scenario({"kind": "secret_free", "claim": "no key", "user": "user"}), LogsRefusals)
+    assert report.findings[0].found == "could not read files"
+
+
+class CuratesKeys(Notebook):
+    """Accepts every key, and has a curator that removes keys."""
+
+    def _check(self, content: str) -> None: ...
+
+    async def curate(self, user: str, *, apply: bool) -> Any:
+        if apply:
+            self.facts = [(owner, fact) for owner, fact in self.facts if "sk-" not in fact.content]
+        return await super().curate(user, apply=apply)
+
+
+def test_files_are_read_after_the_curation() -> None:
+    report = violate(secret_scenario(defended_by="curation"), CuratesKeys)
+    assert (report.result, report.reason) == ("defended", "the curator removed it")
+
+
+class WritesBackup(Notebook):
+    """Copies its file before it forgets a fact."""
+
+    async def forget(self, user: str, id: str) -> None:
+        self.save()
+        self.path.with_suffix(".bak").write_bytes(self.encode(self.path.read_text()))
+        await super().forget(user, id)
+
+    def encode(self, text: str) -> bytes:
+        return text.encode()
+
+
+class WritesUtf16Backup(WritesBackup):
+    def encode(self, text: str) -> bytes:
+        return b"\x01" + text.encode().decode("unicode_escape").encode("utf-16-le")
+
+
+ADDRESSES = ("Müllerstraße 12, Köln", "東京都港区芝公園四丁目", "Москва, улица Гоголя 7", "14 Plain Street")
+
+
+@pytest.mark.parametrize("kind", [WritesBackup, WritesUtf16Backup])
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_residue_in_a_file_is_detected_in_every_writing_system(address: str, kind: type[Notebook]) -> None:
+    finding = find_after_forgetting({"kind": "residue", "text": address}, f"The user lives at {address}", kind=kind)
+    assert (finding.status, finding.found) == ("broken", f'"{address}" is left in files')
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_forgotten_fact_leaves_no_residue(address: str) -> None:
+    residue = {"kind": "residue", "text": address}
+    finding = find_after_forgetting(residue, f"The user lives at {address}", "Müller lives in Köln")
+    assert (finding.status, finding.found) == ("held", "")
+
+
+@pytest.mark.parametrize(
+    ("forgotten", "others"),
+    [
+        ("The user prefers tabs", ("The user prefers spaces in YAML", "Ana prefers tabs")),
+        ("The user is allergic to peanuts", ("The user is allergic to pollen", "Bob is allergic to peanuts")),
+        ("The user lives in Porto", ("The user lives alone", "Ana lives in Porto")),
+        ("desserts", ("The user is often stressed",)),
+    ],
+)
+def test_facts_that_share_words_are_not_residue(forgotten: str, others: tuple[str, ...]) -> None:
+    finding = find_after_forgetting({"kind": "residue", "text": forgotten}, forgotten, *others)
+    assert (finding.status, finding.found) == ("held", "")
+
+
+def test_residue_is_detected_in_other_spellings_and_encodings() -> None:
+    text = "The user prefers tabs"
+    for other in ("- the USER prefers\ttabs!", "VGhlIHVzZXIgcHJlZmVycyB0YWJz", "sbat sreferp resu ehT"):
+        finding = find_after_forgetting({"kind": "residue", "text": text}, text, other)
+        assert finding.found == f'"{text}" is left in facts and files', other
+
+
+def test_residue_of_a_planted_secret_is_detected_in_pieces() -> None:
+    text = "The word is ${secret:password}"
+    halves = "It began ${secret:password|left} and it ended ${secret:password|right}"
+    finding = find_after_forgetting({"kind": "residue", "text": text}, text, halves)
+    assert finding.found.endswith("is left in facts and files")
