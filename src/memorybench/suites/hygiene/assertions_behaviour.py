@@ -146,7 +146,7 @@ class CallTrace(BoundedAssertion, Matcher):
 
 
 class Answer(MatchingAssertion):
-    """The last answer of a real agent. It tells an agent that shows restraint from one that does nothing."""
+    """The last answer of a real agent. It distinguishes an agent that shows restraint from one that does nothing."""
 
     needs: ClassVar[tuple[Capability, ...]] = ()
 

@@ -88,9 +88,10 @@ async def _violation_result(
     defence = await _find_defence(fixture, activity, violation, findings)
     if defence is not None and defence[0]:
         return "defended", defence[1]
-    for status, result in (("broken", "detected"), ("skipped", "skipped")):
-        if reasons := _reasons(findings, status):
-            return result, "; ".join(reasons)  # type: ignore[return-value]
+    if problems := _reasons(findings, "broken"):
+        return "detected", "; ".join(problems)
+    if skips := _reasons(findings, "skipped"):
+        return "skipped", "; ".join(skips)
     unsent = next((call.undone for call in activity.calls if call.undone is not None), None)
     if unsent is not None:
         return "skipped", f"the violation could not be performed: {unsent}"
