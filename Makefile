@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt scripts/setup.py
 	@touch $@
 
 test: setup check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -24,13 +24,14 @@ check: setup
 
 test-real: $(REAL)/.installed
 	$(REAL)/bin/python -m pytest tests/real -rs
+	$(REAL)/bin/python -m pytest -m slow -n auto
 
 $(REAL)/.installed: pyproject.toml constraints.txt scripts/setup.py
 	$(PYTHON) scripts/setup.py $(REAL) --real
 	@touch $@
 
-perf: setup
-	$(BIN)/python -m perf
+perf: setup  ## make perf NAMES="latency ingest" runs some
+	$(BIN)/python -m perf $(NAMES)
 
 eval: setup
 	$(BIN)/memorybench eval

@@ -1,13 +1,11 @@
-"""A thousand probes of a replayed conversation, put to a model that takes 50 ms, fifty at a time: read by code, or
-judged by that model, as an audit is by default."""
+"""An audit whose model takes 50 ms per probe, 50 at a time: scored by code, or judged by that model (the default)."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sqlite3
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
@@ -24,26 +22,37 @@ from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.answering import Reading, Scoring, context_of
+from memorybench.suites.answering import Answering, Scoring, context_of
 from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import Audited, AuditPlan, Transcripts, lines_of
 from memorybench.suites.audit.probes import Probe
-from perf.gauges import Gauges, measured
-from perf.stub import MODEL_SECONDS, counted
+from perf.measuring import Line, Setup, Usage, at_most, usage_measured
+from perf.stub import MODEL_SECONDS, stub_server, take_counts
 
-PROBES, IN_FLIGHT, CONVERSATIONS = 1_000, 50, 10
+IN_FLIGHT, CONVERSATIONS = 50, 10
 _PROMPT = Template.parse(
     "Question: ${question}\n\n${retrievedContext}", frozenset({"question", "retrievedContext"}), "prompt"
 )
 
 
-def ideal(calls: int) -> float:
-    """Seconds, if nothing but the model took any time."""
-    return calls * MODEL_SECONDS / IN_FLIGHT
+def measure(setup: Setup) -> Iterator[Line]:
+    """The best of some rounds each, taken in turn: other programs only make them longer."""
+    with stub_server() as address:
+        rounds = [
+            [setup.run(way, f"{way.__name__}{n}", setup.probes, address) for way in (ours, judged, bare)]
+            for n in range(setup.rounds)
+        ]
+    scored, with_judge, loop = (
+        min(usage.wall * IN_FLIGHT / (usage.calls * MODEL_SECONDS) for usage in way)
+        for way in zip(*rounds, strict=True)
+    )
+    yield at_most(f"audit of {setup.probes:,} probes / time of the model alone: wall", scored, 1.15)
+    yield at_most("  with a judge (the default)", with_judge, 1.15)
+    yield Line("  of a bare loop with durable commits", loop)
 
 
-def bare(folder: Path, address: str) -> Gauges:
-    """The same calls by hand, each on disk before the next begins."""
+def bare(folder: Path, probes: int, address: str) -> Usage:
+    """A loop that makes the same calls and commits each before the next."""
     folder.mkdir()
     texts = [context_of(lines_of(_conversation(n).turns)) for n in range(CONVERSATIONS)]
 
@@ -52,11 +61,11 @@ def bare(folder: Path, address: str) -> Gauges:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.execute("CREATE TABLE steps (key TEXT PRIMARY KEY, result TEXT)")
-        left = iter(range(PROBES))
+        left = iter(range(probes))
 
         async def work(session: aiohttp.ClientSession) -> None:
             for n in left:
-                text = f"Question: What was told on day {n}?\n\n{texts[n % CONVERSATIONS]}"
+                text = f"Question: What happened on day {n}?\n\n{texts[n % CONVERSATIONS]}"
                 body = {"model": "stub", "messages": [{"role": "user", "content": text}]}
                 async with session.post(f"{address}/v1/chat/completions", json=body) as response:
                     reply = await response.json()
@@ -66,33 +75,36 @@ def bare(folder: Path, address: str) -> Gauges:
             await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
         db.close()
 
-    with measured() as gauges:
+    with usage_measured() as usage:
         asyncio.run(everything())
-    gauges.calls = counted(address)["served"]
-    return gauges
+    usage.calls = take_counts(address)["served"]
+    return usage
 
 
-def ours(folder: Path, address: str, *, judging: bool = False) -> Gauges:
+def ours(folder: Path, probes: int, address: str, *, judging: bool = False) -> Usage:
+    questions = [_probe(n) for n in range(probes)]
     dataset = AuditDataset(id="perf", conversations=tuple(_conversation(n) for n in range(CONVERSATIONS)))
-    probes = [_probe(n) for n in range(PROBES)]
-    with measured() as gauges, open_run(folder, Run(id="perf", suite="audit", spec={}, planned=PROBES)) as run_writer:
+    with (
+        usage_measured() as usage,
+        open_run(folder, Run(id="perf", suite="audit", spec={}, planned=probes)) as run_writer,
+    ):
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
-                reading = Reading(model, {"": _PROMPT}, Scoring(method="audit"))
+                reading = Answering(model, {"": _PROMPT}, Scoring(method="audit"))
                 judge = Judge(model, judge_prompts()) if judging else None
-                plan = AuditPlan(Transcripts(dataset), probes, [Audited(model.subject)], reading, judge)
+                plan = AuditPlan(Transcripts(dataset), questions, [Audited(model.subject)], reading, judge)
                 await perform(plan.plan(), run_writer, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())
         run_writer.end("complete")
-    gauges.calls = counted(address)["served"]
-    return gauges
+    usage.calls = take_counts(address)["served"]
+    return usage
 
 
-def judged(folder: Path, address: str) -> Gauges:
-    return ours(folder, address, judging=True)
+def judged(folder: Path, probes: int, address: str) -> Usage:
+    return ours(folder, probes, address, judging=True)
 
 
 def _conversation(n: int) -> AuditConversation:
@@ -109,14 +121,7 @@ def _probe(n: int) -> Probe:
         type="recall",
         kind="recall",
         conversation=f"c{n % CONVERSATIONS}",
-        question=f"What was told on day {n}?",
+        question=f"What happened on day {n}?",
         expected_answer="yes",
         origin="structured",
     )
-
-
-WAYS: Mapping[str, Callable[[Path, str], Gauges]] = {"bare": bare, "ours": ours, "judged": judged}
-
-if __name__ == "__main__":
-    what, folder, address = sys.argv[1:]
-    print(WAYS[what](Path(folder), address).as_json())

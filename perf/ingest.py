@@ -1,7 +1,7 @@
-"""50 haystacks of 10 sessions into a memory of 20 ms, all side by side: by hand, and by the bench suite.
+"""Haystacks of 10 sessions, ingested side by side by a memory that takes 20 ms: by a bare loop, and by the bench suite.
 
-Every way sends the same requests: the sessions of a haystack one after the other, a search, a clear. They take turns in
-one process, and the best of each counts: what another program takes from the machine is nobody's merit or fault.
+Every way sends the same requests: the sessions of a haystack in order, a search, a clear. The ways take turns in one
+process and the best round of each counts, because other programs only make a round longer.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -24,18 +23,15 @@ from memorybench.engine.run import perform
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
 from memorybench.journal.run_writer import open_run
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.bench.baselines import Arm
+from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
-from perf.gauges import Gauges, measured
-from perf.stub import MEMORY_SECONDS, counted, stub_server
+from perf.measuring import Line, Setup, Usage, at_most, usage_measured
+from perf.stub import MEMORY_SECONDS, stub_server, take_counts
 
-HAYSTACKS, SESSIONS = 50, 10
-ROUNDS = 7
-IDEAL = (SESSIONS + 2) * MEMORY_SECONDS
-"""With the search and the clear that follow, if nothing but the memory took any time."""
+SESSIONS = 10
 KEY = "sk-perf-0123456789"
 CONFIG = """\
 name: stub
@@ -65,10 +61,45 @@ capabilities: {{unordered: true}}
 """
 
 
+def measure(setup: Setup) -> Iterator[Line]:
+    ways: dict[Callable[[Path, int, str], Usage], int] = {
+        bare: SESSIONS + 2,
+        durable: SESSIONS + 2,
+        ours: SESSIONS + 2,
+        batched: 3,
+    }
+    rounds: dict[str, list[Usage]] = {way.__name__: [] for way in ways}
+    (setup.folder / "ingest").mkdir()
+    with stub_server() as address:
+        for n in range(2 * setup.rounds):
+            for way, requests in ways.items():
+                usage = way(setup.folder / "ingest" / f"{way.__name__}{n}", setup.haystacks, address)
+                served = take_counts(address)["served"]
+                assert served == requests * setup.haystacks, f"{way.__name__} made {served} requests"
+                if n:  # the first round warms up
+                    rounds[way.__name__].append(usage)
+    wall = {way: min(usage.wall for usage in usages) for way, usages in rounds.items()}
+    cpu = {
+        way: min(usage.cpu for usage in usages) / setup.haystacks / (SESSIONS + 2) * 1e6
+        for way, usages in rounds.items()
+    }
+    memory_seconds = (SESSIONS + 2) * MEMORY_SECONDS
+    yield at_most("ingest / bare loop with durable commits: wall", wall["ours"] / wall["durable"], 1.25)
+    yield Line("  / time of the memory alone", wall["ours"] / memory_seconds)
+    yield Line("  of the bare loop with durable commits / time of the memory alone", wall["durable"] / memory_seconds)
+    yield Line("  of a bare loop without a journal / time of the memory alone", wall["bare"] / memory_seconds)
+    yield Line("  CPU per call", cpu["ours"], "µs")
+    yield Line("  CPU per call of the bare loop with durable commits", cpu["durable"], "µs")
+    yield Line("  CPU per call of the bare loop without a journal", cpu["bare"], "µs")
+    batches = wall["batched"] / wall["ours"]
+    yield Line("  in batches / one by one: wall", batches, "×", "< 1 ×", batches < 1)
+
+
 @dataclass(frozen=True)
 class Diaries:
-    """A question for each haystack."""
+    """One question per haystack."""
 
+    size: int
     name: str = "diaries"
     fingerprint: str = "diaries"
     evidence: EvidenceLevel = "session"
@@ -77,7 +108,7 @@ class Diaries:
     def questions(self) -> Sequence[Question]:
         return [
             Question(id=f"q{n}", haystack=f"h{n}", question="What is the cat called?", gold_sessions=(f"h{n}s1",))
-            for n in range(HAYSTACKS)
+            for n in range(self.size)
         ]
 
     @cached_property
@@ -89,7 +120,6 @@ class Diaries:
 
 
 def _haystack(id: str) -> Haystack:
-    begun = datetime(2024, 5, 1, tzinfo=UTC)
     sessions = (
         Session(
             id=f"{id}s{day}",
@@ -97,55 +127,20 @@ def _haystack(id: str) -> Haystack:
                 Turn(role="user", content=f"On day {day} of {id} the cat slept on the piano until noon."),
                 Turn(role="assistant", content="Then the lid had better stay closed."),
             ),
-            at=begun + timedelta(days=day),
+            at=datetime(2024, 5, 1, tzinfo=UTC) + timedelta(days=day),
         )
         for day in range(SESSIONS)
     )
     return Haystack(id=id, sessions=tuple(sessions))
 
 
-DIARIES = Diaries()
+def bare(folder: Path, haystacks: int, address: str) -> Usage:
+    """A loop without resume, retries, limits, accounting or redaction, and without a journal."""
+    return asyncio.run(_bare(haystacks, address, lambda statement, values: None))
 
 
-def raw(folder: Path, address: str) -> Gauges:
-    """The same requests by sockets and nothing else, their bytes made before: no program in Python is faster here."""
-    return asyncio.run(_by_sockets(address))
-
-
-async def _by_sockets(address: str) -> Gauges:
-    host, _, port = address.removeprefix("http://").partition(":")
-    requests = [b"POST /add HTTP/1.1\r\nContent-Length: 150\r\n\r\n" + b" " * 150] * REQUESTS[raw]
-    loop = asyncio.get_running_loop()
-
-    async def fill() -> None:
-        transport, exchange = await loop.create_connection(_Exchange, host, int(port))
-        for request in requests:
-            exchange.replied = loop.create_future()
-            transport.write(request)
-            await exchange.replied
-        transport.close()
-
-    with measured() as gauges:
-        await asyncio.gather(*(fill() for _ in range(HAYSTACKS)))
-    return gauges
-
-
-class _Exchange(asyncio.Protocol):
-    """Takes whatever comes for the whole reply, which it is here."""
-
-    replied: asyncio.Future[None]
-
-    def data_received(self, data: bytes) -> None:
-        self.replied.set_result(None)
-
-
-def bare(folder: Path, address: str) -> Gauges:
-    """What one would write by hand, without resume, retries, limits, accounting or redaction."""
-    return asyncio.run(_by_hand(address, lambda statement, values: None))
-
-
-def durable(folder: Path, address: str) -> Gauges:
-    """The same, as safe as the engine: announced on disk before it is sent, recorded on disk before the next."""
+def durable(folder: Path, haystacks: int, address: str) -> Usage:
+    """The same loop as durable as the engine: on disk before each request and after each reply."""
     folder.mkdir()
     db = sqlite3.connect(folder / "bare.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
@@ -153,12 +148,14 @@ def durable(folder: Path, address: str) -> Gauges:
     db.execute("CREATE TABLE attempts (key TEXT)")
     db.execute("CREATE TABLE steps (key TEXT PRIMARY KEY, result TEXT)")
     try:
-        return asyncio.run(_by_hand(address, db.execute))
+        return asyncio.run(_bare(haystacks, address, db.execute))
     finally:
         db.close()
 
 
-async def _by_hand(address: str, commit: Callable[[str, tuple[str, ...]], object]) -> Gauges:
+async def _bare(haystacks: int, address: str, commit: Callable[[str, tuple[str, ...]], object]) -> Usage:
+    diaries = Diaries(haystacks)
+
     async def call(session: aiohttp.ClientSession, method: str, path: str, body: object, key: str) -> None:
         commit("INSERT INTO attempts VALUES (?)", (key,))
         async with session.request(method, f"{address}{path}", json=body) as response:
@@ -167,70 +164,42 @@ async def _by_hand(address: str, commit: Callable[[str, tuple[str, ...]], object
 
     async def fill(session: aiohttp.ClientSession, question: Question) -> None:
         user = question.haystack
-        for one in DIARIES.haystack(user).sessions:
-            said = "\n".join(f"{turn.role}: {turn.content}" for turn in one.turns)
-            document = {"id": one.id, "user": user, "content": said, "date": str(one.at)}
+        for one in diaries.haystack(user).sessions:
+            content = "\n".join(f"{turn.role}: {turn.content}" for turn in one.turns)
+            document = {"id": one.id, "user": user, "content": content, "date": str(one.at)}
             await call(session, "POST", "/add", document, one.id)
-        sought = {"query": question.question, "user": user, "limit": 10}
-        await call(session, "POST", "/search", sought, f"search {user}")
+        query = {"query": question.question, "user": user, "limit": 10}
+        await call(session, "POST", "/search", query, f"search {user}")
         await call(session, "DELETE", f"/users/{user}", None, f"clear {user}")
 
     headers = {"Authorization": f"Bearer {KEY}"}
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers=headers) as session:
-        with measured() as gauges:
-            await asyncio.gather(*(fill(session, question) for question in DIARIES.questions))
-    return gauges
+        with usage_measured() as usage:
+            await asyncio.gather(*(fill(session, question) for question in diaries.questions))
+    return usage
 
 
-def ours(folder: Path, address: str) -> Gauges:
-    return asyncio.run(_by_suite(folder, address, CONFIG))
+def ours(folder: Path, haystacks: int, address: str) -> Usage:
+    return asyncio.run(_run_suite(folder, haystacks, address, CONFIG))
 
 
-def batched(folder: Path, address: str) -> Gauges:
-    return asyncio.run(_by_suite(folder, address, BATCHED))
+def batched(folder: Path, haystacks: int, address: str) -> Usage:
+    return asyncio.run(_run_suite(folder, haystacks, address, BATCHED))
 
 
-async def _by_suite(folder: Path, address: str, text: str) -> Gauges:
+async def _run_suite(folder: Path, haystacks: int, address: str, text: str) -> Usage:
     config = read_provider(parse_yaml(text.replace("URL", address), "stub.yaml"), {})
     redactor = Redactor([KEY])
-    run = Run(id="perf", suite="bench", spec={}, planned=HAYSTACKS)
-    bench = Bench(DIARIES, DIARIES.questions, depth=10)
+    run = Run(id="perf", suite="bench", spec={}, planned=haystacks)
+    diaries = Diaries(haystacks)
+    bench = Bench(diaries, diaries.questions, depth=10)
     with open_run(folder, run, redact=redactor.clean) as run_writer:
         async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
-            arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
-            plan = BenchPlan(run.id, [bench], [arm]).plan()
-            with measured() as gauges:
-                ending = await perform(plan, run_writer, concurrency=HAYSTACKS)
+            candidate = Candidate(
+                provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered
+            )
+            plan = BenchPlan(run.id, [bench], [candidate]).plan()
+            with usage_measured() as usage:
+                ending = await perform(plan, run_writer, concurrency=haystacks)
         assert ending.status == "complete"
-    return gauges
-
-
-REQUESTS: Mapping[Callable[[Path, str], Gauges], int] = {
-    raw: SESSIONS + 2,
-    bare: SESSIONS + 2,
-    durable: SESSIONS + 2,
-    ours: SESSIONS + 2,
-    batched: 3,
-}
-"""By way: what a haystack takes."""
-
-
-def best(folder: Path) -> dict[str, Gauges]:
-    """The least wall time and the least CPU time of each way."""
-    taken: dict[str, list[Gauges]] = {way.__name__: [] for way in REQUESTS}
-    with stub_server() as address:
-        for n in range(ROUNDS + 1):
-            for way, requests in REQUESTS.items():
-                gauges = way(folder / f"{way.__name__}{n}", address)
-                served = counted(address)["served"]
-                assert served == requests * HAYSTACKS, f"{way.__name__} took {served} requests"
-                if n:  # the first round warms everybody up
-                    taken[way.__name__].append(gauges)
-    return {
-        name: Gauges(wall=min(run.wall for run in runs), cpu=min(run.cpu for run in runs))
-        for name, runs in taken.items()
-    }
-
-
-if __name__ == "__main__":
-    print(json.dumps({name: asdict(gauges) for name, gauges in best(Path(sys.argv[1])).items()}))
+    return usage

@@ -1,13 +1,13 @@
-"""The same four calls an item, 100 in flight: a bare aiohttp loop with a WAL commit a step, and the engine."""
+"""Four calls per item, 100 in flight: a bare aiohttp loop that commits each step, and the engine."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sqlite3
-import sys
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import aiohttp
 
@@ -23,27 +23,46 @@ from memorybench.models.openai import OpenAIModel
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
 from memorybench.secrets.redaction import Redactor
-from perf.gauges import Gauges, measured
-from perf.stub import counted
+from perf.measuring import Line, Setup, Usage, at_most, usage_measured
+from perf.stub import stub_server, take_counts
 
 IN_FLIGHT = 100
 MEMORY = Subject(role="provider", name="memory")
 
 
-def bare(folder: Path, items: int, address: str, synchronous: str = "FULL") -> Gauges:
-    """What one would write by hand, without resume, retries, limits, accounting or redaction.
+def measure(setup: Setup) -> Iterator[Line]:
+    """The median ratio of some rounds, so that a busy moment of the machine does not decide."""
+    with stub_server() as address:
+        rounds = [
+            [setup.run(way, f"{way.__name__}{n}", setup.items, address) for way in (bare, not_durable, ours)]
+            for n in range(setup.rounds)
+        ]
+    yield at_most(
+        "engine / bare loop with a durable commit per step: wall", median(o.wall / b.wall for b, _, o in rounds), 1.10
+    )
+    yield at_most("  CPU", median(o.cpu / b.cpu for b, _, o in rounds), 1.5)
+    yield Line("  wall, if the loop does not wait for the disk", median(o.wall / c.wall for _, c, o in rounds))
+    yield Line("  CPU, if the loop does not wait for the disk", median(o.cpu / c.cpu for _, c, o in rounds))
+    most = min(o.most_in_flight for _, _, o in rounds)
+    wanted = min(IN_FLIGHT, setup.items)
+    yield Line(f"  calls in flight of {wanted} requested", most, "", f"= {wanted}", most == wanted)
+    yield at_most(f"  memory at {setup.items:,} items", max(o.megabytes for _, _, o in rounds), 100, "MB")
 
-    As durable as the engine: every step is on disk before the next one begins.
+
+def bare(folder: Path, items: int, address: str, synchronous: str = "FULL") -> Usage:
+    """A loop without resume, retries, limits, accounting or redaction.
+
+    It is as durable as the engine: every step is on disk before the next one begins.
     """
     folder.mkdir()
-    with measured() as gauges:
+    with usage_measured() as usage:
         asyncio.run(_bare(folder, items, address, synchronous))
-    gauges.most_in_flight = counted(address)["most"]
-    return gauges
+    usage.most_in_flight = take_counts(address)["most"]
+    return usage
 
 
-def careless(folder: Path, items: int, address: str) -> Gauges:
-    """The same without waiting for the disk: a power cut takes the last steps, paid or not."""
+def not_durable(folder: Path, items: int, address: str) -> Usage:
+    """The same loop without waiting for the disk: a power cut loses the last steps."""
     return bare(folder, items, address, synchronous="NORMAL")
 
 
@@ -72,9 +91,9 @@ async def _bare(folder: Path, items: int, address: str, synchronous: str) -> Non
     db.close()
 
 
-def ours(folder: Path, items: int, address: str) -> Gauges:
+def ours(folder: Path, items: int, address: str) -> Usage:
     run = Run(id="perf", suite="bench", spec={}, planned=items)
-    with measured() as gauges, open_run(folder, run) as run_writer:
+    with usage_measured() as usage, open_run(folder, run) as run_writer:
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
@@ -84,8 +103,8 @@ def ours(folder: Path, items: int, address: str) -> Gauges:
 
         asyncio.run(everything())
         run_writer.end("complete")
-    gauges.most_in_flight = counted(address)["most"]
-    return gauges
+    usage.most_in_flight = take_counts(address)["most"]
+    return usage
 
 
 def _jobs(items: int, model: OpenAIModel, http: Http, address: str) -> Iterator[Job]:
@@ -118,8 +137,3 @@ def _job(n: int, model: OpenAIModel, http: Http, address: str) -> Job:
 
     trial = Trial(suite="bench", case_id=f"q{n}", subject=MEMORY, benchmark="perf")
     return Job(trial=trial, perform=job, ordinal=n, case=Case(id=f"q{n}"))
-
-
-if __name__ == "__main__":
-    what, folder, items, address = sys.argv[1:]
-    print({"bare": bare, "careless": careless, "ours": ours}[what](Path(folder), int(items), address).as_json())

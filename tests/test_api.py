@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from memorybench import MemorybenchError, evaluate, load_run
+from memorybench.core.errors import BadInput
 
 
 def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> None:
@@ -18,7 +19,7 @@ def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> Non
     assert (tmp_path / "r" / "report.md").exists()
 
 
-def test_it_works_where_a_loop_is_running(tmp_path: Path) -> None:
+def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:
     """As in a notebook."""
 
     async def cell() -> str:
@@ -27,11 +28,27 @@ def test_it_works_where_a_loop_is_running(tmp_path: Path) -> None:
     assert asyncio.run(cell()) == "complete"
 
 
-def test_what_is_wrong_is_said_as_on_the_command_line(tmp_path: Path) -> None:
-    with pytest.raises(MemorybenchError, match="did you mean"):
+def test_errors_are_those_of_the_command_line(tmp_path: Path) -> None:
+    with pytest.raises(MemorybenchError, match="bm25"):
         evaluate(providers=["bm52"], output=tmp_path)
-    with pytest.raises(MemorybenchError, match=r"holds no results\.db"):
+    with pytest.raises(MemorybenchError, match=r"results\.db"):
         load_run("nobody", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("values", "where"), [({"lmit": 3}, "lmit"), ({"limit": 0}, "--limit"), ({"budget": -1}, "--budget")]
+)
+def test_keyword_arguments_are_the_fields_of_the_spec(tmp_path: Path, values: dict[str, int], where: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        evaluate(output=tmp_path, **values)
+    assert caught.value.where == where
+
+
+def test_a_resumed_run_takes_no_other_fields(tmp_path: Path) -> None:
+    evaluate(providers=["none"], limit=2, output=tmp_path, run_id="r")
+    with pytest.raises(BadInput) as caught:
+        evaluate(resume="r", limit=3, output=tmp_path)
+    assert caught.value.where == "--resume"
 
 
 def test_outcomes_become_a_data_frame(tmp_path: Path) -> None:

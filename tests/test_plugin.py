@@ -34,7 +34,7 @@ def memorybench(environment: dict[str, str], folder: Path, *arguments: str) -> s
 def test_a_plug_in_is_listed_with_its_origin(environment: dict[str, str], tmp_path: Path) -> None:
     listed = json.loads(memorybench(environment, tmp_path, "list", "--json"))
     origins = {entry["name"]: entry["origin"] for entry in listed}
-    for name in ("newest-first", "three-questions", "found_at_all"):
+    for name in ("newest-first", "three-questions", "found_at_all", "last_gold"):
         assert origins[name] == "memorybench-sample-plugin 1.0"
 
 
@@ -50,3 +50,5 @@ def test_a_plug_in_provider_benchmark_and_metric_run_together(environment: dict[
     assert found["newest-first", "found_at_all"] == 1.0
     assert found["newest-first", "mrr"] == pytest.approx((1 / 3 + 1 / 2 + 1) / 3)
     assert found["bm25", "recall@1"] == 1.0
+    assert found["newest-first", "last_gold@2"] == pytest.approx((0 + 1 / 2 + 1) / 3)
+    assert found["newest-first", "last_gold@7"] == found["newest-first", "mrr"]

@@ -28,6 +28,7 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "ProviderContract",
             "Question",
             "Receipt",
+            "RetrievalMetric",
             "RunResult",
             "Scope",
             "Session",
@@ -38,6 +39,7 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "evaluate",
             "extraction_evaluator",
             "load_run",
+            "run",
         ]
     )
 

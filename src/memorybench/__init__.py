@@ -1,6 +1,6 @@
-"""memorybench tells how good an AI agent's memory is.
+"""memorybench measures how good an AI agent's memory is.
 
-Only what is named here is promised to stay. Each name is loaded when it is first used, so that importing is cheap.
+Only the names in `__all__` are stable. Each is loaded when it is first used, so that importing is cheap.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ _HOMES = {
     "evaluate": "memorybench.api",
     "extraction_evaluator": "memorybench.api",
     "load_run": "memorybench.api",
+    "run": "memorybench.api",
     "RunResult": "memorybench.api",
     "Completion": "memorybench.core.contracts",
     "Embedder": "memorybench.core.contracts",
@@ -28,6 +29,7 @@ _HOMES = {
     "Turn": "memorybench.core.conversation",
     "Measure": "memorybench.core.measures",
     "Metric": "memorybench.core.measures",
+    "RetrievalMetric": "memorybench.core.measures",
     "Extractor": "memorybench.core.extraction",
     "MemoryStore": "memorybench.core.stores",
     "Dataset": "memorybench.core.questions",
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from memorybench.api import evaluate as evaluate
     from memorybench.api import extraction_evaluator as extraction_evaluator
     from memorybench.api import load_run as load_run
+    from memorybench.api import run as run
     from memorybench.core.contracts import Completion as Completion
     from memorybench.core.contracts import Embedder as Embedder
     from memorybench.core.contracts import Listing as Listing
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     from memorybench.core.extraction import Extractor as Extractor
     from memorybench.core.measures import Measure as Measure
     from memorybench.core.measures import Metric as Metric
+    from memorybench.core.measures import RetrievalMetric as RetrievalMetric
     from memorybench.core.questions import Dataset as Dataset
     from memorybench.core.questions import Question as Question
     from memorybench.core.stores import MemoryStore as MemoryStore

@@ -1,26 +1,28 @@
-"""Evaluations from Python: the same runs, the same journal, the same figures as on the command line."""
+"""Runs from Python: the same runs, the same journal and the same figures as on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
-
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
+from memorybench.judging.enumeration import Enumerator
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.reporting.export import rows
-from memorybench.reporting.summary import Summary
+from memorybench.suites import running
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
-from memorybench.wiring.audit import AuditSpec, audit_again, prepare_audit
-from memorybench.wiring.bench import DEFAULT_ARMS, DEFAULT_BENCHMARKS, BenchSpec, prepare
-from memorybench.wiring.evaluation import prepare_again
-from memorybench.wiring.online import open_evaluator
-from memorybench.wiring.results import find
-from memorybench.wiring.running import SpecT, new_run_id, run_prepared
+from memorybench.suites.extraction.online import TraceJudge
+from memorybench.suites.registry import commands, open_run
+from memorybench.suites.spec import RunOptions, make_spec
+from memorybench.suites.summary import Summary
+from memorybench.traces.paths import OF_RUNS, TracePaths
+from memorybench.wiring.live import LiveWiring
 
 if TYPE_CHECKING:
     import pandas
@@ -35,104 +37,94 @@ class RunResult:
 
     @property
     def summary(self) -> Summary:
-        with find([self.run_id], [self.folder]) as found:
-            return found.summary()
+        with open_run([self.run_id], [self.folder]) as stored:
+            return stored.summary
 
     def outcomes(self) -> Iterator[Outcome]:
-        """One for each question and arm, in the order of the benchmark."""
-        with find([self.run_id], [self.folder]) as found:
-            yield from (outcome for _, _, outcome in found.settled())
+        """One outcome per question and provider, in the order of the benchmark."""
+        with open_run([self.run_id], [self.folder]) as stored:
+            yield from stored.outcomes()
 
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
-        """A figure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
-        results = [result for result in self.summary.results if result.subject == subject and not result.group]
-        for result in results:
-            found = result.measure(name)
-            if found is not None and benchmark in (None, result.benchmark):
-                return found
-        raise BadInput(self.run_id, f"has no {name} of {subject}")
+        """A measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
+        for result in self.summary.results:
+            if result.subject == subject and not result.group and benchmark in (None, result.benchmark):
+                measure = result.measure(name)
+                if measure is not None:
+                    return measure
+        raise BadInput(self.run_id, f"no measure {name} of {subject}")
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row a question and arm, with one column for each score. Needs pandas."""
+        """One row per question and provider, with one column per score. Needs pandas."""
         try:
             import pandas
         except ImportError as error:
             raise BadInput("to_pandas", "pandas is not installed", remedy="pip install pandas") from error
-        with find([self.run_id], [self.folder]) as found:
+        with open_run([self.run_id], [self.folder]) as stored:
             return pandas.DataFrame(
-                _flat(row) for run, at, outcome in found.settled() for row in rows(run, [(at, outcome)])
+                _flat(row) for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)])
             )
 
 
+def run(command: str, **values: Any) -> RunResult:
+    """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
+
+    `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
+    output, run_id, resume, concurrency, budget.
+    """
+    found = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
+    if not found:
+        raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
+    options = make_spec(RunOptions, {name: values.pop(name) for name in RunOptions.model_fields if name in values})
+    start = running.start(*found[0], values, options, LiveWiring())
+    running.run(start)
+    return RunResult(start.place.run_id, start.place.results)
+
+
 def evaluate(
-    benchmarks: Sequence[str] = DEFAULT_BENCHMARKS,
-    providers: Sequence[str] = DEFAULT_ARMS,
-    *,
-    output: str | Path = "results",
-    run_id: str | None = None,
-    resume: str | None = None,
-    concurrency: int | None = None,
-    budget: float | None = None,
-    **choices: Any,
+    benchmarks: Sequence[str] | None = None, providers: Sequence[str] | None = None, **values: Any
 ) -> RunResult:
-    """Puts providers to benchmarks and returns the finished run; `resume` goes on with one.
+    """Compares providers on benchmarks and returns the finished run; `resume` continues one.
 
-    `choices` are the further fields of a spec: limit, start, end, question_types, seed, answering_model, …
+    `values` are the further fields of BenchSpec (limit, start, end, question_types, seed, answering_model, …) and of
+    RunOptions.
     """
-    folder = Path(output)
-    if resume is not None:
-        prepared, chosen = prepare_again(resume, folder), resume
-    else:
-        told = {"benchmarks": tuple(benchmarks), "providers": tuple(providers), **choices}
-        spec = _checked(BenchSpec, "evaluate", told)
-        prepared, chosen = prepare(spec, Path()), run_id or new_run_id()
-    run_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
-    return RunResult(chosen, folder)
+    named = {"benchmarks": benchmarks, "providers": providers}
+    return run("eval", **{name: tuple(value) for name, value in named.items() if value is not None}, **values)
 
 
-def audit(
-    dataset: str | Path,
-    *,
-    output: str | Path = "audit-results",
-    run_id: str | None = None,
-    resume: str | None = None,
-    concurrency: int | None = None,
-    budget: float | None = None,
-    **choices: Any,
-) -> RunResult:
-    """Asks a model, or memories, what was said in the conversations of a dataset, and returns the finished run.
+def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
+    """Audits a model or memories with the conversations of a dataset, and returns the finished run.
 
-    `choices` are the further fields of a spec: model, judge_model, providers, kinds, policy, limit, …
+    `values` are the further fields of AuditSpec (model, judge_model, providers, kinds, policy, limit, …) and of
+    RunOptions.
     """
-    folder = Path(output)
-    if resume is not None:
-        prepared, chosen = audit_again(resume, folder), resume
-    else:
-        spec = _checked(AuditSpec, "audit", {"dataset": str(dataset), **choices})
-        prepared, chosen = prepare_audit(spec, Path()), run_id or new_run_id()
-    run_prepared(prepared, folder, chosen, resuming=resume is not None, concurrency=concurrency, budget=budget)
-    return RunResult(chosen, folder)
-
-
-def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
-    """For LangSmith's own `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`: precision, recall and F1 of what
-    a run wrote down. `paths`, by role (conversation, existing, output), tell where a run keeps them."""
-    return open_evaluator(judge_model, paths or {})
+    return run("audit", **({} if dataset is None else {"dataset": str(dataset)}), **values)
 
 
 def load_run(run_id: str, results: str | Path = "results") -> RunResult:
     """A run that was made before, by this program or on another machine."""
     folder = Path(results)
-    with find([run_id], [folder]):
+    with open_run([run_id], [folder]):
         return RunResult(run_id, folder)
 
 
-def _checked(kind: type[SpecT], where: str, told: Mapping[str, Any]) -> SpecT:
-    try:
-        return kind.model_validate(told)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise BadInput(where, f"{first['loc'][0]}: {first['msg']}") from error
+def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:
+    """An evaluator for LangSmith's `evaluate(…, evaluators=[extraction_evaluator("gpt-4o")])`.
+
+    It gives precision, recall and F1 of the facts that a run extracted. `paths`, by role (conversation, existing,
+    output), say where a run keeps them.
+    """
+    judge_of_run = LiveWiring().model(judge_model)
+
+    @asynccontextmanager
+    async def open_judge() -> AsyncIterator[TraceJudge]:
+        """Opened for each run: LangSmith evaluates in event loops and threads of its own."""
+        async with AsyncExitStack() as stack:
+            model = await judge_of_run.open(stack)
+            yield TraceJudge(Enumerator(model), EntailmentJudge(Judge(model)))
+
+    return MemoryExtractionEvaluator(open_judge, TracePaths.of(OF_RUNS, paths or {}).judgeable)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:

@@ -1,121 +1,123 @@
-"""`pytest --memory-cases CASES --memory-extractor NAME`: one test for each case, and the targets as the last one.
+"""`pytest --memory-cases CASES --memory-extractor NAME`: one test per case, and one for the targets.
 
-Installed with the package. Without these options it does nothing, and imports nothing of the program.
+Installed with the package. Without these options it does nothing and imports nothing of the program.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
     from memorybench.core.trials import Outcome
-    from memorybench.wiring.extraction import PreparedExtraction
-    from memorybench.wiring.running import Finished
+    from memorybench.suites.running import FinishedRun, Start
 
-_OUR_OWN = "bundled"
+_BUNDLED = "bundled"
+_OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
+"""Fields of ExtractionSpec that are options here, as `--memory-…`."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("memory extraction")
-    group.addoption("--memory-cases", metavar="CASES", help=f'labelled cases, JSON or JSONL; "{_OUR_OWN}": our own')
-    group.addoption("--memory-extractor", metavar="NAME", help="a config, a provider, or module:function of yours")
-    group.addoption("--memory-extractor-command", metavar="LINE", help="a program: JSON on stdin, JSON on stdout")
-    group.addoption("--memory-extractor-model", metavar="MODEL", help="who works for the reference extractor")
-    group.addoption("--memory-judge-model", metavar="MODEL", help="decides what code can not")
-    group.addoption("--memory-results", metavar="DIR", help="keep the run there (default: a temporary folder)")
-    group.addoption("--memory-threshold", metavar="NAME=VALUE", action="append", default=[], help="instead of a target")
+    group.addoption("--memory-cases", metavar="CASES", help=f'test on these cases; "{_BUNDLED}" uses ours')
+    group.addoption("--memory-extractor", metavar="NAME", help="test this config, provider or module:function")
+    group.addoption("--memory-extractor-command", metavar="LINE", help="test a program that speaks JSON")
+    group.addoption("--memory-extractor-model", metavar="MODEL", help="set the reference extractor's model")
+    group.addoption("--memory-judge-model", metavar="MODEL", help="decide open cases with this model")
+    group.addoption("--memory-results", metavar="DIR", help="keep the run here (default: a temporary folder)")
+    group.addoption(
+        "--memory-threshold", metavar="NAME=VALUE", action="append", default=[], help="replace a default target"
+    )
 
 
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
     options = config.option
-    named = options.memory_extractor or options.memory_extractor_command
-    if options.memory_cases is None and named is None:
+    extractor = options.memory_extractor or options.memory_extractor_command
+    if options.memory_cases is None and extractor is None:
         return
-    if options.memory_cases is None or named is None:
-        missing = "--memory-extractor" if named is None else "--memory-cases"
-        raise pytest.UsageError(f"{missing} is missing; the cases and the extractor are named together")
+    if options.memory_cases is None or extractor is None:
+        missing = "--memory-extractor" if extractor is None else "--memory-cases"
+        raise pytest.UsageError(f"{missing} is missing; cases and extractor must be named together")
     items.extend(MemoryCases.from_parent(session, name="memory").collect())
 
 
 class MemoryCases(pytest.Collector):
-    """All cases, put to the extractor in one run when the first of them is looked at."""
-
-    _finished: Finished | None = None
+    """All cases. They are run together when the first of them is tested."""
 
     def collect(self) -> Iterator[pytest.Item]:
         from memorybench.core.errors import MemorybenchError
+        from memorybench.suites.extraction.prepare import select_cases
+        from memorybench.suites.extraction.spec import ExtractionSpec
+        from memorybench.suites.spec import make_spec
+        from memorybench.wiring.live import LiveWiring
 
         try:
-            self._prepared = self._prepare()
+            start = self._start()  # reports a wrong extractor or judge before any test
+            cases = select_cases(make_spec(ExtractionSpec, self._fields), LiveWiring())
         except MemorybenchError as error:
             raise pytest.UsageError(str(error)) from error
-        for case in self._prepared.cases:
+        del start
+        for case in cases:
             yield CaseItem.from_parent(self, name=case.id)
         yield TargetsItem.from_parent(self, name="targets")
 
-    def _prepare(self) -> PreparedExtraction:
-        from memorybench.wiring.extraction import ExtractionSpec, prepare_extraction
+    @property
+    def _fields(self) -> dict[str, Any]:
+        options = vars(self.config.option)
+        fields = {name: options[f"memory_{name}"] for name in _OPTIONS if options[f"memory_{name}"] is not None}
+        if options["memory_cases"] != _BUNDLED:
+            fields["cases"] = options["memory_cases"]
+        return {**fields, "allow_code": True}  # pytest runs the project's code anyway
 
-        options = self.config.option
-        return prepare_extraction(
-            ExtractionSpec(
-                cases=None if options.memory_cases == _OUR_OWN else options.memory_cases,
-                extractor=options.memory_extractor,
-                extractor_command=options.memory_extractor_command,
-                extractor_model=options.memory_extractor_model,
-                judge_model=options.memory_judge_model,
-                allow_code=True,  # whoever runs pytest here runs the code here
-            ),
-            Path(),
-        )
+    def _start(self, case_ids: tuple[str, ...] | None = None, thresholds: tuple[str, ...] = ()) -> Start:
+        from memorybench.suites import running
+        from memorybench.suites.registry import commands
+        from memorybench.suites.spec import RunOptions
+        from memorybench.wiring.live import LiveWiring
+
+        suite, command = next(found for found in commands("extraction") if found[1].name == "extraction run")
+        fields = self._fields if case_ids is None else {**self._fields, "case_ids": case_ids}
+        return running.start(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
+
+    @cached_property
+    def _run(self) -> tuple[Start, FinishedRun]:
+        """Runs only the selected cases, as by -k; all of them where the targets are tested."""
+        from memorybench.suites import running
+
+        items = [item for item in self.session.items if item.parent is self]
+        whole = any(isinstance(item, TargetsItem) for item in items)
+        start = self._start(None if whole else tuple(item.name for item in items))
+        return start, running.run(start)
 
     def outcome(self, case: str) -> Outcome:
-        from memorybench.wiring.results import find
+        from memorybench.suites.registry import open_run
 
-        summary = self._run().summary
-        with find([summary.run_id], [self._folder]) as found:
-            return next(outcome for _, _, outcome in found.settled() if outcome.trial.case_id == case)
+        start, _ = self._run
+        with open_run([start.place.run_id], [self._folder]) as stored:
+            return next(outcome for outcome in stored.outcomes() if outcome.trial.case_id == case)
 
-    def held(self) -> list[str]:
-        """What keeps the extractor from its targets."""
-        from memorybench.suites.extraction.measures import AT_WORST, DEFAULT_THRESHOLDS, measures
-        from memorybench.wiring.thresholds import checked, hold, with_targets
+    def missed_targets(self) -> list[str]:
+        from memorybench.suites.thresholds import check_thresholds, missed_thresholds, parse_thresholds
 
-        told = with_targets(self.config.option.memory_threshold, DEFAULT_THRESHOLDS, AT_WORST)
-        thresholds = checked(told, measures(), [self._prepared.extractor.name])
-        summary = self._run().summary
-        counts = summary.counts
+        given = parse_thresholds(self.config.option.memory_threshold)
+        start, finished = self._run
+        thresholds = check_thresholds(given, start.prepared)
+        counts = finished.summary.counts
         unscored = counts["planned"] - counts["scored"]
         lines = [f"{unscored} of {counts['planned']} cases have no score"] if unscored else []
-        return lines + [one.line for one in hold(summary, thresholds, "value", ()) if one.missed]
-
-    def _run(self) -> Finished:
-        from memorybench.wiring.running import new_run_id, run_prepared
-
-        if self._finished is None:
-            self._finished = run_prepared(self._chosen(), self._folder, new_run_id())
-        return self._finished
-
-    def _chosen(self) -> PreparedExtraction:
-        """Only the cases that were asked for, as by -k; all of them where the targets are."""
-        items = [item for item in self.session.items if item.parent is self]
-        wanted = {item.name for item in items}
-        if any(isinstance(item, TargetsItem) for item in items):
-            return self._prepared
-        return replace(self._prepared, cases=tuple(case for case in self._prepared.cases if case.id in wanted))
+        held, _ = missed_thresholds(finished.summary, thresholds, "value", start.prepared.subjects)
+        return lines + [line for line in held if line.startswith("threshold missed")]
 
     @cached_property
     def _folder(self) -> Path:
-        told = self.config.option.memory_results
-        if told is not None:
-            return Path(told)
+        chosen = self.config.option.memory_results
+        if chosen is not None:
+            return Path(chosen)
         folder = tempfile.TemporaryDirectory(prefix="memorybench-")
         self.config.add_cleanup(folder.cleanup)
         return Path(folder.name)
@@ -143,7 +145,7 @@ class TargetsItem(pytest.Item):
         from memorybench.core.errors import BadInput
 
         try:
-            missed = self.parent.held()
+            missed = self.parent.missed_targets()
         except BadInput as error:
             pytest.fail(str(error), pytrace=False)
         if missed:

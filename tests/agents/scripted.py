@@ -7,14 +7,19 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from memorybench.agents.command import CommandAgent
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
 from memorybench.core.agents import Serve, Served, Workplace
 from memorybench.files.located import Document
-from memorybench.mcp.store_server import serving
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
+
+pytest.importorskip("mcp")
+
+from memorybench.mcp.store_server import serve_store
 
 PROGRAM = Path(__file__).parent / "scripted_agent.py"
 BY_URL = ("--url", "${serverUrl}")
@@ -45,7 +50,7 @@ def agent(behaviour: str, environment: Mapping[str, str] | None = None, **keys: 
 
 
 def served_reference() -> Serve:
-    return serving(open_reference)
+    return serve_store(open_reference)
 
 
 @asynccontextmanager

@@ -28,7 +28,11 @@ class Memory:
         if way == "--command":
             self.process = subprocess.Popen(rest, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.id = 0
-        proposed = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "scripted"}}
+        proposed = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "scripted", "version": "1"},
+        }
         self.ask("initialize", proposed)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         self.ask("tools/list", {})

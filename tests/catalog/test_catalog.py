@@ -41,7 +41,7 @@ def refusal(catalog: Catalog, name: str) -> str:
     return str(caught.value)
 
 
-def test_what_is_bundled_is_sound_and_described(tmp_path: Path) -> None:
+def test_bundled_entries_are_valid_and_described(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     found = catalog.entries("provider", "baseline", "benchmark")
     assert {"bm25", "dense", "hybrid", "none", "full-context", "oracle", "starter"} <= {entry.name for entry in found}
@@ -56,7 +56,7 @@ def test_what_is_bundled_is_sound_and_described(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("baseline", [entry.name for entry in BASELINES])
-def test_every_baseline_is_one_that_the_suite_can_make(baseline: str) -> None:
+def test_the_suite_can_build_every_baseline(baseline: str) -> None:
     haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="It rained."),)),))
     question = Question(id="q", haystack="h", question="Did it rain?", gold_sessions=("s",))
     remembered = remembered_by(baseline, question, haystack)
@@ -80,7 +80,7 @@ def test_files_dropped_into_the_working_folder_are_found(tmp_path: Path) -> None
     assert catalog.benchmark("quiz").evaluation.method == "exact-match"
 
 
-def test_files_in_a_named_folder_are_told_apart_by_what_they_say(tmp_path: Path) -> None:
+def test_files_in_an_extra_folder_are_recognised_by_their_content(tmp_path: Path) -> None:
     dropped(tmp_path, "shared/mine.yaml", PROVIDER)
     dropped(tmp_path, "shared/quiz.yaml", BENCHMARK)
     dropped(tmp_path, "sorted/providers/yours.yaml", PROVIDER)
@@ -90,31 +90,34 @@ def test_files_in_a_named_folder_are_told_apart_by_what_they_say(tmp_path: Path)
     assert {"quiz", "exam"} <= {entry.name for entry in catalog.entries("benchmark")}
 
 
-def test_a_folder_that_is_looked_into_anyway_may_be_named(tmp_path: Path) -> None:
+def test_an_extra_folder_may_be_one_that_is_searched_anyway(tmp_path: Path) -> None:
     dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
     assert Catalog(tmp_path, [tmp_path / "providers/configs"]).chosen("provider", "mine").broken is None
 
 
-@pytest.mark.parametrize(("folder", "complaint"), [("gone", "no such folder"), ("empty", "holds no configs")])
-def test_a_named_folder_without_configs_is_an_error(tmp_path: Path, folder: str, complaint: str) -> None:
+@pytest.mark.parametrize("folder", ["missing", "empty"])
+def test_an_extra_folder_without_configs_is_an_error(tmp_path: Path, folder: str) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(BadInput, match=complaint):
+    with pytest.raises(BadInput) as caught:
         Catalog(tmp_path, [tmp_path / folder]).entries("provider")
+    assert caught.value.where == str(tmp_path / folder)
 
 
-def test_a_file_that_is_no_config_is_listed_with_a_hint(tmp_path: Path) -> None:
+def test_an_unknown_file_is_listed_with_an_error(tmp_path: Path) -> None:
     dropped(tmp_path, "shared/mine.yaml", PROVIDER)
     dropped(tmp_path, "shared/shopping.yaml", "milk: 2\n")
     dropped(tmp_path, "shared/torn.yaml", "name: [\n")
     shopping, torn = Catalog(tmp_path, [tmp_path / "shared"]).entries("unknown")
-    assert "no config of a provider, a benchmark, an extractor, a store or an agent" in str(shopping.broken)
-    assert "not YAML" in str(torn.broken)
+    assert shopping.broken is not None
+    assert "shopping.yaml" in shopping.broken.where
+    assert torn.broken is not None
+    assert "torn.yaml" in torn.broken.where
 
 
 @pytest.mark.parametrize(
     "text", ["name: [\n", "name: broken\ntype: hosted\n", "name: broken\ntype: local\nadaptor: x\n", "- a\n- b\n"]
 )
-def test_a_broken_entry_is_listed_and_hinders_no_other(tmp_path: Path, text: str) -> None:
+def test_an_invalid_entry_is_listed_and_does_not_affect_others(tmp_path: Path, text: str) -> None:
     path = dropped(tmp_path, "providers/configs/broken.yaml", text)
     catalog = Catalog(tmp_path)
     broken = named(catalog.entries("provider"), "broken").broken
@@ -125,7 +128,7 @@ def test_a_broken_entry_is_listed_and_hinders_no_other(tmp_path: Path, text: str
     assert catalog.provider("bm25").name == "bm25"
 
 
-def test_a_name_that_stands_twice_is_an_error_naming_both_places(tmp_path: Path) -> None:
+def test_a_duplicate_name_is_an_error_with_both_places(tmp_path: Path) -> None:
     first = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
     second = dropped(tmp_path, "more/mine.yaml", PROVIDER)
     third = dropped(tmp_path, "more/again.yaml", PROVIDER.replace("NAME", "bm25"))
@@ -136,25 +139,25 @@ def test_a_name_that_stands_twice_is_an_error_naming_both_places(tmp_path: Path)
     assert catalog.provider("dense").name == "dense"
 
 
-def test_no_provider_may_call_itself_a_baseline(tmp_path: Path) -> None:
+def test_a_provider_may_not_have_the_name_of_a_baseline(tmp_path: Path) -> None:
     path = dropped(tmp_path, "providers/configs/oracle.yaml", PROVIDER)
     assert f"bundled and {path}" in refusal(Catalog(tmp_path), "oracle")
 
 
-def test_a_benchmark_may_be_called_like_a_provider(tmp_path: Path) -> None:
+def test_a_benchmark_may_have_the_name_of_a_provider(tmp_path: Path) -> None:
     dropped(tmp_path, "benchmarks/configs/bm25.yaml", BENCHMARK)
     assert Catalog(tmp_path).benchmark("bm25").name == "bm25"
     assert Catalog(tmp_path).provider("bm25").name == "bm25"
 
 
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     assert refusal(catalog, "hybird") == 'no provider "hybird"; did you mean "hybrid"? (memorybench list --providers)'
     with pytest.raises(BadInput, match=r'no benchmark "zzz"; \(memorybench list --benchmarks\)'):
         catalog.benchmark("zzz")
 
 
-def test_a_missing_variable_matters_only_when_the_environment_is_asked(tmp_path: Path) -> None:
+def test_a_missing_variable_is_an_error_only_with_an_environment(tmp_path: Path) -> None:
     text = PROVIDER + 'local: {database: {type: postgres, connectionString: "${DATABASE_URL}"}}\n'
     dropped(tmp_path, "providers/configs/mine.yaml", text)
     catalog = Catalog(tmp_path)
@@ -177,13 +180,13 @@ def test_a_missing_variable_matters_only_when_the_environment_is_asked(tmp_path:
         ("- 1\n", None),
     ],
 )
-def test_files_are_recognised_by_their_keys(text: str, kind: str | None) -> None:
-    assert recognise(parse_yaml(text, "file.yaml")) == kind
+def test_files_are_recognised_by_their_keys(tmp_path: Path, text: str, kind: str | None) -> None:
+    assert recognise(parse_yaml(text, str(tmp_path / "file.yaml"))) == kind
 
 
 @pytest.fixture
 def sample_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package as it lies installed: entry points whose code can not even be imported."""
+    """An installed package with entry points whose code cannot be imported."""
     info = tmp_path / "site/sample_plugin-1.2.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: sample-plugin\nVersion: 1.2\nSummary: Remembers\n")
@@ -207,24 +210,24 @@ def test_plug_ins_are_listed_without_being_loaded(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("sample_package")
-def test_a_plug_in_with_an_impossible_name_is_broken(tmp_path: Path) -> None:
-    assert "is not a name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
+def test_a_plug_in_with_an_invalid_name_is_broken(tmp_path: Path) -> None:
+    assert "is not a valid name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
 
 
 @pytest.mark.usefixtures("sample_package")
-def test_a_benchmark_may_ask_for_the_metric_of_a_plug_in(tmp_path: Path) -> None:
+def test_a_benchmark_may_use_the_metric_of_a_plug_in(tmp_path: Path) -> None:
     dropped(tmp_path, "benchmarks/configs/quiz.yaml", BENCHMARK + "metrics: [novelty]\n")
     assert Catalog(tmp_path).benchmark("quiz").metrics == ("novelty",)
 
 
 @pytest.mark.usefixtures("sample_package")
-def test_a_file_may_not_take_a_plug_ins_name(tmp_path: Path) -> None:
+def test_a_file_may_not_have_the_name_of_a_plug_in(tmp_path: Path) -> None:
     path = dropped(tmp_path, "providers/configs/elephant.yaml", PROVIDER)
     assert f"sample-plugin 1.2 and {path}" in refusal(Catalog(tmp_path), "elephant")
 
 
-def test_what_is_no_plug_in_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match='the provider "bm25" is no plug-in but bundled'):
+def test_a_bundled_provider_is_not_a_plug_in(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match='the provider "bm25"'):
         Catalog(tmp_path).plugin("provider", "bm25")
 
 

@@ -12,7 +12,7 @@ from memorybench.catalog.files import recognise
 from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config_reading import read_provider
+from memorybench.providers.config.reading import read_provider
 
 SPEC = Path(__file__).parents[2] / "../shared/spec/memorybench.md"
 

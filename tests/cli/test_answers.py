@@ -56,7 +56,7 @@ def test_a_judged_run_killed_and_resumed_repeats_no_call(command: Command, stub:
     assert set(asked(stub)) == set(once)
 
 
-def test_scoring_by_another_judge_asks_for_verdicts_alone(command: Command, stub: Stub) -> None:
+def test_scoring_with_another_judge_calls_only_the_judge(command: Command, stub: Stub) -> None:
     first = command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json").json
     assert first["circumstances"]["spent"]["cost"] == pytest.approx(bill(stub))
     assert first["circumstances"]["spent"]["calls"] == len(stub.calls)
@@ -70,7 +70,7 @@ def test_scoring_by_another_judge_asks_for_verdicts_alone(command: Command, stub
     assert len(stub.calls) == 30, "the canaries of this judge were paid before, in this folder"
 
 
-def test_a_resumed_run_calls_no_more_at_once_than_it_was_begun_with(command: Command, stub: Stub) -> None:
+def test_a_resumed_run_keeps_its_concurrency(command: Command, stub: Stub) -> None:
     slow = after(lambda: asyncio.sleep(0.02), completion(says, model="", tokens=TOKENS))
     stub.always(slow)
     assert command.killed(*ARMS, "--run-id", "a", "--concurrency", "2", at=40)
@@ -80,7 +80,7 @@ def test_a_resumed_run_calls_no_more_at_once_than_it_was_begun_with(command: Com
     assert stub.peak > 2
 
 
-def test_scoring_that_was_cut_off_goes_on_where_it_stopped(command: Command, stub: Stub) -> None:
+def test_interrupted_scoring_is_resumed(command: Command, stub: Stub) -> None:
     command(*ARMS, "--judge-model", "gpt-4o", "--run-id", "a", "--json")
     stub.calls.clear()
     score = ("score", "a", "--judge-model", "gpt-4.1", "--run-id", "b", "--concurrency", "1")
@@ -91,7 +91,7 @@ def test_scoring_that_was_cut_off_goes_on_where_it_stopped(command: Command, stu
     assert sum(n - 1 for n in asked(stub).values()) <= 1
 
 
-def test_reusing_a_run_asks_for_nothing(command: Command, stub: Stub) -> None:
+def test_reusing_a_run_makes_no_call(command: Command, stub: Stub) -> None:
     arms = (*ARMS, "--judge-model", "gpt-4o", "--json")
     first = command(*arms, "--run-id", "a").json
     stub.calls.clear()
@@ -101,7 +101,7 @@ def test_reusing_a_run_asks_for_nothing(command: Command, stub: Stub) -> None:
     assert again["circumstances"]["spent"]["cost"] == 0
 
 
-def test_reusing_a_run_does_not_ask_again_for_what_could_not_be_read(command: Command, stub: Stub) -> None:
+def test_reusing_a_run_does_not_repeat_unreadable_verdicts(command: Command, stub: Stub) -> None:
     def mumbles_at_first(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]
         return "Hmm." if "yes or no" in asked and "could not be read" not in asked else says(call)
@@ -126,25 +126,23 @@ def test_prompts_may_be_given_as_text_or_as_a_file(command: Command, stub: Stub)
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    "flags",
     [
-        (["--answer-prompt", "prompts/missing.txt"], "there is no such file"),
-        (["--answer-prompt", "Just answer."], "never asks the question"),
-        (["--answer-prompt", ""], "the prompt is empty"),
-        (["--answer-prompt", "${question} ${answr}"], "unknown"),
-        (["--judge-prompt", "Is ${answer} right?"], "never sees the response"),
+        ["--answer-prompt", "prompts/missing.txt"],
+        ["--answer-prompt", "Just answer."],
+        ["--answer-prompt", ""],
+        ["--answer-prompt", "${question} ${answr}"],
+        ["--judge-prompt", "Is ${answer} right?"],
     ],
 )
-def test_a_prompt_that_can_not_work_is_refused_before_anything_is_asked(
-    command: Command, stub: Stub, flags: list[str], said: str
-) -> None:
+def test_an_unusable_prompt_is_an_error_before_any_call(command: Command, stub: Stub, flags: list[str]) -> None:
     answer = command(*ARMS, "--judge-model", "gpt-4o", *flags)
     assert answer.code == 2
-    assert said in answer.err
+    assert answer.err.startswith(f"memorybench: {flags[0]}")
     assert stub.calls == []
 
 
-def test_wrong_answers_are_put_down_to_the_memory_or_to_the_reader(command: Command, stub: Stub) -> None:
+def test_wrong_answers_are_attributed_to_retrieval_or_to_the_answering_model(command: Command, stub: Stub) -> None:
     document = command(*ARMS, "--judge-model", "gpt-4o", "--json").json
     (oracle,) = [r for r in document["results"] if r["subject"] == "oracle" and not r["group"]]
     shares = {m["name"]: m["value"] for m in oracle["measures"] if m["name"].startswith("miss_")}

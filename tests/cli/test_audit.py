@@ -175,7 +175,7 @@ def test_every_field_of_the_older_result_types_is_there(command: Command, stub: 
     assert told["probe"]["relatedFacts"]
 
 
-def test_no_probe_of_a_kind_is_no_number(command: Command, tmp_path: Path) -> None:
+def test_a_measure_without_probes_has_no_value(command: Command, tmp_path: Path) -> None:
     turn = {"role": "user", "content": "I moved to Porto.", "timestamp": "2024-03-02"}
     fact = {"id": "city", "content": "User lives in Porto", "subject": "user", "attribute": "city", "value": "Porto"}
     dataset = {"id": "one", "conversations": [{"id": "c", "turns": [turn], "facts": [{**fact, "turn": 1}]}]}
@@ -195,7 +195,7 @@ def test_a_conversation_that_does_not_fit_is_not_cut(command: Command, stub: Stu
     assert not stub.calls
 
 
-def test_a_server_that_tells_its_window_is_believed(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_context_window_that_a_server_reports_is_used(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     with Stub() as stub:
         stub.always(reply({"data": [{"id": "small", "max_model_len": 1200}]}), path="/v1/models")
         stub.always(completion(lambda call: "yes", model="", tokens=(9, 1)), path="/v1/chat/completions")
@@ -208,14 +208,14 @@ def test_a_server_that_tells_its_window_is_believed(command: Command, monkeypatc
     assert "--provider" in said.json["probeResults"][0]["reason"]
 
 
-def test_one_report_may_be_enough(command: Command) -> None:
+def test_format_selects_the_reports(command: Command) -> None:
     offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "5")
     command("audit", str(SAMPLE), *offline, "--format", "markdown", "--run-id", "r")
     written = sorted(path.name for path in (command.folder / "audit-results/r").iterdir() if path.suffix)
     assert written == ["report.md"]
 
 
-def test_a_model_may_write_the_questions_under_the_same_gates(command: Command, stub: Stub) -> None:
+def test_questions_written_by_a_model_pass_the_same_gates(command: Command, stub: Stub) -> None:
     def writer(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]
         if "Put the question below" in asked:
@@ -231,7 +231,7 @@ def test_a_model_may_write_the_questions_under_the_same_gates(command: Command, 
     assert not leaks, "a question that names its answer is not asked, whoever wrote it"
 
 
-def test_what_a_model_knows_anyway_tests_no_memory(command: Command, stub: Stub) -> None:
+def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stub: Stub) -> None:
     def knows(call: Call) -> str:
         asked = call.json["messages"][-1]["content"]
         question = asked.partition("Question: ")[2].partition("\nAsked on:")[0]
@@ -245,7 +245,7 @@ def test_what_a_model_knows_anyway_tests_no_memory(command: Command, stub: Stub)
 
 def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert memaudit(["validate", str(SAMPLE)]) == 0
-    assert "sound" in capsys.readouterr().out
+    assert "155 facts" in capsys.readouterr().out
     offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "3")
     assert memaudit(["audit", str(SAMPLE), *offline]) == 0
 
@@ -272,7 +272,7 @@ def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFi
         (("audit", "nowhere.json"), "nowhere.json"),
     ],
 )
-def test_a_wrong_command_line_is_answered_with_what_to_do(
+def test_a_wrong_command_line_names_the_flag_or_the_nearest_name(
     command: Command, arguments: tuple[str, ...], said: str
 ) -> None:
     refused = command(*arguments)

@@ -23,7 +23,7 @@ def recall(document: dict, subject: str, name: str = "recall@5") -> float:
     return measure["value"]
 
 
-def test_without_arguments_the_starter_ranks_six_arms_as_they_should_be(command: Command) -> None:
+def test_without_arguments_eval_ranks_six_providers_on_the_starter(command: Command) -> None:
     said = command("eval", "--json")
     assert said.code == 0
     document = said.json
@@ -37,7 +37,8 @@ def test_without_arguments_the_starter_ranks_six_arms_as_they_should_be(command:
     assert not list(command.folder.glob("results/*/stores")), "the memories were put away"
 
 
-def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command) -> None:
+@pytest.mark.parametrize("places", [(1, 60), pytest.param((3, 95, 140), marks=pytest.mark.slow)])
+def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, places: tuple[int, ...]) -> None:
     arguments = (
         "eval",
         "--providers",
@@ -52,7 +53,7 @@ def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command) -> No
         "--json",
     )
     whole = command(*arguments).json
-    for place in (1, 3, 60, 95, 140):
+    for place in places:
         output = f"killed-{place}"
         again = tuple("victim" if word == "whole" else word for word in arguments)
         assert command.killed(*again, "--output", output, at=place)
@@ -100,7 +101,7 @@ def test_one_persons_memories_are_never_found_in_anothers(command: Command) -> N
             assert memory["id"].startswith(f"{person}-"), f"{memory['id']} was found for {case}"
 
 
-def test_question_types_and_ranges_are_as_asked_for(command: Command) -> None:
+def test_question_types_and_ranges_select_questions(command: Command) -> None:
     said = command("eval", "--providers", "none,oracle", "--question-type", "temporal", "--run-id", "t", "--json")
     assert said.json["counts"]["planned"] == 2 * 60
     assert command("eval", "--providers", "none", "--start", "11", "--end", "20", "--run-id", "s").code == 0
@@ -133,27 +134,29 @@ def test_shards_from_two_folders_read_as_one_run(command: Command) -> None:
     assert sorted(map(json.dumps, both["results"])) == sorted(map(json.dumps, whole["results"]))
 
 
-def test_runs_that_are_no_shards_are_not_added_up(command: Command) -> None:
+def test_runs_that_are_not_shards_are_not_merged(command: Command) -> None:
     command("eval", "--providers", "none", "--limit", "5", "--run-id", "a")
     command("eval", "--providers", "oracle", "--limit", "5", "--run-id", "b")
     said = command("results", "a", "b")
     assert said.code == 2
-    assert "are not shards of one spec: providers" in said.err
+    assert said.err.startswith("memorybench: a and b: ")
+    assert "providers" in said.err
 
 
-def test_comparing_two_arms_says_whether_they_differ(command: Command) -> None:
+def test_comparing_two_providers_says_whether_they_differ(command: Command) -> None:
     command("eval", "--providers", "bm25", "hybrid", "oracle")
     said = command("results", "--compare", "oracle", "bm25", "--benchmark", "starter")
     assert "oracle is better in recall@5" in said.out
     said = command("results", "--compare", "oracle", "bm2", "--benchmark", "starter")
     assert said.code == 2
-    assert 'no complete run has "bm2"' in said.err
+    assert said.err.startswith("memorybench: --compare: ")
+    assert "bm2" in said.err
 
 
-def test_arms_too_alike_are_said_to_be(command: Command) -> None:
+def test_similar_providers_have_no_significant_difference(command: Command) -> None:
     command("eval", "--providers", "bm25", "dense", "--limit", "30")
     said = command("results", "--compare", "bm25", "dense")
-    assert "can not be told apart" in said.out
+    assert "no significant difference" in said.out
 
 
 def test_export_has_the_columns_and_keeps_formulas_out_of_spreadsheets(command: Command) -> None:
@@ -186,7 +189,7 @@ def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Comm
     assert "the interval's end does not clear it" in said.out
 
 
-def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) -> None:
+def test_a_dry_run_prints_the_plan_and_does_nothing(command: Command) -> None:
     said = command("eval", "--dry-run", "--providers", "bm25", "--limit", "40")
     assert said.code == 0
     assert "40 trials planned" in said.out
@@ -196,37 +199,38 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(command: Command) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "named"),
     [
-        (["eval", "--providers", "bm52"], 'no provider "bm52"; did you mean "bm25"?'),
-        (["eval", "--benchmarks", "startr"], 'no benchmark "startr"; did you mean "starter"?'),
-        (["eval", "--start", "0"], "expected 1 or more"),
-        (["eval", "--start", "9", "--end", "3"], "--start: 9 comes after --end 3"),
-        (["eval", "--start", "999"], "beyond the 360 questions"),
-        (["eval", "--concurrency", "-4"], "expected 1 or more"),
-        (["eval", "--limit", "many"], "'many' is no whole number"),
-        (["eval", "--budget", "-1"], "is no amount of dollars"),
-        (["eval", "--run-id", "../x"], "is not a run id"),
-        (["eval", "--run-id", "a%2Fb"], "is not a run id"),
-        (["eval", "--resume", "../x"], "is not a run id"),
-        (["eval", "--resume", "nobody"], "holds no results.db"),
-        (["eval", "--question-type", "tempral"], "expected one of abstention"),
-        (["eval", "--threshold", "recall@5"], "expected NAME=NUMBER"),
-        (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY is not set"),
-        (["eval", "--answering-model", "scripted/poet"], "there is no such script"),
-        (["eval", "--answering-model", "olama/x"], 'did you mean "ollama/x"'),
-        (["eval", "--config-dir", "nowhere"], "there is no such folder"),
-        (["results", "nobody"], "holds no results.db"),
-        (["describe", "hybird"], 'did you mean "hybrid"?'),
-        (["evaluate"], "invalid choice"),
+        (["eval", "--providers", "bm52"], '"bm25"'),
+        (["eval", "--benchmarks", "startr"], '"starter"'),
+        (["eval", "--start", "0"], "--start:"),
+        (["eval", "--start", "9", "--end", "3"], "--start:"),
+        (["eval", "--start", "999"], "--start:"),
+        (["eval", "--concurrency", "-4"], "--concurrency:"),
+        (["eval", "--limit", "many"], "--limit:"),
+        (["eval", "--budget", "-1"], "--budget:"),
+        (["eval", "--run-id", "../x"], "--run-id"),
+        (["eval", "--run-id", "a%2Fb"], "--run-id"),
+        (["eval", "--resume", "../x"], "--resume"),
+        (["eval", "--resume", "nobody"], "results.db"),
+        (["eval", "--question-type", "tempral"], "--question-type:"),
+        (["eval", "--threshold", "recall@5"], "--threshold:"),
+        (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY"),
+        (["eval", "--answering-model", "scripted/poet"], "scripted/poet"),
+        (["eval", "--answering-model", "olama/x"], '"ollama/x"'),
+        (["eval", "--config-dir", "nowhere"], "nowhere"),
+        (["results", "nobody"], "results.db"),
+        (["describe", "hybird"], '"hybrid"'),
+        (["evaluate"], "evaluate"),
     ],
 )
-def test_a_wrong_command_line_is_refused_before_anything_happens(
-    command: Command, arguments: list[str], said: str
+def test_a_wrong_command_line_is_an_error_before_anything_happens(
+    command: Command, arguments: list[str], named: str
 ) -> None:
+    """The message names the flag, or the nearest known name."""
     answer = command(*arguments)
     assert answer.code == 2
-    assert said in " ".join(answer.err.split())
+    assert named in answer.err
     assert "Traceback" not in answer.err
     assert list(command.folder.iterdir()) == [], "nothing on disk is changed"
 
@@ -237,16 +241,16 @@ def test_a_finished_run_is_not_resumed_and_an_unknown_one_names_the_nearest(comm
     assert said.code == 2
     assert "run done is finished" in said.err
     assert "did you mean 'done'" in command("eval", "--resume", "dome").err
-    assert "exists already" in command("eval", "--run-id", "done").err
+    assert "--resume done" in command("eval", "--run-id", "done").err
 
 
-def test_a_flag_can_not_change_a_run_that_is_resumed(command: Command) -> None:
+def test_a_flag_cannot_change_a_run_that_is_resumed(command: Command) -> None:
     said = command("eval", "--resume", "r", "--limit", "5")
     assert said.code == 2
-    assert "--limit can not change it" in said.err
+    assert "--resume: --limit" in said.err
 
 
-def test_json_is_all_there_is_on_standard_output(command: Command) -> None:
+def test_json_is_the_only_output_on_standard_output(command: Command) -> None:
     for arguments in (
         ("eval", "--providers", "none", "--limit", "3", "--run-id", "r"),
         ("results", "r"),
@@ -264,4 +268,4 @@ def test_failures_show_the_question_and_what_was_found_instead(command: Command)
     said = command("results", "r", "--failures")
     assert "question" in said.out
     assert "expected" in said.out
-    assert "found" in said.out
+    assert "context" in said.out

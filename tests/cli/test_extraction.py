@@ -65,20 +65,20 @@ def test_the_negation_dropper_is_caught_on_every_negation(command: Command) -> N
     assert scores["contradiction"] > 0
 
 
-def test_what_code_can_not_decide_is_counted_and_bounds_the_figures(command: Command) -> None:
+def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command) -> None:
     _, scores = put(command, "paraphraser")
     assert scores["undecided"] > 0
     assert scores["recall_least"] < scores["recall"] < scores["recall_most"]
 
 
-def test_targets_are_held_unless_told_otherwise(command: Command) -> None:
+def test_targets_apply_unless_thresholds_replace_them(command: Command) -> None:
     assert put(command, "amnesiac", "--no-targets")[0].code == 0
     loose = ("--threshold", "recall=0", "--threshold", "f1=0", "--threshold", "conflict_resolution=0")
     assert put(command, "amnesiac", *loose)[0].code == 0
     assert put(command, "amnesiac", "--no-targets", "--threshold", "recall=0.1")[0].code == 3
 
 
-def test_the_users_code_runs_only_with_leave(command: Command) -> None:
+def test_user_code_runs_only_with_allow_code(command: Command) -> None:
     said = command("extraction", "run", "--extractor", f"{KNOWN}:perfect")
     assert said.code == 2
     assert "--allow-code" in said.err
@@ -122,17 +122,17 @@ def by_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
     return subprocess.run([*program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_pytest_gates_a_teams_extractor_case_by_case(tmp_path: Path) -> None:
+def test_pytest_tests_an_extractor_case_by_case(tmp_path: Path) -> None:
     good = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:perfect")
     assert good.returncode == 0, good.stdout
     assert "81 passed" in good.stdout  # eighty cases, and the targets
     bad = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:stale")
     assert bad.returncode == 1
     assert "memory targets" in bad.stdout
-    assert "conflict_resolution 0.000, wanted ≥ 1" in bad.stdout
+    assert "conflict_resolution 0.000" in bad.stdout
 
 
-def test_pytest_says_what_is_wrong_with_the_cases(tmp_path: Path) -> None:
+def test_pytest_reports_invalid_cases(tmp_path: Path) -> None:
     (tmp_path / "cases.json").write_text(json.dumps([{"id": "a"}]))
     said = by_pytest(tmp_path, "--memory-cases", "cases.json", "--memory-extractor", "amnesiac")
     assert said.returncode == 4
@@ -156,7 +156,7 @@ def gold(call: Call) -> str:
 
 
 @pytest.mark.parametrize(("reply", "recall"), [(gold, 1), (lambda call: "UNCHANGED", 0)], ids=["gold", "unchanged"])
-def test_the_reference_extractor_is_worth_what_its_model_is(
+def test_the_reference_extractor_scores_as_its_model_does(
     command: Command, monkeypatch: pytest.MonkeyPatch, reply: Callable[[Call], str], recall: int
 ) -> None:
     with Stub() as stub:
@@ -172,7 +172,7 @@ def test_the_reference_extractor_is_worth_what_its_model_is(
     assert said.json["circumstances"]["spent"]["calls"] == len(CASES)
 
 
-def test_what_nobody_has_decided_is_no_success(command: Command) -> None:
+def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:
     wrong = command.folder / "wrong.py"
     wrong.write_text(
         "import sys\n"
@@ -192,7 +192,7 @@ def test_what_nobody_has_decided_is_no_success(command: Command) -> None:
     assert "could be as low as" in said.out
 
 
-def test_pytest_asks_only_for_the_cases_that_were_chosen(tmp_path: Path) -> None:
+def test_pytest_runs_only_the_selected_cases(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     (tmp_path / "counting.py").write_text(
         f"def extract(existing, conversation):\n    open({str(calls)!r}, 'a').write('x')\n    return existing\n"

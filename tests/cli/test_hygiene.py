@@ -47,13 +47,13 @@ def test_a_scenario_is_added_by_dropping_a_file(command: Command) -> None:
     assert [row["scenario"] for row in said.json["scenarios"]] == ["our-own"]
 
 
-def test_a_wrong_name_is_answered_with_the_nearest(command: Command) -> None:
+def test_an_unknown_name_is_reported_with_the_nearest(command: Command) -> None:
     assert "memory-skip-local" in command("hygiene", "run", "memory-skip-locale").err
     assert command("hygiene", "run", "--store", "referense").code == 2
 
 
 @pytest.mark.parametrize("given", [(), ("--agent-turn",), ("--i-understand-model-cost",)])
-def test_without_both_flags_nothing_model_shaped_runs(command: Command, stub: Stub, given: tuple[str, ...]) -> None:
+def test_without_both_flags_no_model_runs(command: Command, stub: Stub, given: tuple[str, ...]) -> None:
     said = command("hygiene", "run", "--agent", "builtin", "--model", "gpt-4o-mini", *given, "--json", "--run-id", "r")
     assert said.code == 2
     assert said.json["status"] == "blocked"
@@ -84,9 +84,9 @@ CONSENT = ("--agent-turn", "--i-understand-model-cost")
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "result"), [("reading", 0, "compliant"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
+    ("behaviour", "code", "result"), [("reading", 0, "pass"), ("idle", 3, "violated"), ("hoarding", 3, "violated")]
 )
-def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
+def test_a_command_line_agent_is_judged_by_the_memory_it_leaves(
     command: Command, behaviour: str, code: int, result: str
 ) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
@@ -94,13 +94,15 @@ def test_a_command_line_agent_is_judged_by_what_it_leaves_behind(
     agent = ("--agent", "scripted", "--allow-code", *CONSENT)
     said = command("hygiene", "run", "memory-skip-local", *agent, "--repeats", "2", "--json", "--run-id", "r")
     assert said.code == code, said.err
-    assert said.json["scenarios"] == [{"scenario": "memory-skip-local", "agent": f"{result} 2"}]
+    (scenario,) = said.json["scenarios"]
+    assert scenario["phases"] == {"real_model": {result: 2}}
+    assert scenario["agent"] == f"{'compliant' if result == 'pass' else result} 2", "the old form stays for one release"
     transcripts = sorted(path.name for path in (command.folder / "results/r/transcripts").iterdir())
     assert transcripts == ["memory-skip-local-1.json", "memory-skip-local-2.json"]
 
 
 @pytest.mark.parametrize("behaviour", ["unconnected", "silent", "crashing"])
-def test_a_dead_agent_fails_and_does_not_pass_by_doing_nothing(command: Command, behaviour: str) -> None:
+def test_an_agent_that_exits_fails_instead_of_passing(command: Command, behaviour: str) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
     (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
     said = command("hygiene", "run", "memory-skip-local", "--agent", "scripted", "--allow-code", *CONSENT, "--json")
@@ -108,7 +110,7 @@ def test_a_dead_agent_fails_and_does_not_pass_by_doing_nothing(command: Command,
     assert said.json["counts"]["failed"] == 1
 
 
-def test_what_an_agent_did_becomes_a_scenario_that_runs(command: Command) -> None:
+def test_a_recorded_agent_becomes_a_scenario_that_runs(command: Command) -> None:
     agent = [sys.executable, str(SCRIPTED), "hoarding", "I live in Porto.", "--url", "${serverUrl}"]
     said = command("hygiene", "record", "--name", "hoarded", "--", *agent)
     assert said.code == 0, said.err
@@ -120,7 +122,7 @@ def test_what_an_agent_did_becomes_a_scenario_that_runs(command: Command) -> Non
     assert command("hygiene", "record", "--name", "hoarded", "--", *agent).code == 2, "a draft is not written over"
 
 
-def test_a_run_that_was_killed_goes_on(command: Command) -> None:
+def test_a_killed_run_is_resumed(command: Command) -> None:
     assert command.killed("hygiene", "run", "--run-id", "r", "--concurrency", "1", at=120)
     said = command("hygiene", "run", "--resume", "r", "--json")
     assert said.code == 0, said.err
@@ -128,7 +130,7 @@ def test_a_run_that_was_killed_goes_on(command: Command) -> None:
     assert said.json["results"] == whole["results"]
 
 
-def test_consent_is_asked_for_at_every_start(command: Command, stub: Stub) -> None:
+def test_consent_is_needed_at_every_start(command: Command, stub: Stub) -> None:
     agent = ("--agent", "builtin", "--model", "gpt-4o-mini")
     one = ("hygiene", "run", "memory-skip-local")
     assert command.killed(*one, *agent, *CONSENT, "--run-id", "r", at=2)
@@ -139,7 +141,7 @@ def test_consent_is_asked_for_at_every_start(command: Command, stub: Stub) -> No
     assert stub.calls
 
 
-def test_a_check_that_catches_nothing_is_a_fault_of_the_instrument(command: Command) -> None:
+def test_a_check_that_detects_nothing_fails_the_run(command: Command) -> None:
     bundled = json.loads((ROOT / "src/memorybench/catalog/scenarios/memory-skip-local.json").read_text())
     idle = {"kind": "content", "claim": "nothing is said of griffins", "contains": "griffin", "present": False}
     scenario = {**bundled, "id": "with-a-dead-check", "assertions": [*bundled["assertions"], idle]}
@@ -147,5 +149,5 @@ def test_a_check_that_catches_nothing_is_a_fault_of_the_instrument(command: Comm
     (command.folder / "scenarios/with-a-dead-check.json").write_text(json.dumps(scenario))
     said = command("hygiene", "run", "with-a-dead-check")
     assert said.code == 3
-    assert "dead assertion" in said.out
-    assert "the hoarder agent is convicted by" in " ".join(said.out.split())
+    assert "with-a-dead-check: nothing is said of griffins" in " ".join(said.out.split())
+    assert "the hoarder agent is detected by" in " ".join(said.out.split())

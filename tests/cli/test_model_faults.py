@@ -33,7 +33,7 @@ def settled(document: dict) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("code", [401, 402, 403])
-def test_a_refused_key_stops_the_arm_and_scores_nothing(command: Command, stub: Stub, code: int) -> None:
+def test_a_rejected_key_stops_the_provider_and_scores_nothing(command: Command, stub: Stub, code: int) -> None:
     """[9]"""
     stub.always(status(code))
     document = evaluate(command, "--concurrency", "3", questions=40)
@@ -42,14 +42,14 @@ def test_a_refused_key_stops_the_arm_and_scores_nothing(command: Command, stub: 
 
 
 @pytest.mark.parametrize("code", [400, 404])
-def test_a_request_that_is_wrong_is_not_asked_again(command: Command, stub: Stub, code: int) -> None:
+def test_a_bad_request_is_not_retried(command: Command, stub: Stub, code: int) -> None:
     stub.always(status(code))
     assert settled(evaluate(command)) == {"failed": QUESTIONS}
     assert len(stub.calls) == QUESTIONS
 
 
 @pytest.mark.parametrize("hint", ["0", "-1", "0.2", "soon"])
-def test_a_429_is_asked_again_after_its_hint(command: Command, stub: Stub, hint: str) -> None:
+def test_a_429_is_retried_after_its_delay(command: Command, stub: Stub, hint: str) -> None:
     """[8]"""
     stub.next(status(429, headers={"Retry-After": hint}))
     stub.always(completion("Paris"))
@@ -68,7 +68,7 @@ def test_a_429_may_name_a_date(command: Command, stub: Stub) -> None:
     assert datetime.now(UTC) >= later - timedelta(seconds=1), "dates have whole seconds"
 
 
-def test_a_429_for_thirty_years_is_not_waited_for(command: Command, stub: Stub) -> None:
+def test_a_429_with_a_delay_of_thirty_years_is_not_retried(command: Command, stub: Stub) -> None:
     """[8]"""
     stub.next(status(429, headers={"Retry-After": "1000000000"}))
     stub.always(completion("Paris"))
@@ -80,7 +80,7 @@ def test_a_429_for_thirty_years_is_not_waited_for(command: Command, stub: Stub) 
     [(status(500), 0), (reset(), 1), (half_body(), 1)],
     ids=["500", "reset", "half a body"],
 )
-def test_a_stumble_is_asked_again_and_told_where_it_may_have_been_charged(
+def test_a_server_error_is_retried_and_possible_double_charges_are_reported(
     command: Command, stub: Stub, behaviour: Behaviour, uncertain: int
 ) -> None:
     """[10, 11]"""
@@ -92,14 +92,14 @@ def test_a_stumble_is_asked_again_and_told_where_it_may_have_been_charged(
 
 
 @pytest.mark.parametrize("behaviour", [html(), gzip_bomb(64 * 2**20)], ids=["HTML with 200", "gzip bomb"])
-def test_what_is_no_answer_fails_the_trial(command: Command, stub: Stub, behaviour: Behaviour) -> None:
+def test_an_invalid_reply_fails_the_trial(command: Command, stub: Stub, behaviour: Behaviour) -> None:
     """[12]"""
     stub.next(behaviour)
     stub.always(completion("Paris"))
     assert settled(evaluate(command, questions=4)) == {"scored": 3, "failed": 1}
 
 
-def test_the_budget_is_held_and_what_was_spent_adds_up(command: Command, stub: Stub) -> None:
+def test_the_budget_is_enforced_and_costs_add_up(command: Command, stub: Stub) -> None:
     """[24] gpt-4o at 1,000 tokens in and 100 out costs $0.0035 a call."""
     stub.always(completion("Paris", tokens=(1000, 100)))
     said = command(

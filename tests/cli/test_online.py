@@ -72,7 +72,7 @@ def test_traces_are_judged_and_feedback_goes_back_once(
     assert told == {"precision": 8, "recall": 8, "f1": 8}
 
 
-def test_nothing_is_sent_back_unless_asked_for(command: Command, stub: Stub, langsmith: LangSmithServer) -> None:
+def test_feedback_is_sent_only_with_the_flag(command: Command, stub: Stub, langsmith: LangSmithServer) -> None:
     assert command(*ONLINE, "--json").code == 0
     assert not langsmith.feedback
 
@@ -90,9 +90,7 @@ def test_the_next_day_judges_only_what_is_new(command: Command, stub: Stub, lang
     assert not langsmith.repeated
 
 
-def test_killed_and_resumed_it_fetches_judges_and_posts_nothing_twice(
-    command: Command, stub: Stub, langsmith: LangSmithServer
-) -> None:
+def test_a_killed_online_run_repeats_no_request(command: Command, stub: Stub, langsmith: LangSmithServer) -> None:
     assert command.killed(*ONLINE, "--feedback", "--run-id", "r", "--concurrency", "1", at=60)
     posted = len(langsmith.feedback)
     assert 0 < posted < 24
@@ -107,7 +105,7 @@ def test_killed_and_resumed_it_fetches_judges_and_posts_nothing_twice(
     assert sum(n - 1 for n in asked.values()) <= resumed.json["possibly_charged_twice"] <= 1
 
 
-def test_today_is_held_against_a_baseline(command: Command, stub: Stub, tmp_path: Path) -> None:
+def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_path: Path) -> None:
     def traces(name: str, output: dict[str, list[str]]) -> str:
         rows = [
             {"id": f"{name}{n}", "conversation": said(*STATED, f"customer: Number {n}"), "output": output}
@@ -127,9 +125,7 @@ def test_today_is_held_against_a_baseline(command: Command, stub: Stub, tmp_path
     assert same.code == 0, same.out
 
 
-def test_what_judge_and_code_disagree_on_becomes_labels_that_calibrate_reads(
-    command: Command, stub: Stub, tmp_path: Path
-) -> None:
+def test_disagreements_become_labels_that_calibrate_reads(command: Command, stub: Stub, tmp_path: Path) -> None:
     agreeing = completion(lambda call: "yes" if judge(call) == "no" else judge(call), model="", tokens=(100, 10))
     stub.always(agreeing)
     row = {"id": "a", "conversation": said("diet: Eats no meat"), "output": {"diet": ["A vegetarian household"]}}
@@ -142,7 +138,7 @@ def test_what_judge_and_code_disagree_on_becomes_labels_that_calibrate_reads(
     assert said_of_labels.code in (0, 2), said_of_labels.err
 
 
-def test_a_wrong_source_is_refused_and_leaves_nothing_behind(command: Command, stub: Stub, tmp_path: Path) -> None:
+def test_a_wrong_source_is_an_error_and_leaves_nothing_behind(command: Command, stub: Stub, tmp_path: Path) -> None:
     missing = command("extraction", "online", "--source", "jsonl", "nowhere.jsonl", "--judge-model", "gpt-4o")
     assert missing.code == 2
     assert "nowhere.jsonl" in missing.err

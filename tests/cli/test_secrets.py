@@ -38,7 +38,7 @@ def found_in(text: str) -> list[str]:
     ids=["in the answer", "in a 400", "in a 401", "in HTML", "in a malformed reply"],
 )
 @pytest.mark.parametrize("debug", [[], ["--debug"]], ids=["", "with --debug"])
-def test_a_key_that_a_server_echoes_reaches_no_artefact(
+def test_a_key_that_a_server_echoes_is_in_no_file_or_output(
     command: Command, monkeypatch: pytest.MonkeyPatch, behaviour: Behaviour, debug: list[str]
 ) -> None:
     with Stub() as stub:

@@ -9,8 +9,8 @@ from pathlib import Path
 from memorybench.core.contracts import Provider
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.aqrag import open_aqrag
-from memorybench.providers.contextual_retrieval import open_contextual_retrieval
+from memorybench.providers.aqrag import Aqrag
+from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from memorybench.testing import ProviderContract
 from tests.providers.chunked import config, questioner
 
@@ -21,7 +21,7 @@ class TestAqrag(ProviderContract):
         settings = config("aqrag")
         async with (
             open_scripted_embedder() as embedder,
-            open_aqrag(settings, folder / "aqrag.db", embedder, questioner()) as provider,
+            Aqrag.open_file(settings, folder / "aqrag.db", embedder, questioner()) as provider,
         ):
             yield provider
 
@@ -33,6 +33,6 @@ class TestContextualRetrieval(ProviderContract):
         settings = config("contextual-retrieval")
         async with (
             open_scripted_embedder() as embedder,
-            open_contextual_retrieval(settings, folder / "contextual.db", embedder, model) as provider,
+            ContextualRetrieval.open_file(settings, folder / "contextual.db", embedder, model) as provider,
         ):
             yield provider

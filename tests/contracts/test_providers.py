@@ -8,29 +8,29 @@ from pathlib import Path
 
 from memorybench.core.contracts import Provider
 from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.providers.bm25 import open_bm25
-from memorybench.providers.dense import open_dense
-from memorybench.providers.hybrid import open_hybrid
+from memorybench.providers.bm25 import Bm25
+from memorybench.providers.dense import Dense
+from memorybench.providers.hybrid import Hybrid
 from memorybench.providers.scripted import open_scripted
 from memorybench.testing import ProviderContract
 
 
 class TestBm25(ProviderContract):
     def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
-        return open_bm25(folder / "bm25.db")
+        return Bm25.open_file(folder / "bm25.db")
 
 
 class TestDense(ProviderContract):
     @asynccontextmanager
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
-        async with open_scripted_embedder() as embedder, open_dense(folder / "dense.db", embedder) as provider:
+        async with open_scripted_embedder() as embedder, Dense.open_file(folder / "dense.db", embedder) as provider:
             yield provider
 
 
 class TestHybrid(ProviderContract):
     @asynccontextmanager
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
-        async with open_scripted_embedder() as embedder, open_hybrid(folder / "hybrid.db", embedder) as provider:
+        async with open_scripted_embedder() as embedder, Hybrid.open_file(folder / "hybrid.db", embedder) as provider:
             yield provider
 
 

@@ -58,7 +58,7 @@ def test_a_slip_in_the_data_is_told_before_anything_runs(folder: Path) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     where = r"memorybench: benchmarks/datasets/travel-notes.json:7: people\[0\].log.chats\[1\].lines"
-    expected = rf'{where}: "19 April" is no date; expected %d.%m.%Y %H:%M; correct it, or set schema.dateFormat\n'
+    expected = rf'{where}: invalid date "19 April"; expected %d.%m.%Y %H:%M; correct it, or set schema.dateFormat\n'
     assert re.fullmatch(expected, done.stderr)
     assert not (folder / "results").exists()
 

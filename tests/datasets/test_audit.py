@@ -115,7 +115,7 @@ def test_a_dataset_without_any_fact_has_nothing_to_ask(tmp_path: Path) -> None:
     assert problems_of(on_disk(tmp_path, row + ROW.replace("c1", "c2"), "chats.jsonl")) == []
 
 
-@pytest.mark.parametrize(("name", "said"), [("gone.json", "no such file"), ("notes.txt", "a kind unknown here")])
+@pytest.mark.parametrize(("name", "said"), [("gone.json", "file not found"), ("notes.txt", "a kind unknown here")])
 def test_a_file_that_can_not_be_one_is_refused(name: str, said: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=said):
         load_audit(tmp_path / name)

@@ -6,10 +6,10 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
-from memorybench.datasets.metric_names import ALIASES, METRICS, metric
 from memorybench.datasets.prompts import answer_prompt, judge_prompt
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml, parse_yaml
+from memorybench.metrics.names import ALIASES, METRIC_NAMES, known_metrics
 from memorybench.suites.bench import measures
 
 SAMPLE = """\
@@ -49,7 +49,7 @@ def document(text: str) -> Document:
 
 def refusal(text: str) -> str:
     with pytest.raises(BadInput) as caught:
-        read_benchmark(document(text))
+        read_benchmark(document(text), metrics=known_metrics())
     line = str(caught.value)
     assert "\n" not in line
     assert line.startswith("sample.yaml:")
@@ -79,10 +79,10 @@ def test_many_questions_on_one_conversation() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("name: sample", "name: My/Bench", "is not a name"),
+        ("name: sample", "name: My/Bench", "is not a valid name"),
         ("itemId:", "itemID:", 'did you mean "itemId"?'),
         ("itemId: id", "itemId: '$.['", "sample.yaml:4: schema.itemId"),
-        ("role: $.role", "role: '$.a[b'", "is no JSONPath"),
+        ("role: $.role", "role: '$.a[b'", "is not a valid JSONPath"),
         ("  question: query\n", "", '"question" is missing'),
         ("  answer: $", "  questions: {field: q, questionField: q, answerField: a}\n  answer: $", "stands beside"),
         ("dateField: dates", "sessionPattern: session_*", "has no effect on an array"),
@@ -148,19 +148,21 @@ def test_only_data_reads_the_environment() -> None:
 
 def test_metrics_of_plug_ins_are_known() -> None:
     text = SAMPLE.replace("recall_at_5", "novelty")
-    assert 'no metric is called "novelty"' in refusal(text)
-    read_benchmark(document(text), metrics=["novelty"])
+    assert "metrics[1]" in refusal(text) or "metrics.1" in refusal(text)
+    read_benchmark(document(text), metrics=known_metrics(["novelty"]))
+    read_benchmark(document(text.replace("novelty", "novelty@5")), metrics=known_metrics(["novelty"]))
 
 
-def test_the_specs_names_are_other_names() -> None:
-    assert metric("recall_at_5", "") == metric("recall@5", "") == "recall@5"
-    assert metric("accuracy_by_category", "") == "accuracy"
+def test_names_of_the_older_specification_are_aliases() -> None:
+    assert ALIASES["recall_at_5"] == "recall@5"
+    assert ALIASES["turn_recall_at_10"] == "turn_recall@10"
+    assert ALIASES["accuracy_by_category"] == "accuracy"
 
 
-def test_every_figure_of_the_bench_suite_may_be_asked_for() -> None:
-    measured = {found.name for found in measures.measures(answered=True, levels=("session", "turn"))}
-    assert measured <= METRICS
-    assert measures.ALIASES.items() <= ALIASES.items()
+def test_a_config_may_list_every_measure_of_the_bench_suite() -> None:
+    names = {metric.name for metric in measures.measures(answered=True, levels=("session", "turn"))}
+    assert names <= METRIC_NAMES
+    assert set(ALIASES.values()) <= METRIC_NAMES
 
 
 def test_a_judge_prompt_may_do_without_variables() -> None:
@@ -184,7 +186,7 @@ def test_a_config_takes_from_another_what_it_does_not_say(tmp_path: Path) -> Non
     ("extends", "complaint"),
     [
         ("nothing", "there is no nothing.yaml beside this file"),
-        ("../sample", "is not a name"),
+        ("../sample", "is not a valid name"),
         ("variant", '"variant" can not be extended; expected a whole config'),
     ],
 )

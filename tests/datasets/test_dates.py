@@ -42,5 +42,5 @@ def test_a_format_of_ones_own() -> None:
 
 @pytest.mark.parametrize("value", ["yesterday", "31.02.2024", "2023-02-30", 12, True, [2023], {}])
 def test_what_is_no_date_is_told(value: Any) -> None:
-    with pytest.raises(BadInput, match=r"data.json:3: date: .* is no date; .*; correct it, or set schema.dateFormat"):
+    with pytest.raises(BadInput, match=r"data.json:3: date: .*; correct it, or set schema.dateFormat"):
         date(value)

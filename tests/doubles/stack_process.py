@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from memorybench.files.yaml_file import load_yaml
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.docker import open_docker
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.docker import open_docker
 from memorybench.secrets.redaction import Redactor
 
 

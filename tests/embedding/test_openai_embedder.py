@@ -118,7 +118,7 @@ def test_what_is_no_vector_for_each_text_is_malformed(stub: Stub, answer: Behavi
 
 def test_other_dimensions_than_asked_for_are_malformed(stub: Stub) -> None:
     stub.always(vectors(3))
-    with pytest.raises(Malformed, match="wanted 64 dimensions, got 3"):
+    with pytest.raises(Malformed):
         embed(stub, ["a"], dimensions=64)
 
 

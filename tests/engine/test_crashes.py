@@ -1,4 +1,4 @@
-"""SIGKILL at durable steps, also while resuming (a thinned sweep; `make test-real` runs all of it)."""
+"""SIGKILL at commits, also while resuming. A thinned sweep; `make test-real` runs all of it."""
 
 import random
 from pathlib import Path
@@ -11,19 +11,19 @@ from tests.engine.workload import Ledger, plan, report, run_once
 
 @pytest.fixture
 def expected(tmp_path: Path) -> str:
-    """What an uninterrupted run reports."""
+    """The report of an uninterrupted run."""
     run_once(tmp_path / "whole", plan(Ledger(tmp_path / "whole.ledger")))
     return report(tmp_path / "whole")
 
 
-def test_a_run_killed_at_any_durable_step_resumes_to_the_same_report(tmp_path: Path, expected: str) -> None:
+def test_a_run_killed_at_any_commit_resumes_to_the_same_report(tmp_path: Path, expected: str) -> None:
     place = 1
     while crash_and_resume(tmp_path / f"at-{place}", [place], expected):
         place += 9
-    assert place > 60, "the sweep ended early: the run has more durable steps than that"
+    assert place > 60, "the run has more commits than that"
 
 
-def test_a_run_killed_three_times_while_resuming_is_never_lost(tmp_path: Path, expected: str) -> None:
+def test_a_run_killed_three_times_while_resuming_still_finishes(tmp_path: Path, expected: str) -> None:
     for first in (1, 2, 13, 40, 77):
         crash_and_resume(tmp_path / f"from-{first}", [first, 2, 5, 16], expected)
 

@@ -1,6 +1,6 @@
-"""A run in miniature, as a suite would make it: haystacks shared by questions, paid answers and verdicts.
+"""A small run: haystacks shared by questions, paid answers and verdicts.
 
-Every call is written to a ledger file outside the process, so that a dead process can be held to account.
+Every call is written to a ledger file, which tests read after the process was killed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUN = Run(id="sweep", suite="bench", spec={"providers": ["memory"]}, fingerprint
 
 
 class Ledger:
-    """One line a call, appended and therefore whole, whoever dies next."""
+    """A file with one line per call; appends are atomic, so a kill leaves no partial line."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -80,8 +80,8 @@ def _job(place: int, ledger: Ledger, haystack: str, question: str, sessions: int
         for n in range(sessions):
             label = f"add:{haystack}:{n}"
             await steps.once("add", {"call": label}, lambda label=label: call(label, "added"), str, on=PROVIDER)
-        label = f"settle:{haystack}"
-        await steps.once("settle", {"call": label}, lambda: call(label, "settled"), str, on=PROVIDER)
+        label = f"wait:{haystack}"
+        await steps.once("wait_until_searchable", {"call": label}, lambda: call(label, "searchable"), str, on=PROVIDER)
 
     async def job(steps: Steps) -> Performed:
         label = f"search:{question}"
@@ -114,7 +114,7 @@ def _job(place: int, ledger: Ledger, haystack: str, question: str, sessions: int
 
 
 def killer(at: int) -> Callable[[], None]:
-    """Kills the process at the n-th time a commit begins or ends."""
+    """Make a fault that kills the process at the n-th begin or end of a commit."""
     left = at
 
     def tick() -> None:
@@ -135,14 +135,14 @@ def run_once(
     budget: Budget | None = None,
     run: Run = RUN,
 ) -> Ending:
-    """Starts the run, or resumes it where it exists: what a user does after a crash."""
-    begun = False
+    """Start the run, or resume it if it exists."""
+    exists = False
     if (folder / "results.db").exists():
         with RunReader.open(folder) as run_reader:
-            begun = run_reader.has(run.id)
+            exists = run_reader.has(run.id)
     opened = (
         reopen_run(folder, run.id, fingerprints=run.fingerprints, fault=fault)
-        if begun
+        if exists
         else open_run(folder, run, fault=fault)
     )
     with opened as run_writer:
@@ -152,7 +152,7 @@ def run_once(
 
 
 def in_child(work: Callable[[], object]) -> int | None:
-    """Runs in a forked child; its exit code, or None where it was killed."""
+    """Run in a forked child; return its exit code, or None if it was killed."""
     child = os.fork()
     if child == 0:
         try:
@@ -166,14 +166,14 @@ def in_child(work: Callable[[], object]) -> int | None:
 
 
 def report(folder: Path, run: str = RUN.id) -> str:
-    """All that a report is made of, times aside."""
+    """Return the data of a report without times."""
     with RunReader.open(folder) as run_reader:
         outcomes = [outcome.model_dump(mode="json") for outcome in run_reader.outcomes(run)]
         return json.dumps({"counts": run_reader.counts(run), "outcomes": outcomes}, indent=1)
 
 
 def committed(folder: Path, run: str = RUN.id) -> set[str]:
-    """The calls whose steps are on disk."""
+    """Return the calls whose steps are recorded."""
     if not (folder / "results.db").exists():
         return set()
     with RunReader.open(folder) as run_reader:

@@ -71,13 +71,13 @@ def circular() -> Any:
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (None, "gave back null; wanted a memory"),
-        (3, "gave back 3; wanted a memory"),
-        ({"pets": {"Biscuit"}}, "is no JSON: Object of type set"),
-        ({"weight": float("nan")}, "is no JSON: Out of range float"),
-        (circular(), "is no JSON: Circular reference"),
-        ({"pets": ["\ud83d"]}, "half a character"),
-        ({1: "a", "1": "b"}, 'the key "1" stands here twice'),
+        (None, "invalid memory null"),
+        (3, "invalid memory 3"),
+        ({"pets": {"Biscuit"}}, "is not JSON: Object of type set"),
+        ({"weight": float("nan")}, "is not JSON: Out of range float"),
+        (circular(), "is not JSON: Circular reference"),
+        ({"pets": ["\ud83d"]}, "lone surrogate"),
+        ({1: "a", "1": "b"}, 'duplicate key "1"'),
     ],
 )
 def test_what_is_no_memory_is_named(given: Any, complaint: str) -> None:

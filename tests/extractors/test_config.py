@@ -10,6 +10,7 @@ import memorybench
 from memorybench.core.errors import BadInput
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import load_extractor_config, read_extractor
+from memorybench.extractors.plugin import load_type
 from memorybench.files.yaml_file import parse_yaml
 
 CATALOG = Path(memorybench.__file__).parent / "catalog" / "extractors"
@@ -39,7 +40,7 @@ def test_every_bundled_file_loads_and_is_called_as_its_file() -> None:
     ],
 )
 def test_every_type_loads_and_says_whether_it_runs_code(text: str, runs_code: bool) -> None:
-    assert read(text).runs_code is runs_code
+    assert load_type(read(text).type).runs_code is runs_code
 
 
 def test_keys_may_be_written_either_way() -> None:
@@ -62,33 +63,36 @@ def test_a_file_is_sound_before_its_variables_are_set_and_incomplete_without_the
     [
         ("name: ours\ntype: http\n", 'ours.yaml:1: "url" is missing'),
         ("name: ours\n", 'ours.yaml:1: "type" is missing'),
-        ("name: ours\ntype: htp\n", 'ours.yaml:2: type: is "htp"'),
-        ("name: My Extractor\ntype: baseline\nbaseline: hoarder\n", 'ours.yaml:1: name: "My Extractor" is not a name'),
+        ("name: ours\ntype: htp\n", 'ours.yaml:2: type: unknown type "htp"'),
+        (
+            "name: My Extractor\ntype: baseline\nbaseline: hoarder\n",
+            'ours.yaml:1: name: "My Extractor" is not a valid name',
+        ),
         ("name: ours\ntype: baseline\nbaseline: echo\n", 'ours.yaml:3: baseline: is "echo"'),
         (f"{HTTP}header: {{X: y}}\n", 'ours.yaml:4: header: unknown key "header"; expected one of'),
         (f"{HTTP}header: {{X: y}}\n", 'did you mean "headers"?'),
         (f"{HTTP}auth: {{type: bearer, envVr: X}}\n", 'did you mean "envVar"?'),
         (f"{HTTP}auth: {{type: bearer}}\n", 'ours.yaml:4: auth: "envVar" is missing'),
-        (f"{HTTP}auth: {{type: bearer, envVar: sk-123}}\n", "auth.envVar: is not the name of an environment variable"),
+        (f"{HTTP}auth: {{type: bearer, envVar: sk-123}}\n", "auth.envVar: invalid name"),
         (f"{HTTP}method: GET\n", 'ours.yaml:4: method: is "GET"'),
         (f"{HTTP}timeout: 0\n", "ours.yaml:4: timeout: is 0"),
-        (f"{HTTP}command: python x.py\n", 'ours.yaml:4: command: has no effect where type is "http"'),
-        (f"{HTTP}output: $.facts[\n", 'ours.yaml:4: output: "$.facts[" is no JSONPath'),
+        (f"{HTTP}command: python x.py\n", 'ours.yaml:4: command: has no effect if type is "http"'),
+        (f"{HTTP}output: $.facts[\n", 'ours.yaml:4: output: "$.facts[" is not a valid JSONPath'),
         (f"{HTTP}body:\n  said: $.convo\n", 'ours.yaml:5: body.said: unknown variable "convo"'),
         (f"{HTTP}body:\n  said: '${{mesages}}'\n", 'did you mean "messages"?'),
-        ("name: ours\ntype: http\nurl: file:///etc/passwd\n", "ours.yaml:3: url: no such address is opened"),
-        ("name: ours\ntype: http\nurl: http://extractor.example\n", "say insecure: true if the network is yours"),
+        ("name: ours\ntype: http\nurl: file:///etc/passwd\n", "ours.yaml:3: url: "),
+        ("name: ours\ntype: http\nurl: http://extractor.example\n", "set insecure: true"),
         ("name: ours\ntype: http\nurl: http://169.254.169.254/\n", "is a link-local or metadata address"),
-        ("name: ours\ntype: http\nurl: https://u:p@extractor.example\n", "the URL holds credentials"),
-        ("name: ours\ntype: command\ncommand: python 'x\n", "ours.yaml:3: command: can not be split into words"),
-        ("name: ours\ntype: command\ncommand: ' '\n", "ours.yaml:3: command: is empty"),
-        ("name: ours\ntype: callable\nfunction: extract\n", "ours.yaml:3: function: names no function"),
-        ("name: ours\ntype: provider\nprovider: Mem 0\n", 'ours.yaml:3: provider: "Mem 0" is not a name'),
-        ("name: ours\ntype: reference\nprompt: Do it.\n", "ours.yaml:3: prompt: the prompt lacks ${existingMemory}"),
+        ("name: ours\ntype: http\nurl: https://u:p@extractor.example\n", "the URL contains credentials"),
+        ("name: ours\ntype: command\ncommand: python 'x\n", "ours.yaml:3: command: invalid command"),
+        ("name: ours\ntype: command\ncommand: ' '\n", "ours.yaml:3: command: the command is empty"),
+        ("name: ours\ntype: callable\nfunction: extract\n", "ours.yaml:3: function: invalid function name"),
+        ("name: ours\ntype: provider\nprovider: Mem 0\n", 'ours.yaml:3: provider: "Mem 0" is not a valid name'),
+        ("name: ours\ntype: reference\nprompt: Do it.\n", "ours.yaml:3: prompt: missing ${existingMemory}"),
         ("- name: ours\n", "ours.yaml:1: is"),
     ],
 )
-def test_a_broken_file_is_told_its_line_and_what_to_do(text: str, complaint: str) -> None:
+def test_an_invalid_file_is_an_error_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(BadInput) as raised:
         read(text)
     assert complaint in str(raised.value)
@@ -101,6 +105,6 @@ def test_a_key_written_into_the_file_is_not_repeated() -> None:
     assert "sk-plum-kettle" not in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"none\.yaml"):
         load_extractor_config(tmp_path / "none.yaml")

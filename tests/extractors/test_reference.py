@@ -64,21 +64,21 @@ def test_unchanged_gives_back_the_memory_as_it_was(said: str) -> None:
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ("", "said nothing"),
-        ("Here is the new memory: {}", "not JSON"),
-        (f"{json.dumps(LEARNED)}\nI added the dog.", "goes on after its value"),
-        ("```json\n{}\n```\n```json\n{}\n```", "goes on after its value"),
-        ('{"pets": [', "ends in the middle"),
-        ('{"pets": [], "pets": []}', "stands here twice"),
-        ("null", "gave back null"),
-        ("It is unchanged, I think.", "not JSON"),
+        ("", "empty output"),
+        ("Here is the new memory: {}", "invalid JSON"),
+        (f"{json.dumps(LEARNED)}\nI added the dog.", "extra data after the value"),
+        ("```json\n{}\n```\n```json\n{}\n```", "extra data after the value"),
+        ('{"pets": [', "truncated JSON"),
+        ('{"pets": [], "pets": []}', "duplicate key"),
+        ("null", "invalid memory null"),
+        ("It is unchanged, I think.", "invalid JSON"),
     ],
 )
 def test_anything_else_is_the_models_failure(said: str, complaint: str) -> None:
     with pytest.raises(Malformed, match=r"^reference: scripted: ") as raised:
         ask(over([said]))
     assert complaint in str(raised.value)
-    assert "it said" in str(raised.value)
+    assert "the reply was" in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_memories_and_turns_can_not_fill_in_the_prompt(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("prompt", "complaint"),
     [
-        ("Extract from ${conversation}.", "lacks ${existingMemory}"),
-        ("Update ${existingMemory}.", "lacks ${conversation}"),
+        ("Extract from ${conversation}.", "missing ${existingMemory}"),
+        ("Update ${existingMemory}.", "missing ${conversation}"),
         ("${existingMemory} ${conversation} ${memory}", 'unknown variable "memory"'),
     ],
 )

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from memorybench.files.located import Document, spell
+from memorybench.files.located import Document, format_place
 
 
 def lines(place):
@@ -11,14 +11,14 @@ DOCUMENT = Document("p.yaml", {"rateLimit": {"addDelayMs": 3}}, lines)
 
 
 def test_a_place_is_spelled_as_people_write_it():
-    assert spell(("endpoints", "add", "path")) == "endpoints.add.path"
-    assert spell((3, "question")) == "[3].question"
-    assert spell(("turns", 0, 1, "x-y")) == "turns[0][1].x-y"
+    assert format_place(("endpoints", "add", "path")) == "endpoints.add.path"
+    assert format_place((3, "question")) == "[3].question"
+    assert format_place(("turns", 0, 1, "x-y")) == "turns[0][1].x-y"
 
 
 def test_a_key_with_odd_characters_stays_one_printable_line():
-    assert spell(("headers", "a b.c")) == 'headers["a b.c"]'
-    assert spell(("a\nb\u202e",)) == '["a\\nb\\u202e"]'
+    assert format_place(("headers", "a b.c")) == 'headers["a b.c"]'
+    assert format_place(("a\nb\u202e",)) == '["a\\nb\\u202e"]'
 
 
 def test_where_names_file_line_and_place():

@@ -6,49 +6,50 @@ import pytest
 
 from memorybench.files.names import inside, safe_name, safe_run_id
 from memorybench.text.spelling import camel, join_names, nearest, suggestion
+from tests.doubles.refusals import refused
 
 
 @pytest.mark.parametrize("name", ["mem0", "supermemory-v4", "a_b", "0", "x" * 64])
-def test_a_name_is_given_back(name):
+def test_a_valid_name_is_returned(name):
     assert safe_name(name, "p.yaml:1: name") == name
 
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("My Provider!", 'try "my-provider"'),
-        ("../etc", 'try "etc"'),
-        ("x" * 65, 'try "' + "x" * 64 + '"'),
-        ("a\n", 'try "a"'),
+        ("My Provider!", '"my-provider"'),
+        ("../etc", '"etc"'),
+        ("x" * 65, '"' + "x" * 64 + '"'),
+        ("a\n", '"a"'),
     ],
 )
-def test_what_is_no_name_is_refused_with_a_mended_form(name, remedy, complaint):
-    line = complaint(safe_name, name, "p.yaml:1: name")
-    assert line.startswith("p.yaml:1: name: ")
-    assert line.endswith(remedy)
+def test_an_invalid_name_is_refused_with_a_valid_suggestion(name, remedy):
+    error = refused(safe_name, name, "p.yaml:1: name")
+    assert error.where == "p.yaml:1: name"
+    assert error.remedy.endswith(remedy)
 
 
 @pytest.mark.parametrize("name", ["", "!!", "é"])
-def test_what_can_not_be_mended_is_refused_without_advice(name, complaint):
-    assert complaint(safe_name, name, "p").endswith("of a-z 0-9 _ -")
+def test_a_name_without_a_valid_character_is_refused_without_a_suggestion(name):
+    assert not refused(safe_name, name, "p").remedy
 
 
 @pytest.mark.parametrize("run", ["run-1", "2026-11-15T03.12_A", "a.b.c", "x" * 64])
-def test_a_run_id_is_given_back(run):
+def test_a_valid_run_id_is_returned(run):
     assert safe_run_id(run, "--resume") == run
 
 
 @pytest.mark.parametrize(
     "run", ["../x", "a/../b", "%2F", "..%2Fx", ".hidden", "a..b", "", "a/b", "a\\b", "a\0", "a\n", "x" * 65, "é"]
 )
-def test_a_run_id_that_could_be_a_path_is_refused(run, complaint):
-    assert complaint(safe_run_id, run, "--resume").startswith("--resume: ")
+def test_a_run_id_that_could_be_a_path_is_refused(run):
+    assert refused(safe_run_id, run, "--resume").where == "--resume"
 
 
 @pytest.mark.parametrize("run", ["../x", "..%2Fx", "a..b", ".hidden"])
-def test_the_mended_run_id_is_one(run, complaint):
-    mended = complaint(safe_run_id, run, "--resume").rpartition('try "')[2].removesuffix('"')
-    assert safe_run_id(mended, "--resume") == mended
+def test_the_suggested_run_id_is_valid(run):
+    suggested = refused(safe_run_id, run, "--resume").remedy.split('"')[1]
+    assert safe_run_id(suggested, "--resume") == suggested
 
 
 def test_a_path_inside_its_folder_is_resolved(tmp_path):
@@ -57,19 +58,19 @@ def test_a_path_inside_its_folder_is_resolved(tmp_path):
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/etc/passwd", Path("/"), "a\0b"])
-def test_a_path_that_leads_out_is_refused(path, tmp_path, complaint):
-    assert "leads out of" in complaint(inside, tmp_path, path, "c.yaml:2: data.path")
+def test_a_path_outside_its_folder_is_refused(path, tmp_path):
+    assert refused(inside, tmp_path, path, "c.yaml:2: data.path").where == "c.yaml:2: data.path"
 
 
-def test_a_link_that_leads_out_is_refused(tmp_path, complaint):
+def test_a_link_to_outside_its_folder_is_refused(tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path)
-    assert "leads out of" in complaint(inside, folder, "link/x", "c.yaml:2: data.path")
+    assert refused(inside, folder, "link/x", "c.yaml:2: data.path").where == "c.yaml:2: data.path"
 
 
-def test_a_folder_with_a_similar_name_is_outside(tmp_path, complaint):
-    assert "leads out of" in complaint(inside, tmp_path / "a", "../ab/x", "x")
+def test_a_folder_with_a_similar_name_is_outside(tmp_path):
+    assert refused(inside, tmp_path / "a", "../ab/x", "x").where == "x"
 
 
 def test_the_nearest_name_ignores_case_and_hyphens():

@@ -68,13 +68,13 @@ def test_a_good_document_has_no_problems():
 
 
 def test_both_spellings_of_one_key_are_refused():
-    line = "c.yaml:2: display_name: the same key stands here in another spelling; expected each key once; remove one"
+    line = "c.yaml:2: display_name: duplicate key in another spelling; expected each key once; remove one"
     assert said("displayName: A\ndisplay_name: A\n") == [line]
 
 
 def test_both_spellings_are_refused_below_the_root_too():
     text = "displayName: A\nanswerPrompt:\n  default: x\n  by_question_type: {}\n  byQuestionType: {}\n"
-    assert [line.partition(": the same")[0] for line in said(text)] == ["c.yaml:5: answerPrompt.byQuestionType"]
+    assert [line.partition(": duplicate")[0] for line in said(text)] == ["c.yaml:5: answerPrompt.byQuestionType"]
 
 
 def test_an_unknown_key_names_the_nearest_known_one_in_the_writers_style():

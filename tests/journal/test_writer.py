@@ -1,13 +1,13 @@
-"""Group commit: what returns is on disk, and who fails, fails alone. And how a moment is written down."""
+"""Group commit: rows are on disk when `write` returns, and an invalid entry fails alone."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
@@ -20,289 +20,252 @@ from memorybench.core.errors import JournalError
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import now
 from memorybench.journal.writer import Statement, Writer
+from tests.engine.workload import in_child
 
-Open = Callable[..., Writer]
+OpenWriter = Callable[..., Writer]
 
 
 @pytest.fixture
-def writing(tmp_path: Path) -> Iterator[Open]:
-    opened: list[Writer] = []
+def open_writer(tmp_path: Path) -> Iterator[OpenWriter]:
+    writers: list[Writer] = []
 
     def open_writer(fault: Callable[[], None] | None = None) -> Writer:
-        opened.append(Writer(tmp_path, fault=fault))
-        opened[-1].write_now([run("r")])
-        return opened[-1]
+        writers.append(Writer(tmp_path, fault=fault))
+        writers[-1].write_now([insert_run("r")])
+        return writers[-1]
 
     yield open_writer
-    for writer in opened:
+    for writer in writers:
         writer.close()
 
 
-def run(id: str) -> Statement:
+def insert_run(id: str) -> Statement:
     columns = "id, suite, spec, fingerprints, program, status, planned, created, crc"
     return f"INSERT INTO runs ({columns}) VALUES (?, '', '', '', '', '', 0, '', 0)", (id,)
 
 
-def note(text: str) -> Statement:
+def insert_note(text: str) -> Statement:
     return "INSERT INTO notes VALUES ('r', 'note', ?)", (text,)
 
 
-def notes(writer: Writer) -> list[str]:
-    """As another process sees them."""
+def read_notes(writer: Writer) -> list[str]:
+    """Read the notes with another connection."""
     with closing(sqlite3.connect(writer.path)) as db:
         return [text for (text,) in db.execute("SELECT text FROM notes ORDER BY rowid")]
 
 
-def test_what_returns_can_be_read_by_others(writing: Open) -> None:
-    writer = writing()
+def log_size(writer: Writer) -> int:
+    return writer.path.with_name(f"{writer.path.name}-wal").stat().st_size
+
+
+async def write_note(writer: Writer, text: str) -> None:
+    await writer.write([insert_note(text)])
+
+
+def test_rows_are_visible_to_others_when_write_returns(open_writer: OpenWriter) -> None:
+    writer = open_writer()
 
     async def write() -> None:
         for n in range(3):
-            await writer.write([note(f"{n}")])
-            assert notes(writer) == [f"{k}" for k in range(n + 1)]
+            await write_note(writer, f"{n}")
+            assert read_notes(writer) == [f"{k}" for k in range(n + 1)]
 
     asyncio.run(write())
-    asyncio.run(write_one(writer, "from another loop"))
-    assert notes(writer) == ["0", "1", "2", "from another loop"]
+    asyncio.run(write_note(writer, "from another loop"))
+    assert read_notes(writer) == ["0", "1", "2", "from another loop"]
 
 
-async def write_one(writer: Writer, text: str) -> None:
-    await writer.write([note(text)])
+def test_a_commit_waits_for_the_disk(open_writer: OpenWriter) -> None:
+    """With `synchronous=FULL` (2) and WAL, COMMIT returns after the log is synced."""
+    db = open_writer()._db
+    assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
-def test_all_who_come_at_once_share_a_commit(writing: Open) -> None:
-    commits: list[None] = []
-    writer = writing(lambda: commits.append(None))
-    commits.clear()
+def test_rows_survive_a_kill_right_after_write_returns(tmp_path: Path) -> None:
+    def write_and_die() -> None:
+        writer = Writer(tmp_path)
+        writer.write_now([insert_run("r")])
 
-    async def write() -> None:
-        await asyncio.gather(*(writer.write([note(f"{n}")]) for n in range(100)))
+        async def write() -> None:
+            await write_note(writer, "kept")
+            os.kill(os.getpid(), 9)
 
-    asyncio.run(write())
-    assert notes(writer) == [f"{n}" for n in range(100)]
-    assert len(commits) == 2, "one before and one after a single commit"
+        asyncio.run(write())
 
-
-def test_one_bad_entry_takes_none_of_its_neighbours_down(writing: Open) -> None:
-    writer = writing()
-
-    async def write() -> list[BaseException | None]:
-        twice = [note("lost with its entry"), run("r")]
-        entries = [[note("before")], twice, [note("after")]]
-        return await asyncio.gather(*map(writer.write, entries), return_exceptions=True)
-
-    before, bad, after = asyncio.run(write())
-    assert (before, after) == (None, None)
-    assert isinstance(bad, JournalError)
-    assert "UNIQUE constraint failed: runs.id" in str(bad)
-    assert notes(writer) == ["before", "after"]
+    assert in_child(write_and_die) is None
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        assert db.execute("SELECT text FROM notes").fetchall() == [("kept",)]
 
 
-def test_a_commit_that_fails_is_told_to_who_waits_and_to_nobody_else(writing: Open) -> None:
-    failing = [False]
+def test_callers_that_arrive_during_a_commit_share_the_next_one(open_writer: OpenWriter) -> None:
+    commits, release = [0], Event()
 
     def fault() -> None:
-        if failing[0]:
-            failing[0] = False
-            raise OSError("the disk is gone")
+        commits[0] += 1
+        if commits[0] == 3:  # before the commit of the first note
+            release.wait()
 
-    writer = writing(fault)
-
-    async def write() -> None:
-        failing[0] = True
-        with pytest.raises(JournalError, match="the disk is gone"):
-            await writer.write([note("lost")])
-        await writer.write([note("kept")])
-
-    asyncio.run(write())
-    assert notes(writer) == ["kept"]
-
-
-def test_what_is_written_can_be_read_before_it_has_landed(writing: Open) -> None:
-    writer = writing()
-    seen: list[tuple[list[str], bool]] = []
+    writer = open_writer(fault)
 
     async def write() -> None:
-        landing = writer.write([note("kept")], lambda: seen.append((notes(writer), landing.done())))
-        await landing
+        first = asyncio.create_task(write_note(writer, "first"))
+        while commits[0] < 3:  # noqa: ASYNC110  the thread sets it
+            await asyncio.sleep(0)
+        others = [asyncio.create_task(write_note(writer, f"{n}")) for n in range(100)]
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(first, *others)
 
     asyncio.run(write())
-    assert seen == [(["kept"], False)]
+    assert read_notes(writer) == ["first", *(f"{n}" for n in range(100))]
+    assert commits[0] == 6, "one call before and one after each of three commits"
 
 
-def test_a_disk_that_fails_is_told_to_who_waits_for_it(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    writer = writing()
+def test_an_invalid_entry_fails_alone(open_writer: OpenWriter) -> None:
+    writer = open_writer()
 
-    def fail(file: int) -> None:
-        raise OSError(5, "Input/output error")
+    async def write() -> list[BaseException | None]:
+        duplicate = [insert_note("rolled back with its entry"), insert_run("r")]
+        entries = [[insert_note("before")], duplicate, [insert_note("after")]]
+        return await asyncio.gather(*map(writer.write, entries), return_exceptions=True)
+
+    before, invalid, after = asyncio.run(write())
+    assert (before, after) == (None, None)
+    assert isinstance(invalid, JournalError)
+    assert read_notes(writer) == ["before", "after"]
+
+
+@pytest.mark.parametrize("error", [OSError("device removed"), sqlite3.OperationalError("disk I/O error")])
+def test_a_failed_commit_raises_in_its_caller_only(open_writer: OpenWriter, error: Exception) -> None:
+    errors: list[Exception] = []
+
+    def fault() -> None:
+        if errors:
+            raise errors.pop()
+
+    writer = open_writer(fault)
 
     async def write() -> None:
-        with monkeypatch.context() as failing:
-            failing.setattr("memorybench.journal.writer._sync", fail)
-            with pytest.raises(JournalError, match="Input/output error"):
-                await writer.write([note("doubtful")])
-        await writer.write([note("kept")])
+        errors.append(error)
+        with pytest.raises(JournalError):
+            await write_note(writer, "lost")
+        await write_note(writer, "kept")
 
     asyncio.run(write())
-    assert notes(writer)[-1] == "kept"
+    assert read_notes(writer) == ["kept"]
 
 
-def test_a_file_held_by_another_process_is_waited_for(writing: Open) -> None:
-    writer = writing()
+def test_a_cancelled_caller_leaves_after_the_commit(open_writer: OpenWriter) -> None:
+    """Otherwise it could start the same paid call again while its result is being committed."""
+    release, commits = Event(), [0]
+
+    def fault() -> None:
+        commits[0] += 1
+        if commits[0] == 3:
+            release.wait()
+
+    writer = open_writer(fault)
+
+    async def write() -> None:
+        task = asyncio.create_task(write_note(writer, "kept"))
+        while commits[0] < 3:  # noqa: ASYNC110  the thread sets it
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not task.done()
+        release.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert read_notes(writer) == ["kept"]
+
+    asyncio.run(write())
+
+
+def test_a_writer_waits_for_a_file_that_another_process_has_locked(open_writer: OpenWriter) -> None:
+    writer = open_writer()
 
     async def write() -> None:
         with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            landing = writer.write([note("kept")])
-            await asyncio.sleep(0.05)
-            assert not landing.done()
+            task = asyncio.create_task(write_note(writer, "kept"))
+            await asyncio.sleep(0)
+            assert not task.done()
             other.execute("COMMIT")
-            await landing
+            await task
 
     asyncio.run(write())
-    assert notes(writer) == ["kept"]
+    assert read_notes(writer) == ["kept"]
 
 
-def test_a_file_that_others_never_let_go_is_named(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memorybench.journal.writer.BUSY_SECONDS", 0.01)
-    writer = writing()
+def test_a_file_that_stays_locked_is_an_error(open_writer: OpenWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memorybench.journal.database.BUSY_SECONDS", 0.01)
+    writer = open_writer()
 
     async def write() -> None:
         with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(JournalError, match=r"other processes held it for .* resume the run"):
-                await writer.write([note("lost")])
-        await writer.write([note("kept")])
+            with pytest.raises(JournalError):
+                await write_note(writer, "lost")
+        await write_note(writer, "kept")
 
     asyncio.run(write())
-    assert notes(writer) == ["kept"]
+    assert read_notes(writer) == ["kept"]
 
 
-def test_patience_begins_anew_each_time(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memorybench.journal.writer.BUSY_SECONDS", 0.2)
-    writer = writing()
-
-    async def leave() -> None:
-        landing = writer.write([note("left alone")])
-        await asyncio.sleep(0.05)
-        landing.cancel()
-
-    async def wait() -> None:
-        landing = writer.write([note("kept")])
-        await asyncio.sleep(0.05)
-        other.execute("COMMIT")
-        await landing
-
-    with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        asyncio.run(leave())
-        time.sleep(0.2)
-        asyncio.run(wait())
-    assert notes(writer)[-1] == "kept"
+def test_entries_of_a_closed_loop_do_not_disturb_the_next_loop(open_writer: OpenWriter) -> None:
+    writer = open_writer()
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(write_note(writer, "of the closed loop"))
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    asyncio.run(write_note(writer, "kept"))
+    assert read_notes(writer) == ["of the closed loop", "kept"]
+    del task
 
 
-def test_a_loop_that_was_closed_takes_none_of_the_next_ones_with_it(writing: Open) -> None:
-    writer = writing()
-    dead = asyncio.new_event_loop()
-
-    async def leave() -> None:
-        writer.write([note("written by the next")])
-
-    dead.run_until_complete(leave())
-    dead.close()
-    asyncio.run(write_one(writer, "kept"))
-    assert notes(writer) == ["written by the next", "kept"]
-
-
-def test_who_looks_at_the_folder_while_it_is_written_loses_nothing(writing: Open) -> None:
-    writer = writing()
-    asyncio.run(write_one(writer, "before"))
+def test_readers_do_not_disturb_the_writer(open_writer: OpenWriter) -> None:
+    """The last reader that closes a file deletes its log, unless SQLite sees the lock of the writer."""
+    writer = open_writer()
+    asyncio.run(write_note(writer, "before"))
     with RunReader.open(writer.path.parent) as run_reader:
         assert run_reader.notes("r")
     other = f"import sqlite3; sqlite3.connect({str(writer.path)!r}).execute('SELECT count(*) FROM notes').fetchone()"
     subprocess.run([sys.executable, "-c", other], check=True)
-    assert writer.path.with_name(f"{writer.path.name}-wal").exists(), "another who leaves takes our log with him"
-    asyncio.run(write_one(writer, "after"))
-    assert notes(writer) == ["before", "after"]
+    assert log_size(writer), "the log still exists"
+    asyncio.run(write_note(writer, "after"))
+    assert read_notes(writer) == ["before", "after"]
 
 
-def test_all_land_while_the_log_is_tidied_again_and_again(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 5)
-    writer = writing()
-
-    async def write(n: int) -> None:
-        for _ in range(100):
-            await writer.write([note("x" * 2_000)])
-
-    async def everybody() -> None:
-        await asyncio.gather(*map(write, range(20)))
-
-    asyncio.run(everybody())
-    assert len(notes(writer)) == 2_000
+async def write_groups(writer: Writer, groups: int, text: str) -> int:
+    """Write groups of 20 notes; return the size of the log."""
+    for _ in range(groups):
+        await asyncio.gather(*(write_note(writer, text) for _ in range(20)))
+    return log_size(writer)
 
 
-def test_rows_are_written_while_the_log_is_tidied(writing: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    tidying, tidied = Event(), Event()
-
-    def tidy(writer: Writer) -> None:
-        tidying.set()
-        tidied.wait()
-
-    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 1)
-    monkeypatch.setattr(Writer, "_tidy", tidy)
-    writer = writing()
-
-    async def write() -> None:
-        first = writer.write([note("before")])
-        await asyncio.to_thread(tidying.wait)
-        second = writer.write([note("meanwhile")])
-        await asyncio.sleep(0.05)
-        seen = notes(writer)
-        tidied.set()
-        await asyncio.gather(first, second)
-        assert seen == ["before", "meanwhile"]
-
-    asyncio.run(write())
-
-
-def test_who_reads_for_long_holds_up_nobody_and_the_log_is_tidied_after_him(
-    writing: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("memorybench.journal.writer._TIDIED_EVERY", 20)
-    writer = writing()
-    log = writer.path.with_name(f"{writer.path.name}-wal")
-
-    async def write(rows: int) -> int:
-        for _ in range(rows // 20):
-            await asyncio.gather(*(writer.write([note("x" * 2_000)]) for _ in range(20)))
-        return log.stat().st_size
-
+def test_a_long_read_blocks_nobody_and_the_log_is_reused_after_it(open_writer: OpenWriter) -> None:
+    writer = open_writer()
     with closing(sqlite3.connect(writer.path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         (before,) = reader.execute("SELECT count(*) FROM notes").fetchone()
-        grown = asyncio.run(write(200))
+        size = asyncio.run(write_groups(writer, 100, "x" * 2_000))
         assert reader.execute("SELECT count(*) FROM notes").fetchone() == (before,)
         reader.execute("COMMIT")
-    assert asyncio.run(write(2_000)) < 2 * grown
-    assert len(notes(writer)) == 2_200
+    assert asyncio.run(write_groups(writer, 200, "x" * 2_000)) < 2 * size
+    assert len(read_notes(writer)) == 6_000
 
 
-def test_the_log_does_not_grow_with_the_run(writing: Open) -> None:
-    writer = writing()
-    log = writer.path.with_name(f"{writer.path.name}-wal")
-
-    async def write(rows: int) -> int:
-        for start in range(0, rows, 20):
-            await asyncio.gather(*(writer.write([note("x" * 500)]) for _ in range(start, start + 20)))
-        return log.stat().st_size
-
-    few = asyncio.run(write(2_000))
-    assert asyncio.run(write(8_000)) < 2 * few
-    assert len(notes(writer)) == 10_000
+def test_the_log_does_not_grow_with_the_run(open_writer: OpenWriter) -> None:
+    writer = open_writer()
+    size = asyncio.run(write_groups(writer, 100, "x" * 2_000))
+    assert asyncio.run(write_groups(writer, 300, "x" * 2_000)) < 2 * size
+    assert len(read_notes(writer)) == 8_000
 
 
-def test_a_moment_is_written_in_utc_to_the_millisecond() -> None:
+def test_a_time_is_written_in_utc_to_the_millisecond() -> None:
     earliest = datetime.now(UTC)
-    written = now()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", written)
-    assert abs((datetime.fromisoformat(written) - earliest).total_seconds()) < 60
+    text = now()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", text)
+    assert abs((datetime.fromisoformat(text) - earliest).total_seconds()) < 60

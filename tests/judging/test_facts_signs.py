@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memorybench.judging import facts_quantities as quantities
 from memorybench.judging import facts_reading as reading
 from memorybench.judging.facts_signs import Signs, rewritten, rule, rules, signs_of
-from memorybench.judging.plain import plain
+from memorybench.text.normalisation import plain
 
 WORDS = """
     won't can't cannot don't Tom's unable to not want wants wanted no longer any more anymore only yet sure decided

@@ -16,13 +16,14 @@ from memorybench.core.spending import Spending
 from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending
+from memorybench.files.prompts import JUDGE_PROMPTS
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.canary_cases import CASES, KINDS, RIGHT
 from memorybench.judging.injection import talks_to_judge
 from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged
-from memorybench.judging.prompts import TEXTS, named_prompt
+from memorybench.judging.prompts import named_prompt
 from memorybench.models.scripted import Line, ScriptedModel
 from tests.engine.workload import run_once
 
@@ -211,7 +212,7 @@ def test_a_model_that_judges_itself_is_known_by_any_name(judge: str, reader: str
     assert self_judged(Subject(role="model", name=judge), hot) is same
 
 
-def checked(folder: Path, judge: Judge, names: Sequence[str] = tuple(TEXTS)) -> CanaryReport:
+def checked(folder: Path, judge: Judge, names: Sequence[str] = JUDGE_PROMPTS) -> CanaryReport:
     reports: list[CanaryReport] = []
 
     async def check(steps: Steps) -> None:
@@ -247,7 +248,7 @@ def test_a_canary_that_can_not_be_read_is_counted_by_itself(folder: Path, ledger
     assert report.unreadable == 24
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", JUDGE_PROMPTS)
 def test_every_prompt_has_canaries_of_every_kind_and_none_talks_to_the_judge(name: str) -> None:
     assert len(CASES[name]) >= 4
     said = [getattr(case, kind) for case in CASES[name] for kind in KINDS]

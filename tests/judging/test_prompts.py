@@ -7,9 +7,10 @@ from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import judge_prompt
+from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
 from memorybench.judging.delimiters import mark_for
-from memorybench.judging.prompts import TEXTS, JudgePrompt, JudgePrompts, named_prompt
-from memorybench.wiring.judging import judge_prompts, prompt_text
+from memorybench.judging.prompts import JudgePrompt, JudgePrompts, named_prompt
+from memorybench.suites.judge_prompts import judge_prompts, prompt_text
 
 
 def question(kind: str = "", *, abstain: bool = False, answers: tuple[str, ...] = ("Lisbon",)) -> Question:
@@ -19,10 +20,10 @@ def question(kind: str = "", *, abstain: bool = False, answers: tuple[str, ...] 
     )
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("name", JUDGE_PROMPTS)
 def test_every_named_prompt_shows_all_three_texts_and_ends_by_asking_for_yes_or_no(name: str) -> None:
     text = named_prompt(name).render(question(), "She went to Porto.")
-    assert text.startswith(TEXTS[name].rstrip())
+    assert text.startswith(load_prompt(f"judge-{name}").rstrip())
     for shown in ("Where did Ann go?", "Lisbon", "She went to Porto."):
         assert f"\n{shown}\n" in text
     assert text.rstrip().endswith("yes or no.")
@@ -84,9 +85,11 @@ def test_off_by_one_is_forgiven_once_where_the_type_allows_it() -> None:
     assert not prompts.of(question("how-long", abstain=True)).note
 
 
-def test_a_prompt_that_does_not_exist_is_refused_with_the_nearest() -> None:
-    with pytest.raises(BadInput, match=r'no judge prompt "temporall".*did you mean "temporal"'):
+def test_an_unknown_prompt_name_raises_with_a_suggestion() -> None:
+    with pytest.raises(BadInput) as caught:
         JudgePrompts(names={"when": "temporall"})
+    assert caught.value.where == "evaluationPrompt"
+    assert '"temporal"' in caught.value.remedy
 
 
 def test_the_benchmark_config_decides(tmp_path: Path) -> None:
@@ -108,8 +111,9 @@ def test_a_benchmark_may_keep_its_prompts() -> None:
     "given", ["prompts/strict.txt", "strict", "./p", "my prompts/judge one.md", "C:\\p\\judge.txt"]
 )
 def test_a_path_that_does_not_exist_is_not_taken_for_the_prompt(given: str) -> None:
-    with pytest.raises(BadInput, match="there is no such file"):
+    with pytest.raises(BadInput) as caught:
         prompt_text(given, "--judge-prompt")
+    assert caught.value.where == f"--judge-prompt {given}"
 
 
 @pytest.mark.parametrize("given", ["Is it right? Answer yes or no.", "Right?\n./no/path", "${response}", "a b " * 9999])

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from memorybench.metrics.intervals import SHARE, Interval, interval, ratio_interval
-from memorybench.metrics.sets import f1
+from memorybench.suites.extraction.scores import f1
 
 UNEVEN = (3, 4, 5, 6, 8, 10, 14, 20, 28, 40)
 CONVERSATIONS = (24, 13, 24, 32, 30, 19, 23, 29, 24, 25)  # LoCoMo's ten in proportion, an eighth of the questions
@@ -88,7 +88,7 @@ def test_micro_f1_in_clusters(sizes: tuple[int, ...], found: float, invented: fl
     covered = _coverage(
         f"micro F1 {truth:.2f} in {len(sizes)} clusters",
         truth,
-        [ratio_interval(run, clusters, f1) for run in rows.tolist()],
+        [ratio_interval(run, clusters, lambda sums: f1(*sums)) for run in rows.tolist()],
     )
     assert 0.93 <= covered <= 0.97
 

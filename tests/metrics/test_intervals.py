@@ -13,7 +13,16 @@ from memorybench.metrics.intervals import (
     ratio_interval,
     standard_error,
 )
-from memorybench.metrics.sets import f1, precision
+from memorybench.suites.extraction import scores
+
+
+def f1(counts: Sequence[float]) -> float | None:
+    return scores.f1(*counts)
+
+
+def precision(counts: Sequence[float]) -> float | None:
+    return scores.share(counts[0], counts[1])
+
 
 ALONE = [""] * 10
 

@@ -3,14 +3,13 @@ import pytest
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.trials import Outcome, Score, Status, Subject, Trial
 from memorybench.metrics.intervals import interval
-from memorybench.metrics.rates import Mean, Percentile, Pooled, Rate, Total
-from memorybench.metrics.sets import f1
+from memorybench.metrics.rates import Mean, Pooled, Rate, Total
+from memorybench.suites.extraction.scores import f1
 
 METRICS: list[Metric] = [
     Rate("accuracy", "correct"),
     Mean("context", "tokens", unit="tokens"),
-    Pooled("f1", ("tp", "fp", "fn"), f1),
-    Percentile("latency_p95", "latency", 95),
+    Pooled("f1", ("tp", "fp", "fn"), lambda sums: f1(*sums)),
     Total("cost", "cost"),
 ]
 
@@ -60,20 +59,13 @@ def test_which_way_is_better_is_kept() -> None:
 
 
 def test_pooled_counts_make_micro_f1() -> None:
-    metric = Pooled("f1", ("tp", "fp", "fn"), f1)
+    metric = Pooled("f1", ("tp", "fp", "fn"), lambda sums: f1(*sums))
     assert metric.read(_outcome(tp=3.0, fp=0.0)) is None
     rows = [row for tp in (3.0, 1.0, 4.0) if (row := metric.read(_outcome(tp=tp, fp=1.0, fn=0.0))) is not None]
     measured = metric.measure(rows, ["a", "b", "c"], 3)
     assert measured.value == pytest.approx(16 / 19)
     assert measured.low is not None
     assert 0 < measured.low < 16 / 19
-
-
-def test_percentiles_lie_between_values_in_proportion() -> None:
-    rows = [(float(value),) for value in (4, 1, 3, 2, 5)]
-    assert Percentile("p50", "latency", 50).measure(rows, [""] * 5, 5).value == 3
-    measured = Percentile("p95", "latency", 95).measure(rows, [""] * 5, 5)
-    assert (measured.value, measured.low, measured.high, measured.unit) == (pytest.approx(4.8), None, None, "s")
 
 
 def test_totals_add_up_to_the_last_digit() -> None:

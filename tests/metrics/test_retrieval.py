@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
+from memorybench.core.conversation import Haystack, Memory, Session, Turn
+from memorybench.core.measures import RetrievalMetric
+from memorybench.core.questions import Question
+from memorybench.metrics.names import ALIASES, METRIC_NAMES
 from memorybench.metrics.retrieval import (
+    COLUMNS,
+    NARROW_COLUMNS,
+    RETRIEVAL_METRICS,
     ndcg,
     ndcg_any,
     precision,
@@ -16,6 +23,8 @@ from memorybench.metrics.retrieval import (
     recall_any,
     reciprocal_rank,
 )
+from memorybench.suites.bench.measures import measures
+from memorybench.suites.bench.scores import Places, retrieval_scores
 
 GOLDEN = Path(__file__).parents[2] / "../shared/data/longmemeval"
 OFFICIAL = {"recall_any": recall_any, "recall_all": recall_all, "ndcg_any": ndcg_any}
@@ -59,9 +68,10 @@ def test_the_ideal_is_cut_at_k() -> None:
 
 
 def test_reciprocal_rank() -> None:
-    assert reciprocal_rank(RANKED, ["b", "a"]) == 1 / 2
-    assert reciprocal_rank(RANKED, ["c"]) == 0
-    assert reciprocal_rank([], ["c"]) == 0
+    assert reciprocal_rank(RANKED, ["b", "a"], 5) == 1 / 2
+    assert reciprocal_rank(RANKED, ["c"], 5) == 0
+    assert reciprocal_rank(RANKED, ["b"], 3) == 0
+    assert reciprocal_rank([], ["c"], 0) == 0
 
 
 @pytest.mark.parametrize("metric", AT_K)
@@ -69,7 +79,7 @@ def test_an_id_counts_once_at_its_first_place(metric: Callable[..., float | None
     repeated = ["x", "a", "a", "x", "y", "b", "a", "z"]
     for k in range(1, 8):
         assert metric(repeated, ["a", "b", "b"], k) == metric(RANKED, ["a", "b"], k)
-    assert reciprocal_rank(["x", "x", "a"], ["a"]) == 1 / 2
+    assert reciprocal_rank(["x", "x", "a"], ["a"], 3) == 1 / 2
 
 
 @pytest.mark.parametrize("metric", AT_K)
@@ -78,7 +88,25 @@ def test_without_gold_there_is_no_figure_and_with_nothing_found_there_is_zero(
 ) -> None:
     assert metric(RANKED, [], 5) is None
     assert metric([], ["a"], 5) == 0
-    assert reciprocal_rank(RANKED, []) is None
+    assert reciprocal_rank(RANKED, [], 5) is None
+
+
+def test_names_columns_and_measures_follow_from_the_entries() -> None:
+    scores = {name for metric in RETRIEVAL_METRICS for name in metric.score_names}
+    assert {*COLUMNS, *NARROW_COLUMNS} <= scores <= METRIC_NAMES
+    assert {name.replace("@", "_at_") for name in scores if "@" in name} <= ALIASES.keys()
+    assert scores <= {metric.name for metric in measures(answered=False)}
+
+
+def test_a_new_metric_needs_one_entry() -> None:
+    toy = RetrievalMetric("first", lambda ranked, gold, k: float(ranked[0] in gold), cutoffs=(7,), both_levels=True)
+    names = [metric.name for metric in measures(answered=False, plugins=[toy])]
+    assert names.count("first@7") == names.count("turn_first@7") == 1
+    haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="Tea", id="s:1"),)),))
+    question = Question(id="q", haystack="h", question="?", answers=("Tea",), gold_sessions=("s",), gold_turns=("s:1",))
+    memory = Memory(id="m", content="Tea", sources=("s:1",))
+    scores = retrieval_scores([memory], question, Places(haystack), "session", [toy])
+    assert {score.name: score.value for score in scores} == {"first@7": 1.0, "turn_first@7": 1.0}
 
 
 @pytest.mark.parametrize("level", ["session", "turn"])

@@ -116,7 +116,7 @@ def test_why_it_stopped_is_told_in_our_words(stub: Stub, stop: str, finish: str)
 def test_a_useless_reply_is_malformed_and_charged_all_the_same(stub: Stub) -> None:
     tally = Tally()
     stub.always(message("", content=None))
-    with pytest.raises(Malformed, match="no content"):
+    with pytest.raises(Malformed):
         complete(HAIKU, stub.url, tally=tally)
     assert tally.spent.cost == pytest.approx(0.0015)
 

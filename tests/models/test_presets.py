@@ -45,9 +45,9 @@ def test_a_name_leads_to_its_server(
         ("gemini-2.5-pro", 'write "google/gemini-2.5-pro"'),
         ("olama/llama3.2", 'did you mean "ollama/llama3.2"?'),
         ("mistral-ai/large", "one of anthropic, google, lmstudio, ollama, openai, openrouter, vllm"),
-        ("ollama/", "no model is named"),
-        ("", "no model is named"),
-        (" ", "no model is named"),
+        ("ollama/", "the model is missing"),
+        ("", "the model is missing"),
+        (" ", "the model is missing"),
     ],
 )
 def test_a_name_that_leads_nowhere_tells_the_next_move(name: str, said: str) -> None:
@@ -102,24 +102,19 @@ def test_an_address_does_not_hold_the_key() -> None:
 @pytest.mark.parametrize("key", [" \n", "sk-sentinel\nX-Injected: 1", "sk-\u2028sentinel", "schlüssel-sentinel"])
 def test_a_key_that_can_not_be_one_is_refused_unseen(key: str) -> None:
     environment = {"OPENAI_API_KEY": key}
-    with pytest.raises(BadInput, match="OPENAI_API_KEY: holds no key") as refused:
+    with pytest.raises(BadInput) as refused:
         key_of(resolve("gpt-4o", environment), environment)
+    assert refused.value.where == "OPENAI_API_KEY"
     assert "sentinel" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("localhost:8000", "is no address of a server"),
-        ("file:///models", "is no address of a server"),
-        ("http://", "is no address of a server"),
-        ("https://me:sentinel@box/v1", "holds credentials or a query"),
-        ("https://box/v1?key=sentinel", "holds credentials or a query"),
-    ],
+    "url", ["localhost:8000", "file:///models", "http://", "https://me:sentinel@box/v1", "https://box/v1?key=sentinel"]
 )
-def test_a_base_url_must_be_fit_for_a_report(url: str, problem: str) -> None:
-    with pytest.raises(BadInput, match=f"OPENAI_BASE_URL: {problem}") as refused:
+def test_a_base_url_must_be_fit_for_a_report(url: str) -> None:
+    with pytest.raises(BadInput) as refused:
         resolve("gpt-4o", {"OPENAI_BASE_URL": url})
+    assert refused.value.where == "OPENAI_BASE_URL"
     assert "sentinel" not in str(refused.value)
 
 

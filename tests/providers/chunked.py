@@ -10,9 +10,9 @@ from typing import Any
 from memorybench.core.conversation import Turn
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.chunk_store import KeptChunk
-from memorybench.providers.config import ProviderConfig
-from memorybench.providers.config_reading import read_provider
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.storage.chunks import StoredChunk
 
 ENHANCEMENT = {
     "aqrag": {"model": "scripted", "generateQuestions": True, "questionsPerChunk": 3},
@@ -28,8 +28,8 @@ def config(adapter: str, **local: Any) -> ProviderConfig:
     return read_provider(parse_yaml(text, "config.yaml"))
 
 
-def chunk(session: str, place: int, said: str = "text") -> KeptChunk:
-    return KeptChunk(session, place, (f"{session}:{place}",), "", said)
+def chunk(session: str, place: int, said: str = "text") -> StoredChunk:
+    return StoredChunk(session, place, (f"{session}:{place}",), "", said)
 
 
 def chunk_in(turns: Sequence[Turn]) -> str:

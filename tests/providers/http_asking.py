@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 from memorybench.core.contracts import Scope
 from memorybench.core.conversation import Session, Turn
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.http_provider import HttpProvider, open_http_provider
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import HttpProvider, open_http_provider
 from memorybench.secrets.redaction import Redactor
 from tests.providers.http_memory import KEY
 

@@ -22,10 +22,10 @@ from memorybench.files.yaml_file import parse_yaml
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.bench.baselines import Arm
+from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, IngestOptions
 from tests.engine.workload import killer
@@ -98,11 +98,13 @@ def bench(
 
     async def live() -> None:
         async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
-            arm = Arm(provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered)
+            candidate = Candidate(
+                provider.subject, provider, spends=True, remote=True, unordered=config.capabilities.unordered
+            )
             plan = BenchPlan(
                 run,
                 [Bench(dataset, dataset.questions, depth=5, ingest_options=ingest_options)],
-                [arm],
+                [candidate],
                 scored=run_writer.scored(),
                 limits={provider.subject.key: limits},
             ).plan()

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.conversation import Memory, Session
-from memorybench.providers.bm25 import LexicalIndex, open_bm25
-from memorybench.providers.turn_memory import Asked
-from memorybench.providers.turn_store import kept_turns
+from memorybench.providers.bm25 import Bm25, LexicalIndex
+from memorybench.providers.storage.indexed import Query
+from memorybench.providers.storage.turns import stored_turns
 from tests.providers.embedded import AWAY, HOME, fill, session, sessions_of
 
 TALK = [session(f"talk-{n}", f"Nothing much happened on day {n}.") for n in range(5)]
@@ -14,7 +14,7 @@ TALK = [session(f"talk-{n}", f"Nothing much happened on day {n}.") for n in rang
 
 def search(folder: Path, sessions: list[Session], query: str) -> list[Memory]:
     async def ask() -> list[Memory]:
-        async with open_bm25(folder / "bm25.db") as provider:
+        async with Bm25.open_file(folder / "bm25.db") as provider:
             await fill(provider, sessions)
             return list(await provider.search(HOME, query, 10))
 
@@ -76,7 +76,7 @@ def test_a_word_is_as_rare_as_it_is_in_its_own_scope(tmp_path: Path) -> None:
     here = [*TALK, session("told", "My tortoise sleeps.")]
 
     async def score(name: str, elsewhere: list[Session]) -> list[Memory]:
-        async with open_bm25(tmp_path / name) as provider:
+        async with Bm25.open_file(tmp_path / name) as provider:
             await fill(provider, here)
             await fill(provider, elsewhere, AWAY)
             return list(await provider.search(HOME, "tortoise on day 3", 10))
@@ -89,7 +89,7 @@ def test_ties_are_broken_alike_however_often_an_ingest_was_resumed(tmp_path: Pat
     twins = [session(name, "My tortoise sleeps.") for name in ("a", "b", "c")]
 
     async def ask(name: str, added: list[Session]) -> list[str]:
-        async with open_bm25(tmp_path / name) as provider:
+        async with Bm25.open_file(tmp_path / name) as provider:
             await fill(provider, added)
             return sessions_of(await provider.search(HOME, "tortoise", 10))
 
@@ -99,7 +99,7 @@ def test_ties_are_broken_alike_however_often_an_ingest_was_resumed(tmp_path: Pat
 
 def test_what_is_added_after_a_search_is_found_by_the_next(tmp_path: Path) -> None:
     async def ask() -> list[str]:
-        async with open_bm25(tmp_path / "bm25.db") as provider:
+        async with Bm25.open_file(tmp_path / "bm25.db") as provider:
             await fill(provider, TALK)
             await provider.search(HOME, "tortoise", 10)
             await fill(provider, [session("told", "My tortoise sleeps.")])
@@ -112,7 +112,7 @@ def test_more_scopes_than_indexes_are_kept_open_still_answer(tmp_path: Path) -> 
     scopes = [HOME.model_copy(update={"haystack": f"h{n}"}) for n in range(40)]
 
     async def ask() -> list[list[str]]:
-        async with open_bm25(tmp_path / "bm25.db") as provider:
+        async with Bm25.open_file(tmp_path / "bm25.db") as provider:
             for n, scope in enumerate(scopes):
                 await fill(provider, [session(f"s{n}", "My tortoise sleeps.")], scope)
             rounds = [await provider.search(scope, "tortoise", 10) for scope in [*scopes, *scopes]]
@@ -122,6 +122,6 @@ def test_more_scopes_than_indexes_are_kept_open_still_answer(tmp_path: Path) -> 
 
 
 def test_without_neighbours_a_turn_has_only_its_own_words() -> None:
-    index = LexicalIndex(kept_turns(session("told", "We went camping.", "It rained.")), around_words=0)
-    assert [hit.row for hit in index.best(Asked("camping"), 5)] == [0]
+    index = LexicalIndex(stored_turns(session("told", "We went camping.", "It rained.")), around_words=0)
+    assert [hit.row for hit in index.search(Query("camping"), 5)] == [0]
     index.close()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.errors import BadInput, ServiceError
-from memorybench.providers.chunk_store import Handle, KeptChunk, Likeness, SqliteChunkStore
+from memorybench.providers.storage.chunks import SearchKey, Similarity, SqliteChunkStore, StoredChunk
 from tests.providers.chunked import chunk
 
 DIES_IN_THE_MIDDLE = """
@@ -15,7 +15,7 @@ import asyncio, json, os, signal, sys
 from pathlib import Path
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.aqrag import open_aqrag
+from memorybench.providers.aqrag import Aqrag
 from tests.providers.chunked import config
 from tests.providers.embedded import HOME, session
 
@@ -31,7 +31,7 @@ async def before():
 async def main():
     model = ScriptedModel(lambda _: json.dumps({"questions": ["What?"]}), before=before, ledger=folder / "ledger")
     settings = config("aqrag", chunking={"size": 4, "overlap": 0})
-    async with open_aqrag(settings, folder / "aqrag.db", ScriptedEmbedder(16), model) as provider:
+    async with Aqrag.open_file(settings, folder / "aqrag.db", ScriptedEmbedder(16), model) as provider:
         await provider.add(HOME, session("s1", "The zebrafinch sings."))
         await provider.add(HOME, session("s2", *(f"Remark number {n}." for n in range(4))))
         print(len(await provider.list(HOME)), provider.store_id)
@@ -67,43 +67,45 @@ def test_a_killed_ingest_goes_on_without_paying_twice(tmp_path: Path) -> None:
 
 def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
-    store.replace("scope", "s1", [chunk("s1", 1, "dog"), chunk("s1", 2, "cat")], [Handle(2, "chunk", "cat", vector(1))])
+    store.replace(
+        "scope", "s1", [chunk("s1", 1, "dog"), chunk("s1", 2, "cat")], [SearchKey(2, "chunk", "cat", vector(1))]
+    )
     store.replace("scope", "s1", [chunk("s1", 1, "horse")], [])
-    assert store.chunks("scope") == [chunk("s1", 1, "horse")]
-    assert store.likenesses("scope", vector(1)) == []
+    assert store.entries("scope") == [chunk("s1", 1, "horse")]
+    assert store.similarities("scope", vector(1)) == []
     store.close()
 
 
 def test_each_kind_of_handle_counts_by_its_nearest(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     handles = [
-        Handle(1, "chunk", "a", vector(1, 0)),
-        Handle(1, "question", "b", vector(0, 1)),
-        Handle(1, "question", "c", vector(0.6, 0.8)),
-        Handle(2, "chunk", "d", vector(0, 0)),
+        SearchKey(1, "chunk", "a", vector(1, 0)),
+        SearchKey(1, "question", "b", vector(0, 1)),
+        SearchKey(1, "question", "c", vector(0.6, 0.8)),
+        SearchKey(2, "chunk", "d", vector(0, 0)),
     ]
     store.replace("scope", "s1", [chunk("s1", 1), chunk("s1", 2)], handles)
-    store.replace("other", "s1", [chunk("s1", 1)], [Handle(1, "question", "z", vector(1, 0))])
-    found = sorted(store.likenesses("scope", vector(1, 0)))
+    store.replace("other", "s1", [chunk("s1", 1)], [SearchKey(1, "question", "z", vector(1, 0))])
+    found = sorted(store.similarities("scope", vector(1, 0)))
     assert [(likeness.place, likeness.kind) for likeness in found] == [(1, "chunk"), (1, "question"), (2, "chunk")]
     assert [likeness.cosine for likeness in found] == pytest.approx([1.0, 0.6, 0.0])
-    assert isinstance(found[0], Likeness)
+    assert isinstance(found[0], Similarity)
     store.close()
 
 
 def test_notes_are_kept_by_scope_until_it_is_cleared(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
-    store.note("scope", "topic", "said")
-    assert (store.noted("scope", "topic"), store.noted("other", "topic")) == ("said", None)
+    store.save_reply("scope", "topic", "said")
+    assert (store.load_reply("scope", "topic"), store.load_reply("other", "topic")) == ("said", None)
     store.clear("scope")
-    assert store.noted("scope", "topic") is None
+    assert store.load_reply("scope", "topic") is None
     store.close()
 
 
 def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
-    store.replace("scope", "s1", [chunk("s1", 1, "zebrafinch")], [Handle(1, "question", "zebrafinch?", vector(1))])
-    store.note("scope", "topic", "zebrafinch!")
+    store.replace("scope", "s1", [chunk("s1", 1, "zebrafinch")], [SearchKey(1, "question", "zebrafinch?", vector(1))])
+    store.save_reply("scope", "topic", "zebrafinch!")
     store.replace("other", "s1", [chunk("s1", 1, "tortoise")], [])
     assert b"zebrafinch" in raw_bytes(tmp_path)
     store.clear("scope")
@@ -113,7 +115,7 @@ def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
 
 
 def test_a_store_of_turns_is_no_store_of_chunks(tmp_path: Path) -> None:
-    from memorybench.providers.turn_store import TurnStore
+    from memorybench.providers.storage.turns import TurnStore
 
     TurnStore(tmp_path / "store.db").close()
     with pytest.raises(BadInput, match="a database of another program"):
@@ -124,10 +126,10 @@ def test_a_database_that_fails_is_a_failed_service(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     store.close()
     with pytest.raises(ServiceError, match=r"chunks\.db"):
-        store.chunks("scope")
+        store.entries("scope")
 
 
 def test_a_memory_shows_its_context_first_and_names_its_session_and_turns() -> None:
-    memory = KeptChunk("s1", 2, ("D1:3", "D1:4"), "On pets.", "I own a dog.").as_memory(0.5)
+    memory = StoredChunk("s1", 2, ("D1:3", "D1:4"), "On pets.", "I own a dog.").as_memory(0.5)
     assert (memory.id, memory.content, memory.score) == ("s1#2", "On pets.\nI own a dog.", 0.5)
     assert memory.sources == ("s1", "D1:3", "D1:4")

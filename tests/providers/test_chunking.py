@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.trials import Subject
 from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.providers.chunking import Chunk, chunked, tokens
-from memorybench.providers.config import Chunking
+from memorybench.providers.config.provider import Chunking
+from memorybench.providers.storage.chunking import Chunk, chunk_session, count_tokens
 from tests.providers.embedded import session
 
 STRATEGIES = ("fixed", "paragraph", "semantic")
@@ -32,7 +32,7 @@ class TopicEmbedder:
 
 def chunks(told: Session, size: int = 8, overlap: int = 0, strategy: str = "fixed", embedder=None) -> Sequence[Chunk]:
     chunking = Chunking.model_validate({"size": size, "overlap": overlap, "strategy": strategy})
-    return asyncio.run(chunked(told, chunking, embedder or ScriptedEmbedder(32)))
+    return asyncio.run(chunk_session(told, chunking, embedder or ScriptedEmbedder(32)))
 
 
 def texts(*arguments, **options) -> list[str]:
@@ -40,7 +40,7 @@ def texts(*arguments, **options) -> list[str]:
 
 
 def test_a_token_is_four_bytes() -> None:
-    assert [tokens(text) for text in ("", "abcd", "abcde", "猫猫猫猫")] == [0, 1, 2, 3]
+    assert [count_tokens(text) for text in ("", "abcd", "abcde", "猫猫猫猫")] == [0, 1, 2, 3]
 
 
 def test_a_chunk_reads_like_a_page_of_a_diary_and_knows_its_turns() -> None:
@@ -152,7 +152,7 @@ def test_with_overlap_no_chunk_is_too_large_and_each_brings_something_new(
     parts = [bare(part) for part in chunks(told, size=size, overlap=min(overlap, size - 1), strategy=strategy)]
     seen: dict[str, None] = {}
     for part in parts:
-        assert tokens(part.strip()) <= size
+        assert count_tokens(part.strip()) <= size
         assert not seen.keys() >= set(part.split())
         seen |= dict.fromkeys(part.split())
     assert list(seen) == " ".join(said).split()

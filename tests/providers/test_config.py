@@ -9,9 +9,9 @@ import pytest
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config import ProviderConfig
-from memorybench.providers.config_reading import needed_variables, read_provider
-from memorybench.providers.config_requests import Poll, Probe
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.reading import needed_variables, read_provider
+from memorybench.providers.config.requests import Poll, Probe
 
 HOSTED = """\
 name: sample
@@ -169,19 +169,19 @@ def test_needed_variables_tell_which_are_set() -> None:
 def test_an_address_from_the_environment_is_checked_when_it_is_known() -> None:
     text = changed("https://api.example.com/v1", "${SAMPLE_URL}")
     read_provider(document(text))
-    assert "can not be called" in refusal(text, {"SAMPLE_URL": "file:///etc/passwd"})
+    assert "is not supported" in refusal(text, {"SAMPLE_URL": "file:///etc/passwd"})
 
 
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("file:///etc/passwd", "can not be called"),
-        ("ftp://example.com", "can not be called"),
-        ("api.example.com", "can not be called"),
-        ("${SAMPLE_URL:-file:///etc/passwd}", "can not be called"),
+        ("file:///etc/passwd", "is not supported"),
+        ("ftp://example.com", "is not supported"),
+        ("api.example.com", "is not supported"),
+        ("${SAMPLE_URL:-file:///etc/passwd}", "is not supported"),
         ("http://example.com", "insecure: true"),
         ("http://localhost.example.com", "insecure: true"),
-        ("http://[::1", "is no URL"),
+        ("http://[::1", "invalid URL"),
     ],
 )
 def test_addresses_that_no_request_may_go_to_are_refused(address: str, complaint: str) -> None:
@@ -206,40 +206,40 @@ def test_plain_http_goes_elsewhere_only_when_the_config_says_so() -> None:
 
 def test_a_password_in_an_address_is_refused_and_not_shown() -> None:
     line = refusal(changed("https://api", "https://me:hunter2@api"))
-    assert "holds credentials" in line
+    assert "contains credentials" in line
     assert "hunter2" not in line
 
 
 def test_a_key_in_the_place_of_a_variable_is_refused_and_not_shown() -> None:
     line = refusal(HOSTED + "auth: {type: bearer, envVar: sk-abc123}\n")
-    assert "auth.envVar: is not the name of an environment variable" in line
+    assert "auth.envVar: invalid name" in line
     assert "abc123" not in line
 
 
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("name: sample", "name: Sample One", 'sample.yaml:1: name: "Sample One" is not a name'),
+        ("name: sample", "name: Sample One", 'sample.yaml:1: name: "Sample One" is not a valid name'),
         ("type: hosted", "type: hostd", 'did you mean "hosted"?'),
         ("baseUrl:", "baseURL:", 'did you mean "baseUrl"?'),
         ("path: /search", "pathh: /search", 'did you mean "path"?'),
-        ("path: /search", "path: search", "is no path"),
-        ("path: /search", "path: https://elsewhere.example.com/search", "is no path"),
+        ("path: /search", "path: search", "invalid path"),
+        ("path: /search", "path: https://elsewhere.example.com/search", "invalid path"),
         ('"$.content"', '"$.contents"', 'sample.yaml:9: endpoints.add.body.content: unknown variable "contents"'),
         ('"$.content"', '"$.contents"', 'did you mean "content"?'),
         ('"$.content"', '"${contnet}"', 'did you mean "content"?'),
         ('"$.content"', '"$.id"', 'did you mean "documentId"?'),
-        ('"$.query"', '"$.content"', "it is known in add only"),
-        ('"$.content"', '"${query}"', "it is known in search only"),
+        ('"$.query"', '"$.content"', "it is available in add only"),
+        ('"$.content"', '"${query}"', "it is available in search only"),
         ("path: /search", 'path: "/${collectionId}/search"', "captures: {collectionId: $.id}"),
-        ('"$.content"', '"${content.trim()}"', "is no placeholder"),
-        ('"$.content"', '"$.embedding"', "add an embedding section"),
-        ('"$.results"', '"$.results["', "is no JSONPath"),
+        ('"$.content"', '"${content.trim()}"', "is not a placeholder"),
+        ('"$.content"', '"$.embedding"', "missing embedder"),
+        ('"$.results"', '"$.results["', "is not a valid JSONPath"),
         ('"$.results"', '"$.results["', "at column"),
         ('"$.score"', '"$..["', "endpoints.search.response.scoreField"),
         ('results: "$.results", ', "", '"results" is missing'),
         ('contentField: "$.memory | $.chunk", ', "", '"contentField" is missing'),
-        ('results: "$.results"', 'zip: {content: "$.a"}, results: "$.results"', "stands beside results"),
+        ('results: "$.results"', 'zip: {content: "$.a"}, results: "$.results"', "not supported together with results"),
         ("type: hosted", "type: hosted\nadapter: builtin:bm25", "has no effect on a hosted provider"),
         ("type: hosted", "type: hosted\nauth: {type: bearer}", '"envVar" is missing'),
         ("type: hosted", "type: hosted\ncapabilities: {supportsBatch: true}", "add endpoints.batchAdd"),
@@ -265,16 +265,16 @@ def test_a_scope_that_all_would_share_is_refused(endpoint: str) -> None:
     at += next(i for i, line in enumerate(lines[at:]) if "$.scope" in line)
     lines[at] = lines[at].replace('"$.scope"', '"everyone"')
     line = refusal("".join(lines))
-    assert f"endpoints.{endpoint}: scope without run and haystack" in line
+    assert f"endpoints.{endpoint}: missing scope" in line
 
 
 def test_clear_must_say_whose_memory_it_forgets() -> None:
     text = HOSTED + "  clear: {method: DELETE, path: /everything}\n"
-    assert "endpoints.clear: scope without run and haystack" in refusal(text)
+    assert "endpoints.clear: missing scope" in refusal(text)
 
 
 def test_run_and_haystack_alone_are_no_scope() -> None:
-    assert "scope without run and haystack" in refusal(HOSTED.replace('"$.scope"', '"${runId}"'))
+    assert "missing scope" in refusal(HOSTED.replace('"$.scope"', '"${runId}"'))
 
 
 CAPTURED = changed('user: "$.scope"', 'user: "$.userUuid"').replace('user: "$.scope"', 'user: "$.userUuid"')
@@ -284,12 +284,12 @@ def test_an_id_captured_for_a_scope_stands_for_it() -> None:
     setup = 'setup: [{method: POST, path: /users, body: {id: "$.scope"}, captures: {userUuid: "$.uuid"}}]\n'
     read_provider(document(CAPTURED + setup))
     strict = CAPTURED + setup + "scoping: {strategy: userId}\n"
-    assert "scope without run and haystack" in refusal(strict)
+    assert "missing scope" in refusal(strict)
 
 
 def test_an_id_captured_without_the_scope_does_not_stand_for_it() -> None:
     setup = 'setup: [{method: POST, path: /users, captures: {userUuid: "$.uuid"}}]\n'
-    assert "scope without run and haystack" in refusal(CAPTURED + setup)
+    assert "missing scope" in refusal(CAPTURED + setup)
 
 
 def test_a_variable_is_captured_before_it_is_used() -> None:
@@ -301,7 +301,11 @@ def test_a_variable_is_captured_before_it_is_used() -> None:
 
 @pytest.mark.parametrize(
     ("capture", "complaint"),
-    [("scope: $.id", "is taken"), ("user-id: $.id", "can not be used"), ("userUuid: '$.['", "is no JSONPath")],
+    [
+        ("scope: $.id", "predefined variable"),
+        ("user-id: $.id", "invalid variable name"),
+        ("userUuid: '$.['", "is not a valid JSONPath"),
+    ],
 )
 def test_captures_have_usable_names_and_paths(capture: str, complaint: str) -> None:
     assert complaint in refusal(HOSTED + f"setup: [{{method: POST, path: /users, captures: {{{capture}}}}}]\n")
@@ -338,7 +342,7 @@ def test_a_local_provider_is_python(adapter: str) -> None:
         ("./adapters/aqrag.ts", 'write it as "./adapters/aqrag.py:Aqrag"'),
         ("./adapters/contextual-retrieval.ts", '"./adapters/contextual-retrieval.py:ContextualRetrieval"'),
         ("builtin:bm52", 'did you mean "bm25"?'),
-        ("plugin:../x", "is not a name"),
+        ("plugin:../x", "is not a valid name"),
         ("./adapters/mine.py", "./file.py:Class"),
     ],
 )

@@ -2,7 +2,7 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config_reading import read_provider
+from memorybench.providers.config.reading import read_provider
 
 
 def refusal(adapter: str, local: str) -> str:
@@ -15,17 +15,17 @@ def refusal(adapter: str, local: str) -> str:
     ("adapter", "local", "complaint"),
     [
         ("aqrag", "{enhancement: {generateQuestions: true}}", 'local.enhancement: "model" is missing'),
-        ("aqrag", "{retrieval: {strategy: dense}}", 'strategy: "dense" is not what this adapter does'),
+        ("aqrag", "{retrieval: {strategy: dense}}", 'strategy: "dense" is not supported'),
         ("aqrag", "{retrieval: {weights: {question: 1}}}", 'did you mean "questions"?'),
-        ("aqrag", "{retrieval: {weights: {chunk: -1}}}", "weights.chunk: -1.0 is no weight"),
-        ("aqrag", "{retrieval: {weights: {chunk: 0}}}", "nothing counts"),
+        ("aqrag", "{retrieval: {weights: {chunk: -1}}}", "weights.chunk: invalid weight -1.0"),
+        ("aqrag", "{retrieval: {weights: {chunk: 0}}}", "all weights are 0"),
         ("aqrag", "{database: {schema: ./a.sql}}", "local.database.schema: has no effect on SQLite"),
         ("contextual-retrieval", "{retrieval: {weights: {chunk: 1}}}", "expected one of dense, lexical"),
-        ("contextual-retrieval", "{retrieval: {strategy: dense, weights: {dense: 1}}}", "strategy: weighted beside it"),
+        ("contextual-retrieval", "{retrieval: {strategy: dense, weights: {dense: 1}}}", "expected strategy: weighted"),
         ("contextual-retrieval", "{enhancement: {model: m, questionsPerChunk: 3}}", "questionsPerChunk: has no effect"),
     ],
 )
-def test_what_has_no_effect_on_an_adapter_is_refused(adapter: str, local: str, complaint: str) -> None:
+def test_an_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, complaint: str) -> None:
     assert complaint in refusal(adapter, local)
 
 

@@ -10,7 +10,7 @@ from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import BadInput, Malformed
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.contextual_retrieval import open_contextual_retrieval
+from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from tests.providers.chunked import chunk_in, config
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
@@ -39,7 +39,7 @@ def found(
 ) -> Sequence[Memory]:
     async def search() -> Sequence[Memory]:
         settings = config("contextual-retrieval", **{"chunking": BY_TURN, **local})
-        opening = open_contextual_retrieval(settings, folder / "context.db", ScriptedEmbedder(512), model)
+        opening = ContextualRetrieval.open_file(settings, folder / "context.db", ScriptedEmbedder(512), model)
         async with opening as provider:
             await fill(provider, sessions)
             return await provider.search(HOME, asked, limit)
@@ -125,10 +125,10 @@ def test_a_lone_surrogate_of_a_model_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_a_model_that_says_nothing_is_malformed(tmp_path: Path) -> None:
-    with pytest.raises(Malformed, match="it says nothing, asked twice"):
+    with pytest.raises(Malformed, match="it is empty"):
         found(tmp_path, ScriptedModel(lambda _: "  "), [GARDEN])
 
 
 def test_without_a_model_there_are_no_contexts(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="no model writes its contexts"):
+    with pytest.raises(BadInput, match='provider "contextual-retrieval": missing model'):
         found(tmp_path, None)

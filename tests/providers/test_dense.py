@@ -8,8 +8,8 @@ import pytest
 from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
 from memorybench.embedding.scripted import ScriptedEmbedder, open_scripted_embedder
-from memorybench.providers.dense import open_dense
-from memorybench.providers.turn_memory import TurnMemory
+from memorybench.providers.dense import Dense
+from memorybench.providers.storage.turns import TurnMemory
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
 
@@ -29,7 +29,7 @@ class CompassEmbedder:
 
 @asynccontextmanager
 async def opened(folder: Path, embedder: CompassEmbedder | ScriptedEmbedder) -> AsyncIterator[TurnMemory]:
-    async with open_dense(folder / "dense.db", embedder) as provider:
+    async with Dense.open_file(folder / "dense.db", embedder) as provider:
         yield provider
 
 

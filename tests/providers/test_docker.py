@@ -14,11 +14,11 @@ import pytest
 
 from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.files.yaml_file import load_yaml
-from memorybench.providers.config import ProviderConfig
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.docker import compose_environment, open_docker
-from memorybench.providers.docker_stack import project_name
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.docker import compose_environment, open_docker
+from memorybench.providers.http.docker_stack import project_name
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.fake_docker import FakeDocker
 from tests.doubles.stack_process import stack_process

@@ -14,9 +14,9 @@ from aiohttp import web
 
 from memorybench.core.contracts import Provider
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.config_reading import needed_variables, read_provider
-from memorybench.providers.config_variables import OF_A_MESSAGE, VARIABLES
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.reading import needed_variables, read_provider
+from memorybench.providers.config.variables import OF_A_MESSAGE, VARIABLES
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 from tests.doubles.stub import Call, Stub

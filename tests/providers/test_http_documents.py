@@ -14,8 +14,8 @@ from memorybench.core.contracts import Receipt
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.providers.http_documents import shortened, split
-from memorybench.providers.http_provider import HttpProvider
+from memorybench.providers.http.documents import shortened, split
+from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Stub, reply, status
 from tests.providers.http_asking import HOME, session, using
 

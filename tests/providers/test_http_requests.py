@@ -10,8 +10,8 @@ import pytest
 
 from memorybench.core.contracts import Batching, Listing, Receipt
 from memorybench.core.errors import BadInput, Lacking, Malformed, ServiceError, Transient
-from memorybench.providers.http_provider import HttpProvider
-from memorybench.providers.http_waiting import Pace
+from memorybench.providers.http.provider import HttpProvider
+from memorybench.providers.http.waiting import Pace
 from tests.doubles.stub import Stub, raw, reply, status
 from tests.providers.http_asking import HOME, session, using
 from tests.providers.http_memory import BATCHED, CONFIG, KEY, MemoryService

@@ -8,7 +8,7 @@ import pytest
 
 from memorybench.core.contracts import Listing, Receipt
 from memorybench.core.errors import BadInput, Denied, Malformed, NotReady, ServiceError
-from memorybench.providers.http_provider import HttpProvider
+from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Stub, reply, reset, status, together
 from tests.providers.http_asking import HOME, session, using
 from tests.providers.http_memory import PROBED, MemoryService
@@ -195,12 +195,12 @@ def test_a_delete_that_never_ends_is_a_failure(stub: Stub) -> None:
 
 
 def test_a_wait_that_can_not_end_is_refused(stub: Stub) -> None:
-    with pytest.raises(BadInput, match=r"endpoints\.add\.wait: it would never end"):
+    with pytest.raises(BadInput, match=r"endpoints\.add\.wait: the wait would never end"):
         using(POLLED.replace("      status: $.state\n", ""), stub.url, wait_until_searchable)
 
 
 def test_what_is_accepted_can_not_be_captured_from(stub: Stub) -> None:
-    with pytest.raises(BadInput, match=r"endpoints\.add\.accept: nothing can be captured"):
+    with pytest.raises(BadInput, match=r"endpoints\.add\.accept: captures are not supported"):
         using(POLLED.replace("path: /add", "path: /add\n    accept: [409]"), stub.url, wait_until_searchable)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
-from memorybench.providers.hybrid import open_hybrid
+from memorybench.providers.hybrid import Hybrid
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
 SESSIONS = [
@@ -33,7 +33,7 @@ class DumbEmbedder:
 
 def search(folder: Path, query: str, embedder: KindredEmbedder | DumbEmbedder) -> list[Memory]:
     async def ask() -> list[Memory]:
-        async with open_hybrid(folder / "hybrid.db", embedder) as provider:
+        async with Hybrid.open_file(folder / "hybrid.db", embedder) as provider:
             await fill(provider, SESSIONS)
             return list(await provider.search(HOME, query, 10))
 

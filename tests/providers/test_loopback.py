@@ -18,7 +18,7 @@ from memorybench.http.client import Http, open_http
 from memorybench.models.opening import open_model
 from memorybench.models.presets import resolve
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.loopback import Door, Loopback, open_loopback
+from memorybench.providers.storage.loopback import Loopback, LoopbackClient, open_loopback
 from memorybench.secrets.redaction import Redactor
 
 COST = Spending(calls=1, input_tokens=100, output_tokens=10, cost=0.25)
@@ -30,13 +30,13 @@ async def opened(model: Model | None) -> AsyncIterator[tuple[Loopback, Http]]:
         yield loopback, http
 
 
-async def post(http: Http, door: Door, path: str, **body: Any) -> Any:
-    headers = {"Authorization": f"Bearer {door.key}"}
-    return (await http.request("POST", f"{door.base_url}/{path}", headers=headers, json=body)).json()
+async def post(http: Http, client: LoopbackClient, path: str, **body: Any) -> Any:
+    headers = {"Authorization": f"Bearer {client.key}"}
+    return (await http.request("POST", f"{client.base_url}/{path}", headers=headers, json=body)).json()
 
 
-async def chat(http: Http, door: Door, said: str = "hello") -> str:
-    told = await post(http, door, "chat/completions", model="x", messages=[{"role": "user", "content": said}])
+async def chat(http: Http, client: LoopbackClient, said: str = "hello") -> str:
+    told = await post(http, client, "chat/completions", model="x", messages=[{"role": "user", "content": said}])
     text: str = told["choices"][0]["message"]["content"]
     return text
 
@@ -47,9 +47,9 @@ def test_our_own_client_of_openai_servers_is_content_with_it() -> None:
 
     async def asked() -> str:
         async with opened(ScriptedModel(repeat)) as (loopback, _):
-            with loopback.door() as door, door.serving():
-                address = resolve("ollama/x", {"OLLAMA_BASE_URL": door.base_url.removesuffix("/v1")})
-                async with open_model(address, key=door.key, redactor=Redactor([])) as model:
+            with loopback.client() as client, client.serving():
+                address = resolve("ollama/x", {"OLLAMA_BASE_URL": client.base_url.removesuffix("/v1")})
+                async with open_model(address, key=client.key, redactor=Redactor([])) as model:
                     turns = [Turn(role="system", content="Be kind."), Turn(role="user", content="Hello!")]
                     return (await model.complete(turns)).text
 
@@ -59,9 +59,9 @@ def test_our_own_client_of_openai_servers_is_content_with_it() -> None:
 def test_vectors_come_as_numbers_or_packed() -> None:
     async def asked() -> tuple[Any, Any]:
         async with opened(None) as (loopback, http):
-            with loopback.door() as door, door.serving():
-                plain = await post(http, door, "embeddings", model="x", input="kite")
-                packed = await post(http, door, "embeddings", input=["kite", "bus"], encoding_format="base64")
+            with loopback.client() as client, client.serving():
+                plain = await post(http, client, "embeddings", model="x", input="kite")
+                packed = await post(http, client, "embeddings", input=["kite", "bus"], encoding_format="base64")
                 return plain["data"], packed["data"]
 
     plain, packed = asyncio.run(asked())
@@ -75,9 +75,9 @@ def test_each_door_charges_the_step_around_it() -> None:
         async with opened(ScriptedModel(lambda _: "ok", spent=COST)) as (loopback, http):
 
             async def step(calls: int) -> Spending:
-                with loopback.door() as door, Tally() as tally, door.serving():
+                with loopback.client() as client, Tally() as tally, client.serving():
                     for _ in range(calls):
-                        await chat(http, door)
+                        await chat(http, client)
                 return tally.spent
 
             return list(await asyncio.gather(step(1), step(3), step(0)))
@@ -90,13 +90,13 @@ def test_a_swallowed_failure_is_raised_all_the_same_and_as_it_was() -> None:
 
     async def asked() -> None:
         async with opened(ScriptedModel([failure, "fine"])) as (loopback, http):
-            with loopback.door() as door:
+            with loopback.client() as client:
                 swallowed = pytest.raises(ServiceError, match=r"HTTP 424: .*busy")
-                with pytest.raises(Transient) as raised, door.serving(), swallowed:
-                    await chat(http, door)
+                with pytest.raises(Transient) as raised, client.serving(), swallowed:
+                    await chat(http, client)
                 assert raised.value is failure
-                with door.serving():
-                    assert await chat(http, door) == "fine"
+                with client.serving():
+                    assert await chat(http, client) == "fine"
 
     asyncio.run(asked())
 
@@ -106,9 +106,9 @@ def test_what_the_library_makes_of_a_failure_gives_way_to_the_failure() -> None:
 
     async def asked() -> None:
         async with opened(ScriptedModel([failure])) as (loopback, http):
-            with loopback.door() as door, door.serving():
+            with loopback.client() as client, client.serving():
                 try:
-                    await chat(http, door)
+                    await chat(http, client)
                 except ServiceError:
                     raise RuntimeError("the library's own words") from None
 
@@ -117,13 +117,13 @@ def test_what_the_library_makes_of_a_failure_gives_way_to_the_failure() -> None:
     assert raised.value is failure
 
 
-def test_only_who_has_a_key_and_is_waited_for_gets_in() -> None:
+def test_only_a_client_with_a_key_and_a_pending_call_is_served() -> None:
     async def asked() -> None:
         async with opened(ScriptedModel(lambda _: "ok")) as (loopback, http):
-            with loopback.door() as door, pytest.raises(ServiceError, match=r"HTTP 409: .*nobody waits"):
-                await chat(http, door)
-            with door.serving(), pytest.raises(Denied, match="this key opens no door"):
-                await chat(http, door)
+            with loopback.client() as client, pytest.raises(ServiceError, match=r"HTTP 409: "):
+                await chat(http, client)
+            with client.serving(), pytest.raises(Denied, match="unknown key"):
+                await chat(http, client)
 
     asyncio.run(asked())
 
@@ -131,16 +131,20 @@ def test_only_who_has_a_key_and_is_waited_for_gets_in() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "problem"),
     [
-        ("chat/completions", {"messages": [], "tools": [{}]}, "tools is not offered"),
-        ("chat/completions", {"messages": [], "stream": True}, "stream is not offered"),
+        ("chat/completions", {"messages": [], "tools": [{}]}, "tools is not supported"),
+        ("chat/completions", {"messages": [], "stream": True}, "stream is not supported"),
         ("chat/completions", {"messages": [{"role": "user", "content": [{"type": "image"}]}]}, "only text"),
-        ("embeddings", {"input": [[1, 2]]}, "tokens can not be embedded"),
+        ("embeddings", {"input": [[1, 2]]}, "input of tokens is not supported"),
     ],
 )
-def test_what_our_contracts_do_not_have_is_refused(path: str, body: dict[str, Any], problem: str) -> None:
+def test_an_unsupported_request_is_an_error(path: str, body: dict[str, Any], problem: str) -> None:
     async def asked() -> None:
         async with opened(ScriptedModel(lambda _: "ok")) as (loopback, http):
-            with loopback.door() as door, door.serving(), pytest.raises(ServiceError, match=f"HTTP 400: .*{problem}"):
-                await post(http, door, path, **body)
+            with (
+                loopback.client() as client,
+                client.serving(),
+                pytest.raises(ServiceError, match=f"HTTP 400: .*{problem}"),
+            ):
+                await post(http, client, path, **body)
 
     asyncio.run(asked())

@@ -9,8 +9,7 @@ import pytest
 from memorybench.core.errors import BadInput
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.files.yaml_file import parse_yaml
-from memorybench.providers.chunk_memory import wanted_model
-from memorybench.providers.config_reading import read_provider
+from memorybench.providers.config.reading import read_provider
 from memorybench.providers.mem0_oss import open_mem0_oss
 
 
@@ -33,14 +32,14 @@ def test_without_mem0ai_the_remedy_is_named_and_nothing_is_written(tmp_path: Pat
         ("{enhancement: {enabled: true}}", 'x.yaml:4: local.enhancement: "model" is missing'),
     ],
 )
-def test_settings_it_has_no_use_for_are_refused(local: str, problem: str) -> None:
+def test_settings_without_effect_are_an_error(local: str, problem: str) -> None:
     with pytest.raises(BadInput) as refused:
         read_provider(parse_yaml(f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n", "x.yaml"), {})
     assert problem in str(refused.value)
 
 
-def test_it_may_extract_or_keep_verbatim() -> None:
+def test_the_model_of_the_enhancement_is_used_if_it_is_enabled() -> None:
     choices = {"{enhancement: {model: m}}": "m", "{enhancement: {enabled: false}}": None, "{}": None}
     for local, model in choices.items():
         text = f"name: x\ntype: local\nadapter: builtin:mem0-oss\nlocal: {local}\n"
-        assert wanted_model(read_provider(parse_yaml(text, "x.yaml"), {})) == model
+        assert read_provider(parse_yaml(text, "x.yaml"), {}).enhancement_model == model

@@ -1,4 +1,4 @@
-"""The figures that the embedded providers are tuned to, made through the front door on real data."""
+"""The figures that the embedded providers are tuned to, made through the front client on real data."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from memorybench.core.contracts import Provider, Scope
 from memorybench.core.conversation import Memory
 from memorybench.embedding.local import open_local_embedder
-from memorybench.providers.bm25 import open_bm25
-from memorybench.providers.hybrid import open_hybrid
+from memorybench.providers.bm25 import Bm25
+from memorybench.providers.hybrid import Hybrid
 from perf.tune_embedded import RETRIEVED, Task, locomo, longmemeval
 from tests.providers.embedded import fill, sessions_of
 
@@ -46,7 +46,7 @@ async def scored(provider: Provider, tasks: Iterable[Task], measure: Measure) ->
 
 def with_bm25(folder: Path, tasks: Iterable[Task], measure: Measure) -> list[float]:
     async def run() -> list[float]:
-        async with open_bm25(folder / "bm25.db") as provider:
+        async with Bm25.open_file(folder / "bm25.db") as provider:
             return await scored(provider, tasks, measure)
 
     return asyncio.run(run())
@@ -56,7 +56,7 @@ def with_hybrid(folder: Path, tasks: Iterable[Task], measure: Measure) -> list[f
     pytest.importorskip("wordllama", reason="the extra embed is not installed")
 
     async def run() -> list[float]:
-        async with open_local_embedder() as embedder, open_hybrid(folder / "hybrid.db", embedder) as provider:
+        async with open_local_embedder() as embedder, Hybrid.open_file(folder / "hybrid.db", embedder) as provider:
             return await scored(provider, tasks, measure)
 
     return asyncio.run(run())

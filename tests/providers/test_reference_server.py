@@ -14,8 +14,8 @@ import pytest
 
 from memorybench.core.contracts import Provider
 from memorybench.files.yaml_file import load_yaml
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.http_provider import open_http_provider
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 from tests.doubles.reference_server import SERVER, reference_server

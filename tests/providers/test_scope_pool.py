@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from memorybench.core.errors import ServiceError
-from memorybench.providers import scope_pool
-from memorybench.providers.scope_pool import ScopePool
+from memorybench.providers.storage import scope_pool
+from memorybench.providers.storage.scope_pool import ScopePool
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +92,7 @@ def test_what_failed_is_replaced() -> None:
 
         async def fail() -> None:
             async with pool.using("a"):
-                raise ServiceError
+                raise ServiceError("failed")
 
         for _ in range(2):
             with pytest.raises(ServiceError):

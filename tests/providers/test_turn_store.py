@@ -13,18 +13,18 @@ import pytest
 
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import BadInput
-from memorybench.providers.bm25 import open_bm25
-from memorybench.providers.turn_store import KeptTurn, TurnStore, kept_turns
+from memorybench.providers.bm25 import Bm25
+from memorybench.providers.storage.turns import StoredTurn, TurnStore, stored_turns
 from tests.providers.embedded import HOME, session, sessions_of
 
 DIES_AFTER_ADDING = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.bm25 import Bm25
 from tests.providers.embedded import HOME, session
 
 async def main():
-    async with open_bm25(Path(sys.argv[1])) as provider:
+    async with Bm25.open_file(Path(sys.argv[1])) as provider:
         for n in range(3):
             await provider.add(HOME, session(f"s{n}", f"The zebrafinch number {n} sings."))
         os.kill(os.getpid(), signal.SIGKILL)
@@ -35,12 +35,12 @@ asyncio.run(main())
 ADDS_UNTIL_THE_DISK_IS_FULL = """
 import asyncio, resource, sys
 from pathlib import Path
-from memorybench.providers.bm25 import open_bm25
+from memorybench.providers.bm25 import Bm25
 from memorybench.core.errors import ServiceError
 from tests.providers.embedded import HOME, session
 
 async def main():
-    async with open_bm25(Path(sys.argv[1])) as provider:
+    async with Bm25.open_file(Path(sys.argv[1])) as provider:
         resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
         for n in range(100):
             try:
@@ -60,7 +60,7 @@ def run_child(program: str, file: Path) -> subprocess.CompletedProcess[str]:
 
 def held_sessions(file: Path) -> list[str]:
     async def listed() -> list[str]:
-        async with open_bm25(file) as provider:
+        async with Bm25.open_file(file) as provider:
             return sessions_of(await provider.list(HOME))
 
     return asyncio.run(listed())
@@ -87,16 +87,16 @@ def test_a_full_disk_fails_the_add_and_harms_nothing_added_before(tmp_path: Path
 
 def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
-    store.replace("scope", "s1", kept_turns(session("s1", "I own a dog.", "And a cat.")))
-    store.replace("scope", "s1", kept_turns(session("s1", "I own a horse.")))
-    assert [kept.said for kept in store.turns("scope")] == ["I own a horse."]
+    store.replace("scope", "s1", stored_turns(session("s1", "I own a dog.", "And a cat.")))
+    store.replace("scope", "s1", stored_turns(session("s1", "I own a horse.")))
+    assert [kept.text for kept in store.entries("scope")] == ["I own a horse."]
     store.close()
 
 
 def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
-    store.replace("scope", "s1", kept_turns(session("s1", "The zebrafinch sings.")))
-    store.replace("other", "s1", kept_turns(session("s1", "The tortoise sleeps.")))
+    store.replace("scope", "s1", stored_turns(session("s1", "The zebrafinch sings.")))
+    store.replace("other", "s1", stored_turns(session("s1", "The tortoise sleeps.")))
     assert b"zebrafinch" in raw_bytes(tmp_path)
     store.clear("scope")
     assert b"zebrafinch" not in raw_bytes(tmp_path)
@@ -112,24 +112,24 @@ def test_a_memory_reads_like_a_line_of_a_diary() -> None:
         ),
         Turn(role="assistant", content="How lovely!"),
     )
-    first, second = [kept.as_memory() for kept in kept_turns(Session(id="s1", turns=turns, at=at))]
+    first, second = [kept.as_memory() for kept in stored_turns(Session(id="s1", turns=turns, at=at))]
     assert (first.content, first.sources) == ("[2024-03-05] Caroline: I adopted a cat.", ("s1", "D1:1"))
     assert (second.content, second.sources) == ("[2024-03-02] assistant: How lovely!", ("s1", "s1:2"))
 
 
 def test_without_a_date_a_memory_has_none() -> None:
     undated = Session(id="s1", turns=(Turn(role="user", content="Hello."),))
-    assert kept_turns(undated)[0].as_memory().content == "user: Hello."
+    assert stored_turns(undated)[0].as_memory().content == "user: Hello."
 
 
 def test_an_empty_turn_is_not_kept_but_counts_in_the_numbering() -> None:
-    assert [kept.turn for kept in kept_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
+    assert [kept.turn for kept in stored_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
 
 
 def test_lone_surrogates_do_not_stop_an_ingest(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
-    store.replace("scope", "s1", kept_turns(session("s1", "A broken \ud800 letter.")))
-    assert [kept.said for kept in store.turns("scope")] == ["A broken ? letter."]
+    store.replace("scope", "s1", stored_turns(session("s1", "A broken \ud800 letter.")))
+    assert [kept.text for kept in store.entries("scope")] == ["A broken ? letter."]
     store.close()
 
 
@@ -172,7 +172,7 @@ def _newer(folder: Path) -> Path:
     [
         (_text, "not a database"),
         (_anothers, "another program"),
-        (_newer, "another version of memorybench (format 99"),
+        (_newer, "has format 99"),
         (lambda folder: folder, "Is a directory"),
         (lambda folder: folder / "missing" / "turns.db", "No such file"),
     ],
@@ -190,7 +190,7 @@ def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path, make,
 def _open_and_write(file: Path, n: int) -> None:
     store = TurnStore(file)
     for m in range(20):
-        store.replace(f"scope-{n}", f"s{m}", [KeptTurn(f"s{m}", 1, "t", "", f"said {n} {m}")])
+        store.replace(f"scope-{n}", f"s{m}", [StoredTurn(f"s{m}", 1, "t", "", f"said {n} {m}")])
     store.close()
 
 
@@ -204,5 +204,5 @@ def test_eight_processes_share_one_new_file(tmp_path: Path) -> None:
         writer.join()
     assert [writer.exitcode for writer in writers] == [0] * 8
     store = TurnStore(file)
-    assert [len(store.turns(f"scope-{n}")) for n in range(8)] == [20] * 8
+    assert [len(store.entries(f"scope-{n}")) for n in range(8)] == [20] * 8
     store.close()

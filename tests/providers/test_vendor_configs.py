@@ -19,8 +19,8 @@ import pytest
 from memorybench.core.contracts import Batching, Listing, Provider, Scope
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import Denied, ServiceError, Transient
-from memorybench.providers.config_reading import needed_variables
-from memorybench.providers.http_provider import HttpProvider
+from memorybench.providers.config.reading import needed_variables
+from memorybench.providers.http.provider import HttpProvider
 from memorybench.testing import ProviderContract
 from tests.doubles.stub import Call, status
 from tests.standins.base import FAILING, StandIn, running

@@ -1,4 +1,4 @@
-"""What the tests against vendors' own clients share."""
+"""Fixtures for tests with vendor clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 @pytest.fixture
 def leftovers_collected() -> Iterator[None]:
-    """Sockets that a client never closes are given up within its own test, where warnings of it are its vendor's
-    affair, and not at some later moment, where they would end the whole run."""
+    """Collect sockets that a client never closes within its own test, so that their warnings fail no later test."""
     yield
     gc.collect()

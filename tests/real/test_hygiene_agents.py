@@ -20,7 +20,7 @@ from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
-from memorybench.mcp.store_server import serving
+from memorybench.mcp.store_server import serve_store
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
@@ -46,7 +46,7 @@ def attempted(url: str, scenario: str, max_tokens: int) -> AttemptReport:
         async with open_model(address, key=None, redactor=Redactor([]), options=options) as model:
             agent = BuiltinAgent(load_agent_config(CATALOG / "agents/builtin.yaml"), model, Redactor([]))
             case = load_scenario(CATALOG / f"scenarios/{scenario}.json")
-            return await attempt(STORE, case, agent, serving(open_reference), seed=0)
+            return await attempt(STORE, case, agent, serve_store(open_reference), seed=0)
 
     return asyncio.run(once())
 
@@ -63,7 +63,7 @@ def test_the_builtin_agent_over_a_real_model_comes_to_a_verdict(local_llm: str) 
 
 
 def test_a_real_model_that_is_cut_off_is_a_dead_agent(local_llm: str) -> None:
-    with pytest.raises(ServiceError, match="it gave no action that can be read, twice"):
+    with pytest.raises(ServiceError, match="invalid replies"):
         attempted(local_llm, "memory-secret-rejection", max_tokens=4)
 
 

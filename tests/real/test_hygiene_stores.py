@@ -20,7 +20,7 @@ from memorybench.core.stores import MemoryStore, NewFact
 from memorybench.embedding.scripted import open_scripted_embedder
 from memorybench.files.yaml_file import load_yaml
 from memorybench.providers.mem0_oss import open_mem0_oss
-from memorybench.secrets.canaries import found
+from memorybench.secrets.canaries import find_secret
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
@@ -102,7 +102,7 @@ class TestMcpMemory(StoreContract):
 
         in_store("mcp-memory", tmp_path, live)
         files = {file.name: file.read_text() for file in tmp_path.iterdir()}
-        assert found("Kestrel-7h4Zq!", files)
+        assert find_secret("Kestrel-7h4Zq!", files)
 
     def test_every_scenario_has_an_honest_result(self) -> None:
         results = played("mcp-memory")
@@ -121,7 +121,7 @@ class TestMcpMemory(StoreContract):
 
     def test_a_fact_that_is_not_there_can_not_be_changed(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
-            with pytest.raises(ServiceError, match="no fact has the id"):
+            with pytest.raises(ServiceError, match="unknown id"):
                 await store.update(ANN, "nobody", "Nothing")
 
         in_store("mcp-memory", tmp_path, live)

@@ -20,7 +20,7 @@ import pytest
 
 from memorybench.cli.main import main
 from memorybench.core.trials import Failure
-from tests.reporting.recorded import record, scored, undone
+from tests.suites.recorded import record, scored, undone
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what its many dependencies warn about is not ours to mend

@@ -19,9 +19,9 @@ from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.opening import open_model
 from memorybench.models.options import Options
 from memorybench.models.presets import resolve
-from memorybench.providers.aqrag import open_aqrag
-from memorybench.providers.chunk_memory import ChunkMemory
-from memorybench.providers.contextual_retrieval import open_contextual_retrieval
+from memorybench.providers.aqrag import Aqrag
+from memorybench.providers.contextual_retrieval import ContextualRetrieval
+from memorybench.providers.storage.chunk_memory import ChunkMemory
 from memorybench.secrets.redaction import Redactor
 from tests.providers.chunked import config
 from tests.providers.embedded import HOME, session, sessions_of
@@ -71,7 +71,7 @@ def add_and_search(
 
 def test_aqrag_stores_valid_questions_and_rejects_an_invalid_reply(local_llm: str, tmp_path: Path) -> None:
     """The model is tiny and its words differ between machines: it may or may not follow the requested form."""
-    run = add_and_search(local_llm, open_aqrag, "aqrag", tmp_path / "aqrag.db")
+    run = add_and_search(local_llm, Aqrag, "aqrag", tmp_path / "aqrag.db")
     with closing(sqlite3.connect(tmp_path / "aqrag.db")) as db:
         questions = dict(db.execute("SELECT session, count(*) FROM handles WHERE kind = 'question' GROUP BY session"))
     stored = {one.id for one in SESSIONS} - run.rejected
@@ -88,7 +88,7 @@ def test_aqrag_stores_valid_questions_and_rejects_an_invalid_reply(local_llm: st
 
 
 def test_contextual_retrieval_stores_the_model_context_before_the_chunk(local_llm: str, tmp_path: Path) -> None:
-    run = add_and_search(local_llm, open_contextual_retrieval, "contextual-retrieval", tmp_path / "contextual.db")
+    run = add_and_search(local_llm, ContextualRetrieval, "contextual-retrieval", tmp_path / "contextual.db")
     assert run.rejected == set()
     assert [spent.calls for spent in run.spent.values()] == [1, 1]
     assert set(sessions_of(run.found)) == {"cat", "car"}

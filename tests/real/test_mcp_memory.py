@@ -13,10 +13,11 @@ import pytest
 import memorybench.catalog
 from memorybench.core.contracts import Provider
 from memorybench.files.yaml_file import load_yaml
-from memorybench.mcp.messages import ToolError
-from memorybench.mcp.stdio_transport import child_environment, open_mcp_stdio
-from memorybench.providers.config_reading import read_provider
-from memorybench.providers.mcp import McpProvider, open_mcp_provider
+from memorybench.mcp.client import ToolError
+from memorybench.mcp.stdio import open_mcp_stdio
+from memorybench.processes.programs import child_environment
+from memorybench.providers.config.reading import read_provider
+from memorybench.providers.mcp_provider import McpProvider, open_mcp_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
 from tests.providers.embedded import HOME, fill, session

@@ -14,9 +14,9 @@ from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput, Transient
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.scripted import ScriptedModel
-from memorybench.providers.aqrag import open_aqrag
-from memorybench.providers.contextual_retrieval import open_contextual_retrieval
-from memorybench.providers.postgres_store import PostgresChunkStore
+from memorybench.providers.aqrag import Aqrag
+from memorybench.providers.contextual_retrieval import ContextualRetrieval
+from memorybench.providers.storage.postgres_store import PostgresChunkStore
 from memorybench.testing import ProviderContract
 from tests.providers.chunked import chunk, config, questioner
 from tests.providers.embedded import HOME, fill, session
@@ -50,7 +50,7 @@ class TestAqragOnPostgres(_OnPostgres):
     @asynccontextmanager
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
         settings = config("aqrag", database=self.database)
-        async with open_aqrag(settings, folder / "unused", ScriptedEmbedder(256), questioner()) as provider:
+        async with Aqrag.open_file(settings, folder / "unused", ScriptedEmbedder(256), questioner()) as provider:
             yield provider
 
 
@@ -59,7 +59,7 @@ class TestContextualRetrievalOnPostgres(_OnPostgres):
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
         settings = config("contextual-retrieval", database=self.database)
         model = ScriptedModel(lambda _: "Two people talk.")
-        opening = open_contextual_retrieval(settings, folder / "unused", ScriptedEmbedder(256), model)
+        opening = ContextualRetrieval.open_file(settings, folder / "unused", ScriptedEmbedder(256), model)
         async with opening as provider:
             yield provider
 
@@ -69,7 +69,7 @@ def test_both_databases_rank_alike(database: str, tmp_path: Path) -> None:
 
     async def ranked(**local: Any) -> list[tuple[str, float]]:
         settings = config("aqrag", **local)
-        async with open_aqrag(settings, tmp_path / "aqrag.db", ScriptedEmbedder(256), questioner()) as provider:
+        async with Aqrag.open_file(settings, tmp_path / "aqrag.db", ScriptedEmbedder(256), questioner()) as provider:
             await fill(provider, told)
             found = await provider.search(HOME, "Which zebrafinch sings in the garden?", 5)
             return [(memory.id, round(memory.score or 0.0, 5)) for memory in found]
@@ -93,7 +93,9 @@ def test_a_schema_of_ones_own_is_applied_first_and_every_time(database: str, tmp
 
     async def live() -> None:
         config_file = tmp_path / "aqrag.yaml"
-        opening = open_aqrag(settings, tmp_path / "unused", ScriptedEmbedder(64), questioner(), config_file=config_file)
+        opening = Aqrag.open_file(
+            settings, tmp_path / "unused", ScriptedEmbedder(64), questioner(), config_file=config_file
+        )
         async with opening as provider:
             await fill(provider, [session("s1", "I own a dog.")])
 
@@ -112,15 +114,15 @@ def test_a_lost_connection_is_transient_and_the_next_call_has_a_new_one(database
     with psycopg.connect(database) as db:
         db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
     with pytest.raises(Transient):
-        store.chunks("scope")
-    assert store.chunks("scope") == [chunk("s1", 1, "dog")]
+        store.entries("scope")
+    assert store.entries("scope") == [chunk("s1", 1, "dog")]
     store.close()
 
 
 def test_a_nul_character_is_replaced_not_refused(database: str) -> None:
     store = PostgresChunkStore(database)
     store.replace("scope", "s1", [chunk("s1", 1, "a\0b")], [])
-    assert store.chunks("scope")[0].said == "a\N{REPLACEMENT CHARACTER}b"
+    assert store.entries("scope")[0].said == "a\N{REPLACEMENT CHARACTER}b"
     store.close()
 
 

@@ -20,7 +20,7 @@ import pytest
 
 from memorybench.core.contracts import Batching, Listing, Scope
 from memorybench.core.conversation import Session, Turn
-from memorybench.providers.http_provider import HttpProvider
+from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Call
 from tests.standins.base import KEY, StandIn, running
 from tests.standins.requests import flat

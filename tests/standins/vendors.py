@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.providers.config import ProviderConfig
-from memorybench.providers.http_provider import HttpProvider, open_http_provider
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.http.provider import HttpProvider, open_http_provider
 from memorybench.secrets.redaction import Redactor
 
 from .base import KEY, StandIn

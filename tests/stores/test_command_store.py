@@ -57,7 +57,7 @@ def test_each_kind_of_answer_means_what_it_says(tmp_path: Path) -> None:
             await store.curate(ANN, apply=False)
         with pytest.raises(Malformed, match="INFO"):
             await store.remember(ANN, NewFact(content="!garble"))
-        with pytest.raises(Malformed, match="expected ok, refused"):
+        with pytest.raises(Malformed, match="expected ok"):
             await store.remember(ANN, NewFact(content="!array"))
         await store.remember(ANN, TEA)
         assert contents(await store.list(ANN)) == [TEA.content]
@@ -68,7 +68,7 @@ def test_each_kind_of_answer_means_what_it_says(tmp_path: Path) -> None:
 def test_a_program_that_ends_is_an_error_and_no_refusal(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         for _ in range(2):
-            with pytest.raises(ServiceError, match="ended without an answer"):
+            with pytest.raises(ServiceError, match="ended"):
                 await store.remember(ANN, NewFact(content="!die"))
 
     in_store(tmp_path, live)
@@ -76,9 +76,9 @@ def test_a_program_that_ends_is_an_error_and_no_refusal(tmp_path: Path) -> None:
 
 def test_an_answer_that_does_not_come_is_not_waited_for_and_never_mistaken_for_the_next(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
-        with pytest.raises(Transient, match="no answer within"):
+        with pytest.raises(Transient, match="timed out"):
             await store.remember(ANN, NewFact(content="!hang"))
-        with pytest.raises(ServiceError, match="no answer within"):
+        with pytest.raises(ServiceError, match="timed out"):
             await store.list(ANN)
 
     in_store(tmp_path, live, config(timeout=300))
@@ -88,5 +88,5 @@ def test_a_program_that_is_missing_is_told_by_name(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         raise AssertionError("it was opened")
 
-    with pytest.raises(BadInput, match='store "example": no program "no-such-program"'):
+    with pytest.raises(BadInput, match="no-such-program"):
         in_store(tmp_path, live, config(program="no-such-program"))

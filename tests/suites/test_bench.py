@@ -17,10 +17,10 @@ from memorybench.engine.run import Ending, perform
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
-from memorybench.reporting.summary import measure
-from memorybench.suites.bench.baselines import Arm
+from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.measures import measures
 from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.suites.summary import measure
 from tests.engine.workload import in_child
 
 
@@ -72,8 +72,8 @@ RUN = Run(id="r", suite="bench", spec={"questions": {"tea": 6}, "providers": ["s
 def run(folder: Path, provider: Shelfful) -> Ending:
     opened = reopen_run(folder, "r", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, RUN)
     with opened as run_writer:
-        arm = Arm(provider.subject, provider)
-        plan = BenchPlan("r", [Bench(Tea(), Tea.questions)], [arm], scored=run_writer.scored()).plan()
+        candidate = Candidate(provider.subject, provider)
+        plan = BenchPlan("r", [Bench(Tea(), Tea.questions)], [candidate], scored=run_writer.scored()).plan()
         ending = asyncio.run(perform(plan, run_writer, concurrency=1))
         run_writer.end(ending.status)
     return ending
@@ -112,7 +112,7 @@ def test_a_memory_emptied_just_before_a_kill_is_filled_again(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("error", [RuntimeError("the shelf fell"), ServiceError("500"), Denied("403")])
-def test_what_can_not_be_cleared_is_told_and_costs_no_result(tmp_path: Path, error: Exception) -> None:
+def test_a_failed_clear_is_reported_and_loses_no_result(tmp_path: Path, error: Exception) -> None:
     class Sticky(Shelfful):
         async def clear(self, scope: Scope) -> None:
             raise error
@@ -145,7 +145,7 @@ def test_a_memory_that_never_names_its_sources_has_no_recall(tmp_path: Path) -> 
     assert recall(tmp_path / "results") is None
 
 
-def test_a_memory_that_names_sources_and_finds_nothing_at_times_is_charged_with_it(tmp_path: Path) -> None:
+def test_an_empty_result_counts_as_zero_for_a_provider_that_names_sources(tmp_path: Path) -> None:
     class Forgetful(Shelfful):
         async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
             return [] if query == "why?" else await super().search(scope, query, limit)
@@ -192,8 +192,8 @@ def test_nothing_is_on_its_way_to_a_memory_that_is_being_cleared(tmp_path: Path)
             happened.append("cleared")
 
     provider = Crowded(tmp_path / "store")
-    arm = Arm(provider.subject, provider, remote=True, unordered=True)
+    candidate = Candidate(provider.subject, provider, remote=True, unordered=True)
     with open_run(tmp_path / "results", RUN.model_copy(update={"planned": 1})) as run_writer:
-        asyncio.run(perform(BenchPlan("r", [Bench(Diary(), Diary.questions)], [arm]).plan(), run_writer))
+        asyncio.run(perform(BenchPlan("r", [Bench(Diary(), Diary.questions)], [candidate]).plan(), run_writer))
     assert counts(tmp_path / "results") == {"failed": 1}
     assert happened == ["added s1", "added s2", "cleared"]

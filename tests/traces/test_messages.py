@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.traces.messages import UNTOLD, Misshapen, turns_of
+from memorybench.traces.messages import NO_ROLE, InvalidConversation, turns_of
 
 SAID = [("user", "I sell bikes."), ("assistant", "Noted.")]
 SHAPES: dict[str, Any] = {
@@ -55,7 +55,7 @@ def test_every_way_to_write_a_conversation_says_the_same(shape: str) -> None:
 
 def test_text_stays_as_it_is() -> None:
     [turn] = turns_of("User: I sell bikes.\nAssistant: Noted.")
-    assert (turn.role, turn.content) == (UNTOLD, "User: I sell bikes.\nAssistant: Noted.")
+    assert (turn.role, turn.content) == (NO_ROLE, "User: I sell bikes.\nAssistant: Noted.")
 
 
 def test_a_name_is_kept_as_the_speaker() -> None:
@@ -64,5 +64,5 @@ def test_a_name_is_kept_as_the_speaker() -> None:
 
 
 def test_nesting_without_end_is_refused() -> None:
-    with pytest.raises(Misshapen, match="nested"):
+    with pytest.raises(InvalidConversation, match="nested"):
         turns_of(json.loads("[" * 50 + '"x"' + "]" * 50))

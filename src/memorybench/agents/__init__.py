@@ -1,11 +1,11 @@
-"""Agents under test: what is given a memory and a prompt, and is watched.
+"""Agents under test: each gets a memory and a prompt, and its tool calls are recorded.
 
 config.py          the keys of an agent's YAML file
-config_reading.py  from the file to a checked config
-opening.py         open_agent: from a config to an agent that works
-command.py         any command-line agent, in a home of its own
-output.py          text, tokens and calls, read from what a program has printed
-actions.py         what our own agent may do in a turn
-builtin.py         our own small one, over any model
-recording.py       any program behind the recorder, to see what it does
+config_reading.py  reads and checks that file
+opening.py         agent_from: makes an agent from a config
+command.py         any command-line agent
+output.py          reads answer, tokens and tool calls from a program's output
+builtin.py         our own small agent, with any model
+actions.py         the actions of that agent
+recording.py       any program behind the recording proxy
 """

@@ -1,7 +1,7 @@
-"""What our own agent may do in a turn: call one tool, or answer. As a JSON schema, and read from a model's reply.
+"""The actions of our own agent, one per turn: call a tool, or answer.
 
-Models are asked for {"action": {"tool": name, "arguments": {…}}} or {"action": {"answer": text}}: an object around the
-choice, because strict modes of model APIs allow no choice at the top.
+Models reply {"action": {"tool": name, "arguments": {…}}} or {"action": {"answer": text}}. The outer object is needed
+because strict modes of model APIs do not support `anyOf` at the top of a schema.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.files.json_text import decode
-from memorybench.mcp.messages import Tool
+from memorybench.mcp.client import Tool
 
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
-_KEPT = ("type", "description", "enum", "minimum", "maximum")
-"""Of a tool's own schema: what every API understands. The server checks the rest."""
-_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
+_COPIED_KEYS = ("type", "description", "enum", "minimum", "maximum")
+"""Keys of a tool's schema that every model API supports. The server checks the rest."""
+_ARGUMENTS_AS_TEXT = {"type": "string", "description": "The arguments: a JSON object, written as text."}
 
 
-class Unclear(ValueError):
-    """A reply that is no action."""
+class InvalidAction(ValueError):
+    """The reply of a model is not an action."""
 
 
 class Action(Record):
@@ -32,68 +32,55 @@ class Action(Record):
 
 
 def action_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """The schema of a reply. What may be left out of a call may be null, and everything is said."""
-    calls = [
-        _object({"tool": {"type": "string", "enum": [tool.name]}, "arguments": _arguments(tool)}) for tool in tools
-    ]
-    answer = _object({"answer": {"type": "string", "description": "What you say to the user."}})
-    return _object({"action": {"anyOf": [*calls, answer]}})
+    """Return the JSON schema of a reply. Optional arguments are nullable, because strict modes require every key."""
+    choices = []
+    for tool in tools:
+        arguments = _simplify(tool.input_schema) or _ARGUMENTS_AS_TEXT
+        choices.append(_object({"tool": {"type": "string", "enum": [tool.name]}, "arguments": arguments}))
+    choices.append(_object({"answer": {"type": "string", "description": "What you say to the user."}}))
+    return _object({"action": {"anyOf": choices}})
 
 
 def read_action(text: str) -> Action:
-    """The action in a reply, with or without the object around it, and whatever a model has said beside it."""
-    found = _OBJECT.search(text)
-    if found is None:
-        raise Unclear("no JSON object")
+    """Read the action from a reply, with or without the outer object and text around it."""
+    match = _OBJECT.search(text)
+    if match is None:
+        raise InvalidAction("no JSON object")
     try:
-        value = decode(found[0], "reply")
+        value = decode(match[0], "reply")
         value = value["action"] if isinstance(value.get("action"), dict) else value
-        action = Action(
-            tool=value.get("tool") or None,
-            arguments=_present(value.get("arguments") or {}),
-            answer=value.get("answer") or "",
-        )
-    except BadInput as bad:
-        raise Unclear(bad.problem) from None
+        arguments = value.get("arguments") or {}
+        if isinstance(arguments, str):
+            arguments = decode(arguments, "arguments")
+        if isinstance(arguments, dict):
+            arguments = {name: argument for name, argument in arguments.items() if argument is not None}
+        action = Action(tool=value.get("tool") or None, arguments=arguments, answer=value.get("answer") or "")
+    except BadInput as error:
+        raise InvalidAction(error.problem) from None
     except ValueError:
-        raise Unclear("tool, arguments or answer are of the wrong kind") from None
+        raise InvalidAction("invalid type of tool, arguments or answer") from None
     if action.tool is None and not action.answer.strip():
-        raise Unclear("neither a tool nor an answer")
+        raise InvalidAction("neither a tool nor an answer")
     return action
 
 
-def _present(arguments: Any) -> Any:
-    """Without what was left out by saying null; an object that came as text is read."""
-    value = decode(arguments, "arguments") if isinstance(arguments, str) else arguments
-    return {name: one for name, one in value.items() if one is not None} if isinstance(value, dict) else value
-
-
-def _arguments(tool: Tool) -> dict[str, Any]:
-    schema = _plain(tool.input_schema)
-    return _AS_TEXT if schema is None else schema
-
-
-def _plain(schema: Any) -> dict[str, Any] | None:
-    """The part of a schema that strict modes take; None: it can not be told in that part."""
+def _simplify(schema: Any) -> dict[str, Any] | None:
+    """Return the part of a schema that strict modes support; None if the schema cannot be expressed in it."""
     if not isinstance(schema, Mapping) or not isinstance(schema.get("type"), str):
         return None
-    kept = {key: schema[key] for key in _KEPT if key in schema}
-    if kept["type"] == "array":
-        items = _plain(schema.get("items"))
-        return None if items is None else {**kept, "items": items}
-    if kept["type"] != "object":
-        return kept
-    needed, properties = schema.get("required", ()), {}
+    simple = {key: schema[key] for key in _COPIED_KEYS if key in schema}
+    if simple["type"] == "array":
+        items = _simplify(schema.get("items"))
+        return None if items is None else {**simple, "items": items}
+    if simple["type"] != "object":
+        return simple
+    required, properties = schema.get("required", ()), {}
     for name, part in schema.get("properties", {}).items():
-        told = _plain(part)
-        if told is None:
+        simple_part = _simplify(part)
+        if simple_part is None:
             return None
-        properties[name] = told if name in needed else _or_null(told)
-    return {**kept, "properties": properties} if properties or schema.get("additionalProperties") is False else None
-
-
-def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [dict(schema), {"type": "null"}]}
+        properties[name] = simple_part if name in required else {"anyOf": [simple_part, {"type": "null"}]}
+    return {**simple, "properties": properties} if properties or schema.get("additionalProperties") is False else None
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

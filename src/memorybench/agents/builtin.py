@@ -1,6 +1,6 @@
-"""Our own small agent: any model, one JSON action a turn, and the tools that the memory server offers.
+"""Our own small agent: any model, one JSON action per turn, and the tools of the memory server.
 
-It knows nothing of what is asserted, and its prompt says nothing of what had better not be stored.
+It does not know the assertions of a scenario, and its prompt does not say what not to store.
 """
 
 from __future__ import annotations
@@ -19,43 +19,42 @@ from memorybench.core.records import digest
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import Subject
 from memorybench.files.templates import Template
-from memorybench.mcp.client import McpClient
-from memorybench.mcp.http_transport import open_mcp_http
-from memorybench.mcp.messages import Tool, ToolError
+from memorybench.mcp.client import Tool, ToolError
+from memorybench.mcp.http import open_mcp_http
 from memorybench.secrets.redaction import Redactor
 
-from .actions import Action, Unclear, action_schema, read_action
+from .actions import Action, InvalidAction, action_schema, read_action
 from .config import AgentConfig
-from .config_reading import OF_THE_PROMPT
+from .config_reading import PROMPT_VARIABLES
 
 _LARGEST_FILE = 20_000
-_AGAIN = (
+_RETRY_MESSAGE = (
     'That could not be read ({problem}). Reply with one JSON object: {{"action": {{"tool": …, "arguments": {{…}}}}}} '
     'or {{"action": {{"answer": …}}}}.'
 )
 
 
 @dataclass(slots=True)
-class _Talk:
-    """What was said so far, and what it cost."""
+class _Conversation:
+    """The turns so far, and what they cost."""
 
     turns: list[Turn]
     spent: Spending = NOTHING
     tool_calls: list[str] = field(default_factory=list)
 
-    def said(self, completion: Completion) -> None:
+    def add_completion(self, completion: Completion) -> None:
         self.turns.append(Turn(role="assistant", content=completion.text))
         self.spent = self.spent + completion.spent
 
-    def told(self, text: str) -> None:
+    def add_message(self, text: str) -> None:
         self.turns.append(Turn(role="user", content=text))
 
-    def reply(self, text: str, *, answered: bool) -> AgentReply:
+    def reply(self, text: str, *, is_answer: bool) -> AgentReply:
         lines = (json.dumps({"role": turn.role, "content": turn.content}, ensure_ascii=False) for turn in self.turns)
         return AgentReply(
             text=text,
             transcript="\n".join(lines),
-            ended="answered" if answered else "max_turns",
+            ended="answered" if is_answer else "max_turns",
             spent=self.spent,
             tool_calls=tuple(self.tool_calls),
         )
@@ -69,54 +68,50 @@ class BuiltinAgent:
             name=config.name,
             settings={"model": model.subject.plain(), "prompt": digest(config.prompt)},
         )
-        self._prompt = Template.parse(config.prompt, OF_THE_PROMPT, f"agent {config.name}")
+        self._prompt = Template.parse(config.prompt, PROMPT_VARIABLES, f"agent {config.name}")
         self._model = model
         self._redactor = redactor
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
         async with open_mcp_http(place.server_url, {}, self._redactor) as client:
             tools = await client.list_tools()
-            instructions = self._prompt.render({"tools": _listed(tools), "files": _written_in(place.folder)})
             schema = action_schema(tools)
-            talk = _Talk([Turn(role="system", content=instructions), Turn(role="user", content=prompt)])
+            instructions = self._prompt.render({"tools": _describe_tools(tools), "files": _read_files(place.folder)})
+            conversation = _Conversation([Turn(role="system", content=instructions), Turn(role="user", content=prompt)])
             for _ in range(max_turns):
-                action = await self._next(talk, schema)
+                action = await self._next_action(conversation, schema)
                 if action.tool is None:
-                    return talk.reply(action.answer, answered=True)
-                talk.tool_calls.append(action.tool)
-                talk.told(f"Result of {action.tool}: {await _called(client, action)}")
-            return talk.reply("", answered=False)
+                    return conversation.reply(action.answer, is_answer=True)
+                conversation.tool_calls.append(action.tool)
+                try:
+                    result = (await client.call_tool(action.tool, action.arguments)).text
+                except ToolError as error:
+                    result = f"it failed: {error}"
+                conversation.add_message(f"Result of {action.tool}: {result}")
+            return conversation.reply("", is_answer=False)
 
-    async def _next(self, talk: _Talk, schema: Mapping[str, Any]) -> Action:
-        """One action; a reply that is none is asked for once more."""
+    async def _next_action(self, conversation: _Conversation, schema: Mapping[str, Any]) -> Action:
+        """Ask the model for one action, and once more if the reply is not an action."""
         problem = ""
         for _ in range(2):
-            completion = await self._model.complete(talk.turns, schema=schema)
-            talk.said(completion)
+            completion = await self._model.complete(conversation.turns, schema=schema)
+            conversation.add_completion(completion)
             try:
                 return read_action(completion.text)
-            except Unclear as error:
+            except InvalidAction as error:
                 problem = str(error)
-                talk.told(_AGAIN.format(problem=problem))
-        raise ServiceError(f"agent {self.subject.name}: it gave no action that can be read, twice: {problem}")
+                conversation.add_message(_RETRY_MESSAGE.format(problem=problem))
+        raise ServiceError(f"agent {self.subject.name}: two invalid replies: {problem}")
 
 
-async def _called(client: McpClient, action: Action) -> str:
-    assert action.tool is not None
-    try:
-        return (await client.call_tool(action.tool, action.arguments)).text
-    except ToolError as error:
-        return f"it failed: {error}"
-
-
-def _listed(tools: Sequence[Tool]) -> str:
+def _describe_tools(tools: Sequence[Tool]) -> str:
     return "\n".join(
         f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.input_schema)}" for tool in tools
     )
 
 
-def _written_in(folder: Path) -> str:
-    """What an agent with a file tool would find there."""
+def _read_files(folder: Path) -> str:
+    """Return the content of all files in the folder, as an agent with a file tool would find it."""
     parts = []
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = path.read_bytes()[:_LARGEST_FILE].decode("utf-8", "replace")

@@ -15,32 +15,32 @@ class Section(Record):
 
 
 class Output(Section):
-    """How its output is read. Each place is a JSONPath, or, where the format is text, a regular expression whose first
-    group (or else the whole match) is meant; the last match counts, and numbers are added up."""
+    """How its output is read. Each place is a JSONPath, or for format text a regular expression, whose first group (or
+    whole match) is used. The last match counts; numbers are added up."""
 
     format: Literal["text", "json", "jsonl"] = "text"
-    """What it prints: text, one JSON document, or a JSON document a line, which paths see as one list."""
+    """What it prints: text, one JSON document, or one JSON document per line, which is read as a list."""
     text: str | None = None
-    """Where its answer stands; without it, all it prints is the answer."""
+    """Place of its answer; without it, the whole output is the answer."""
     input_tokens: str | None = None
-    """Where the number of tokens that it read stands."""
+    """Place of the number of input tokens."""
     output_tokens: str | None = None
-    """Where the number of tokens that it wrote stands."""
+    """Place of the number of output tokens."""
     cost: str | None = None
-    """Where its cost in US dollars stands."""
+    """Place of its cost in US dollars."""
     tool_calls: str | None = None
-    """Where the names of the tools that it called stand."""
+    """Place of the names of the tools that it called."""
     max_turns: str | None = None
-    """What is found there only if it was stopped for having taken too many turns."""
+    """A place that exists only if it was stopped for taking too many turns."""
     failure: str | None = None
-    """What is found there only if it failed, and says why."""
+    """A place that exists only if it failed, with the reason."""
 
 
 Word = str | tuple[str, ...]
 
 
 class AgentConfig(Section):
-    """An agent, and how to put a prompt to it.
+    """An agent, and how it is prompted.
 
     Placeholders: `prompt`; `folder`, where it works; `home`, a folder of its own that is gone afterwards; `model`;
     `maxTurns`; `session` (1, 2, …); `serverUrl`, where the memory answers over streamable HTTP; `serverCommand`, a
@@ -49,43 +49,43 @@ class AgentConfig(Section):
     """
 
     name: str
-    """What `--agent` calls it."""
+    """Its name for `--agent`."""
     display_name: str = ""
-    """What reports call it."""
+    """Its name in reports."""
     description: str = ""
-    """One line for `list`."""
+    """One line, shown by `list`."""
     tags: tuple[str, ...] = ()
-    """Words to find it by."""
+    """Keywords for `list`."""
     checked_against: str = ""
-    """Which program, of which version, this file was tried on, or whose documentation it was written from."""
+    """The program and version that this file was tested with, or whose documentation it follows."""
     type: Literal["command", "builtin"]
     """A command-line program, or our own small agent."""
     model: str | None = None
-    """The model it uses; --model wins."""
+    """The model it uses; `--model` overrides it."""
     command: tuple[Word, ...] = ()
-    """The program and its arguments. A list inside the list is left out where one of its values is not known, as in
+    """The program and its arguments. A list inside the list is left out if one of its variables has no value, as in
     `[--model, "${model}"]`."""
     following: tuple[Word, ...] = ()
-    """The command of the second and later sessions, where it differs: to continue the first, say. Its home is then
-    kept; without it every session starts in a new one, and knows of the others what is in memory."""
+    """The command of the second and later sessions, for example to continue the first. All sessions then share a home
+    folder; without it, each session starts in a new one and knows the others only by its memory."""
     stdin: str | None = None
-    """What it reads on standard input; without it, nothing."""
+    """Its standard input; empty by default."""
     install: str = ""
-    """How the program is installed; shown where it is missing."""
+    """How to install the program; shown if it is missing."""
     files: Mapping[str, str] = Field(default_factory=dict)
-    """Files that are written before it starts, by path: `${home}/…` or `${folder}/…`."""
+    """Files to write before it starts: path (`${home}/…` or `${folder}/…`) and content."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables. HOME, the XDG folders, CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME lie in `${home}`
+    """Environment variables. HOME, the XDG folders, CLAUDE_CONFIG_DIR, CODEX_HOME and HERMES_HOME are in `${home}`
     unless they are set here."""
     pass_env: tuple[str, ...] = ()
-    """Names of variables that it gets from your environment, such as the key of its model. Beside these it sees PATH
-    and the like."""
+    """Names of variables that it gets from your environment, such as the key of its model. It also gets PATH and a few
+    others."""
     working_folder: str = "${folder}"
-    """The folder that it is started in."""
+    """The folder in which it is started."""
     timeout: int = Field(default=600_000, ge=1)
     """Milliseconds that one prompt may take."""
     output: Output = Output()
     """How its output is read."""
     prompt: str | None = None
-    """What a builtin agent is told before anything else, with `${tools}`: those that the memory offers, and `${files}`:
-    what lies in its folder."""
+    """The system prompt of a builtin agent. `${tools}` describes the tools of the memory, `${files}` is the content of
+    its folder."""

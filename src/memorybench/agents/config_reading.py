@@ -1,4 +1,4 @@
-"""From a file to an agent config, with every check that needs neither program nor key."""
+"""Read an agent config from a file and check everything that needs neither program nor key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ VARIABLES = frozenset(
         "serverArguments", "mcpConfig",
     }
 )  # fmt: skip
-OF_THE_PROMPT = frozenset({"tools", "files"})
+PROMPT_VARIABLES = frozenset({"tools", "files"})
 
 _FOR_ALL = {"name", "display_name", "description", "tags", "checked_against", "type", "model"}
 _EFFECTIVE = {
@@ -38,7 +38,7 @@ _FILE = re.compile(r"\$\{(?:home|folder)\}/.")
 
 
 def load_agent_config(path: Path | str, environment: Mapping[str, str] | None = None) -> AgentConfig:
-    """The agent config in a YAML file, or the first thing that is wrong with it."""
+    """Read the agent config in a YAML file; raise BadInput for the first problem."""
     return read_agent(load_yaml(path), environment)
 
 
@@ -54,7 +54,9 @@ def _check(config: AgentConfig, document: Document) -> None:
         )
     needed = _NEEDED[config.type]
     if not getattr(config, needed):
-        raise BadInput(document.where(), f'"{camel(needed)}" is missing', expected=f'it where type is "{config.type}"')
+        raise BadInput(
+            document.where(), f'"{camel(needed)}" is missing', expected=f'"{camel(needed)}" beside type: {config.type}'
+        )
     if config.prompt is not None:
         _check_instructions(config.prompt, document.where("prompt"))
     if config.type == "command":
@@ -63,28 +65,28 @@ def _check(config: AgentConfig, document: Document) -> None:
 
 
 def _check_instructions(prompt: str, where: str) -> None:
-    if "tools" not in Template.parse(prompt, OF_THE_PROMPT, where).names:
-        raise BadInput(where, "${tools} is missing", remedy="add it: the agent must know what it can call")
+    if "tools" not in Template.parse(prompt, PROMPT_VARIABLES, where).names:
+        raise BadInput(where, "${tools} is missing", remedy="add it: the agent must know its tools")
 
 
 def _check_program(config: AgentConfig, document: Document) -> None:
-    told: set[str] = set()
+    prompt_places: set[str] = set()
     for place, text in _templates(config):
         names = Template.parse(text, VARIABLES, document.where(*place)).names
         if place[0] in ("command", "stdin"):
-            told |= names
-    if "prompt" not in told:
-        raise BadInput(document.where("command"), "${prompt} is told nowhere", expected="it in command or stdin")
+            prompt_places |= names
+    if "prompt" not in prompt_places:
+        raise BadInput(document.where("command"), "${prompt} is missing", expected="${prompt} in command or stdin")
     if not isinstance(config.command[0], str):
-        raise BadInput(document.where("command", 0), "is a list", expected="the name of a program")
+        raise BadInput(document.where("command", 0), "must be the name of a program", expected="a string")
     for name in config.files:
         if not _FILE.match(name) or ".." in name.split("/"):
             raise BadInput(
-                document.where("files", name), "leads out of both folders", expected="${home}/… or ${folder}/…"
+                document.where("files", name), "outside of both folders", expected="${home}/… or ${folder}/…"
             )
     for place_in_list, name in enumerate(config.pass_env):
         if not _VARIABLE_NAME.fullmatch(name):
-            # what stands here instead is most likely a key: it is not shown
+            # the value is most likely a key, so it is not shown
             raise BadInput(
                 document.where("pass_env", place_in_list),
                 "is not the name of an environment variable",
@@ -94,7 +96,7 @@ def _check_program(config: AgentConfig, document: Document) -> None:
 
 
 def _templates(config: AgentConfig) -> Iterator[tuple[Place, str]]:
-    """Every text in which placeholders may stand, and where it is."""
+    """Yield every text that may hold placeholders, with its place in the config."""
     for key in ("command", "following"):
         for place, word in enumerate(getattr(config, key)):
             if isinstance(word, str):
@@ -121,4 +123,4 @@ def _check_output(output: Output, document: Document) -> None:
         try:
             re.compile(place)
         except re.error as error:
-            raise BadInput(where, f"is no regular expression: {error}") from None
+            raise BadInput(where, f"invalid regular expression: {error}") from None

@@ -1,4 +1,4 @@
-"""From a config to an agent that works."""
+"""From a config to an agent that can be prompted."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from memorybench.core.agents import Agent
 from memorybench.core.contracts import Model
 from memorybench.core.errors import BadInput
+from memorybench.mcp import check_sdk
 from memorybench.secrets.redaction import Redactor
 
-from .builtin import BuiltinAgent
-from .command import CommandAgent, check_program
+from .command import CommandAgent, check_agent_program
 from .config import AgentConfig
 
 
@@ -22,10 +22,14 @@ def agent_from(
     model_name: str | None = None,
     model: Model | None = None,
 ) -> Agent:
-    """`model_name` is what a command-line agent is told; `model` is what a builtin one thinks with."""
+    """Make an agent. A command-line agent gets `model_name`; a builtin agent calls `model`."""
+    where = f'agent "{config.name}"'
+    check_sdk(where)  # every agent reaches its memory over MCP
     if config.type == "builtin":
+        from .builtin import BuiltinAgent
+
         if model is None:
-            raise BadInput(f'agent "{config.name}"', "it needs a model", remedy="name one with --model")
+            raise BadInput(where, "model is missing", remedy="name one with --model")
         return BuiltinAgent(config, model, redactor)
-    check_program(config, environment)
+    check_agent_program(config, environment)
     return CommandAgent(config, model_name or config.model, environment, redactor)

@@ -1,9 +1,8 @@
-"""Text, tokens and calls, read from what a program has printed, as its config says."""
+"""Read the answer, tokens and tool calls from what a program printed, as its config says."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from memorybench.core.errors import BadInput, Malformed
@@ -15,82 +14,74 @@ from memorybench.text.sanitize import preview
 from .config import Output
 
 
-class Printed:
-    """What was printed, and where to look in it. The config was checked when it was read."""
+class AgentOutput:
+    """The printed output of an agent. `config` was validated when it was read."""
 
-    def __init__(self, output: Output, printed: str, where: str) -> None:
-        self._output = output
+    def __init__(self, config: Output, printed: str, where: str) -> None:
+        self._config = config
         self._printed = printed
         self._where = where
-        self._find = self._finder()
+        self._value = None if config.format == "text" else self._decode()
 
     @property
     def text(self) -> str:
-        place = self._output.text
-        if place is None:
+        if self._config.text is None:
             return self._printed.strip()
-        found = [one for one in self._find(place) if isinstance(one, str)]
-        return found[-1].strip() if found else ""
+        texts = [match for match in self._find(self._config.text) if isinstance(match, str)]
+        return texts[-1].strip() if texts else ""
 
     @property
     def spent(self) -> Spending:
-        """What it says that it spent. What it does not say is unknown: the cost is then, too."""
-        cost = self._sum(self._output.cost)
+        """What the agent reports to have spent; a cost that it does not report is unknown."""
         return Spending(
             calls=1,
-            input_tokens=round(self._sum(self._output.input_tokens) or 0),
-            output_tokens=round(self._sum(self._output.output_tokens) or 0),
-            cost=cost,
+            input_tokens=round(self._sum(self._config.input_tokens) or 0),
+            output_tokens=round(self._sum(self._config.output_tokens) or 0),
+            cost=self._sum(self._config.cost),
         )
 
     @property
     def tool_calls(self) -> tuple[str, ...]:
-        place = self._output.tool_calls
-        return () if place is None else tuple(str(name) for name in self._find(place))
+        return tuple(str(name) for name in self._find(self._config.tool_calls))
 
     @property
-    def out_of_turns(self) -> bool:
-        return self._output.max_turns is not None and _any(self._find(self._output.max_turns))
+    def is_out_of_turns(self) -> bool:
+        return _any_value(self._find(self._config.max_turns))
 
     @property
     def failure(self) -> str:
-        """Why it failed, in its own words; "": it does not say that it has."""
-        found = [] if self._output.failure is None else self._find(self._output.failure)
-        return preview(found[-1], 300) if _any(found) else ""
+        """The reason of a failure that the agent reports; "" if it reports none."""
+        matches = self._find(self._config.failure)
+        return preview(matches[-1], 300) if _any_value(matches) else ""
 
     def _sum(self, place: str | None) -> float | None:
+        numbers = [number for match in self._find(place) if (number := _parse_number(match)) is not None]
+        return sum(numbers) if numbers else None
+
+    def _find(self, place: str | None) -> list[Any]:
+        """Return all matches of a regular expression (format text) or a JSONPath."""
         if place is None:
-            return None
-        numbers = [_number(one) for one in self._find(place)]
-        known = [number for number in numbers if number is not None]
-        return sum(known) if known else None
+            return []
+        if self._config.format == "text":
+            return [(match[1] if match.re.groups else match[0]) or "" for match in re.finditer(place, self._printed)]
+        return Path.parse(place, self._where).all(self._value)
 
-    def _finder(self) -> Callable[[str], list[Any]]:
-        if self._output.format == "text":
-            return lambda pattern: [_group(match) for match in re.finditer(pattern, self._printed)]
-        value = self._value()
-        return lambda path: Path.parse(path, self._where).all(value)
-
-    def _value(self) -> Any:
-        lines = [line for line in self._printed.splitlines() if line.strip()]
+    def _decode(self) -> Any:
         try:
-            if self._output.format == "json":
+            if self._config.format == "json":
                 return decode(self._printed, self._where)
-            # some programs print a warning among their documents
-            return [decode(line, self._where) for line in lines if line.lstrip().startswith(("{", "["))]
-        except BadInput as bad:
-            raise Malformed(f"{self._where}: {bad.problem}: {preview(self._printed)}") from None
+            # some programs print warnings between their JSON lines
+            lines = [line for line in self._printed.splitlines() if line.lstrip().startswith(("{", "["))]
+            return [decode(line, self._where) for line in lines]
+        except BadInput as error:
+            raise Malformed(f"{self._where}: {error.problem}: {preview(self._printed)}") from None
 
 
-def _any(found: list[Any]) -> bool:
-    return any(one not in (None, False, "") for one in found)
+def _any_value(matches: list[Any]) -> bool:
+    return any(match not in (None, False, "") for match in matches)
 
 
-def _group(match: re.Match[str]) -> str:
-    return (match[1] if match.re.groups else match[0]) or ""
-
-
-def _number(value: Any) -> float | None:
+def _parse_number(value: Any) -> float | None:
     if isinstance(value, bool):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Any program behind the recorder, as its user would run it, to see what it does with a memory."""
+"""Run any program with a memory behind the recording proxy, and return the tool calls it made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from memorybench.core.agents import Serve, Served, ToolCall
+from memorybench.core.agents import Serve, ToolCall
 from memorybench.core.errors import BadInput, ServiceError
 from memorybench.files.templates import Template
-from memorybench.processes.programs import ended
+from memorybench.processes.programs import GRACE, describe_exit
 
 VARIABLES = frozenset({"serverUrl", "serverCommand", "mcpConfig"})
 URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"
@@ -20,47 +21,44 @@ URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"
 async def watch(
     command: Sequence[str], serve: Serve, store: Path, *, folder: Path, environment: Mapping[str, str]
 ) -> tuple[ToolCall, ...]:
-    """What `command` does with the memory in `store`. It runs in `folder`, with our streams and all of `environment`.
+    """Return the calls that `command` makes to the memory in `store`.
 
-    Where the memory is, it is told by `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments,
-    and by environment variables.
+    It runs in `folder`, with our standard streams and all of `environment`. It finds the memory by `${serverUrl}`,
+    `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or by the environment variables URL and COMMAND.
     """
     templates = [Template.parse(word, VARIABLES, "COMMAND") for word in command]
     async with serve(store, 1) as served:
-        values = _values(served)
-        told = {URL: served.url, COMMAND: shlex.join(served.command)}
-        status = await _run([one.render(values) for one in templates], folder, {**environment, **told})
+        server_command = shlex.join(served.command)
+        servers = {"mcpServers": {"memory": {"type": "http", "url": served.url}}}
+        values = {"serverUrl": served.url, "serverCommand": server_command, "mcpConfig": json.dumps(servers)}
+        status = await _run(
+            [template.render(values) for template in templates],
+            folder,
+            {**environment, URL: served.url, COMMAND: server_command},
+        )
         if status != 0:
-            raise ServiceError(f"{command[0]}: ended with status {status}; nothing is written")
+            raise ServiceError(f"{command[0]}: {describe_exit(status)}; nothing is written")
         if not served.connected:
             raise ServiceError(
-                f"{command[0]}: it never connected to the memory; tell it by ${{serverUrl}}, ${{mcpConfig}} or ${URL}"
+                f"{command[0]}: did not connect to the memory; pass it ${{serverUrl}}, ${{mcpConfig}} or ${URL}"
             )
         return tuple(served.calls)
 
 
-def _values(served: Served) -> dict[str, str]:
-    servers = {"mcpServers": {"memory": {"type": "http", "url": served.url}}}
-    return {
-        "serverUrl": served.url,
-        "serverCommand": shlex.join(served.command),
-        "mcpConfig": json.dumps(servers),
-    }
-
-
 async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> int:
+    # not by `run_program`: it keeps the user's terminal, so it also receives the user's Ctrl-C itself
     try:
         process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=dict(environment))
     except OSError as error:
-        raise BadInput(f'"{command[0]}"', f"can not be started: {error.strerror}") from None
+        raise BadInput(f'"{command[0]}"', f"cannot be started: {error.strerror}") from None
     try:
         return await process.wait()
     finally:
-        # not a group of its own: it has the user's terminal, and hears the user's Ctrl-C by itself
         if process.returncode is None:
             process.terminate()
             try:
-                await ended(process)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), GRACE)
             finally:
                 if process.returncode is None:
                     process.kill()

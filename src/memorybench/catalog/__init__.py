@@ -1,11 +1,10 @@
-"""What can be named on the command line. Bundled YAML, files of the user's, installed plug-ins; no code is loaded.
+"""What can be named on the command line: bundled YAML cards, files of the user, installed plug-ins.
 
-catalog.py     Catalog: names → entries and configs
-entries.py     Entry: what `list` tells about one name; the baselines
-files.py       YAML files: where they are looked for, and what each is
-plugins.py     entry points of installed packages
+catalog.py     Catalog: finds entries and configs by name
+entries.py     Entry: what `list` shows of one name; the baselines
+files.py       finds YAML files and recognizes what each one is
+plugins.py     entry points of other installed packages
 schemas.py     JSON Schemas for editors
-keys.py        key → effect, as docs/config-keys.md shows it
-providers/     bundled provider configs
-benchmarks/    bundled benchmark configs
+keys.py        documentation of every key: docs/config-keys.md
+providers/     cards of the bundled providers; benchmarks/, extractors/, stores/ and agents/ likewise
 """

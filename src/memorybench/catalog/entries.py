@@ -1,4 +1,4 @@
-"""What `list` tells about one name."""
+"""Entries of the catalog, as `list` shows them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal
 from memorybench.core.errors import BadInput
 
 Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "metric", "unknown"]
-"""`unknown`: a file in a folder of the user's that is none of these."""
+"""`unknown`: a file in a folder of the user that is none of these."""
 
 BUNDLED = "bundled"
 
@@ -24,25 +24,25 @@ class Entry:
     origin: str = BUNDLED
     """`bundled`, the path of a file, or the name and version of an installed package."""
     file: Path | None = None
-    """Paths inside a config are taken from the folder of this file."""
+    """Paths in a config are relative to the folder of this file."""
     broken: BadInput | None = None
-    """Why it can not be chosen."""
+    """Why it cannot be chosen; None if it can."""
 
     @property
     def family(self) -> Kind:
-        """Baselines are named where providers are: they share their names."""
+        """The kind, where baselines count as providers: their names must differ."""
         return "provider" if self.kind == "baseline" else self.kind
 
 
 BASELINES = (
-    Entry("baseline", "none", "No memory", "remembers nothing: what the model knows by itself", ("baseline",)),
-    Entry("baseline", "full-context", "Full context", "hands over the whole history, uncut", ("baseline",)),
+    Entry("baseline", "none", "No memory", "provides no memory: what the model knows by itself", ("baseline",)),
+    Entry("baseline", "full-context", "Full context", "provides the whole history", ("baseline",)),
     Entry(
         "baseline",
         "oracle",
         "Oracle",
-        "hands over the gold evidence, uncut: the ceiling for any retrieval",
+        "provides the gold evidence: the upper bound of retrieval",
         ("baseline",),
     ),
 )
-"""Made by the suite from the benchmark's own data: there is nothing to configure."""
+"""Built by the suite from the benchmark's data; they have no config."""

@@ -1,4 +1,4 @@
-"""YAML files: where they are looked for, and what each is."""
+"""Finds YAML files and recognizes what each one is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.files.located import Document
 from memorybench.files.record_keys import shape_of
 from memorybench.files.validation import validated
-from memorybench.providers.config import ProviderConfig
+from memorybench.providers.config.provider import ProviderConfig
 from memorybench.stores.config import StoreConfig
 
 Described = Literal["provider", "benchmark", "extractor", "store", "agent"]
@@ -29,18 +29,18 @@ RECORDS: Mapping[Described, type[Record]] = {
 _SPELLINGS = {kind: frozenset(shape_of(record).spellings) for kind, record in RECORDS.items()}
 _SUFFIXES = (".yaml", ".yml")
 DATA = Path(__file__).parent / "data"
-"""Datasets of our own that ship with the program."""
+"""Bundled datasets."""
 SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def recognise(document: Document) -> Described | None:
-    """What a file is, by the folder it lies in, else by its keys; None: none of them, or as much one as another."""
+    """Return what a file is, by its folder or else by its keys; None if that is unknown or ambiguous."""
     if not isinstance(document.value, dict):
         return None
     above = {folder.name for folder in Path(document.path).absolute().parents[:2]}
-    lies_in = [kind for kind in RECORDS if f"{kind}s" in above]
-    if len(lies_in) == 1:
-        return lies_in[0]
+    by_folder = [kind for kind in RECORDS if f"{kind}s" in above]
+    if len(by_folder) == 1:
+        return by_folder[0]
     keys = document.value.keys()
     known = {kind: len(keys & spellings) for kind, spellings in _SPELLINGS.items()}
     most = max(known.values())
@@ -61,8 +61,8 @@ def _fits(document: Document, kind: Described) -> bool:
 def unrecognised(document: Document) -> BadInput:
     return BadInput(
         document.where(),
-        "is no config of a provider, a benchmark, an extractor, a store or an agent",
-        expected="a provider's keys (type, endpoints or adapter), a benchmark's (data, schema, evaluation) or the like",
+        "unknown kind of config",
+        expected="the keys of a provider (type, endpoints or adapter), a benchmark (data, schema, evaluation), …",
         remedy="memorybench schema provider (or benchmark, extractor, store, agent) shows every key",
     )
 
@@ -73,7 +73,7 @@ def bundled_files() -> Iterator[tuple[Path, Described]]:
 
 
 def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, Described | None]]:
-    """Files dropped into the working folder, and those of the folders named. Without a kind, the content tells."""
+    """Yield the files of the working folder and the extra folders; the kind is None if the folder does not show it."""
     for kind in RECORDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
     for named in extra:
@@ -82,12 +82,14 @@ def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, D
 
 def _files_in(named: Path) -> Iterator[tuple[Path, Described | None]]:
     if not named.is_dir():
-        raise BadInput(str(named), "there is no such folder", remedy="check --config-dir")
+        raise BadInput(str(named), "folder not found", remedy="check --config-dir")
     found: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(named)]
     for kind in RECORDS:
         found += [(path, kind) for path in _yaml_files(named / f"{kind}s")]
     if not found:
-        raise BadInput(str(named), "holds no configs", expected="YAML files, or folders providers/ and benchmarks/")
+        raise BadInput(
+            str(named), "no configs found", expected="YAML files, or folders such as providers/ and benchmarks/"
+        )
     yield from found
 
 

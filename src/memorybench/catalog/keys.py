@@ -1,6 +1,6 @@
-"""Every key of the config files and its effect, as the records' own docstrings tell it.
+"""Documentation of every key of the config files, from the docstrings of the records.
 
-`python -m memorybench.catalog.keys` prints what docs/config-keys.md holds below its introduction.
+`python -m memorybench.catalog.keys` prints docs/config-keys.md without its introduction.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Keys that stand together: those of the file, or those that several parts of it share."""
+    """Keys with one place each, or the keys of a section that may appear in several places."""
 
     title: str
     about: str
     places: tuple[str, ...]
-    """Where in the file these keys may stand, if not at its top."""
+    """Where in the file the section may appear; empty for the top level."""
     keys: tuple[Key, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
     place: str
-    """What leads to the section that has the field: `endpoints.add`."""
+    """Path of the section that has the field, such as `endpoints.add`."""
     owner: type[BaseModel]
     """The record that declares it; sections may inherit from it."""
     name: str
@@ -47,7 +47,7 @@ class _Field:
 
 
 def sections(kind: Described) -> tuple[Section, ...]:
-    """First all keys that have one place each, then the sections that stand in several places."""
+    """Return the keys with one place each, then the sections that may appear in several places."""
     owners: dict[type[BaseModel], list[_Field]] = {}
     for field in _fields(RECORDS[kind], ""):
         owners.setdefault(field.owner, []).append(field)
@@ -58,8 +58,8 @@ def sections(kind: Described) -> tuple[Section, ...]:
         if len(places) == 1:
             single += [_key(field, field.place) for field in fields]
         else:
-            listed = tuple(_key(field, "") for field in fields if field.place == places[0])
-            shared.append(Section(owner.__name__, one_line(owner.__doc__), places, listed))
+            keys = tuple(_key(field, "") for field in fields if field.place == places[0])
+            shared.append(Section(owner.__name__, one_line(owner.__doc__), places, keys))
     record = RECORDS[kind]
     return (Section("Keys of the file", one_line(record.__doc__), (), tuple(single)), *shared)
 
@@ -82,7 +82,7 @@ def _declares(record: type[BaseModel], name: str) -> type[BaseModel]:
 
 
 def _records(annotation: Any, repeated: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """The records in an annotation, and whether it holds several of them."""
+    """Yield the records in an annotation, and whether it is a list of them."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, repeated
     for inner in get_args(annotation):

@@ -1,4 +1,4 @@
-"""Entry points of installed packages. They are named here, and loaded by no one but compose."""
+"""Plug-ins: entry points of other installed packages. They are listed without being loaded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from memorybench.core.errors import BadInput
+from memorybench.files.entry_points import third_party_points
 from memorybench.files.names import safe_name
 from memorybench.text.sanitize import sanitize
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Pluggable = Literal["provider", "benchmark", "metric"]
-"""What a package may bring. Extractors and stores are described by files."""
+"""What a package may register. Extractors, stores and agents are described by files."""
 
 GROUPS: Mapping[Pluggable, str] = {
     "provider": "memorybench.providers",
@@ -24,30 +25,16 @@ GROUPS: Mapping[Pluggable, str] = {
 }
 
 
-def installed() -> Iterator[tuple[Entry, EntryPoint]]:
-    from importlib.metadata import entry_points
-
+def installed_plugins() -> Iterator[tuple[Entry, EntryPoint]]:
+    """Yield an entry for each plug-in. Built-in providers use the same groups; their entries are their YAML cards."""
     for kind, group in GROUPS.items():
-        for point in sorted(entry_points(group=group), key=lambda point: point.name):
-            yield _entry(kind, point), point
-
-
-def _entry(kind: Pluggable, point: EntryPoint) -> Entry:
-    package = point.dist
-    origin = f"{package.name} {package.version}" if package else point.value
-    return Entry(
-        kind=kind,
-        name=point.name,
-        description=sanitize((package.metadata["Summary"] or "") if package else ""),
-        tags=("plug-in",),
-        origin=origin,
-        broken=_fault(point.name, origin),
-    )
-
-
-def _fault(name: str, origin: str) -> BadInput | None:
-    try:
-        safe_name(name, origin)
-    except BadInput as bad:
-        return bad
-    return None
+        for point in third_party_points(group):
+            package = point.dist
+            origin = f"{package.name} {package.version}" if package else point.value
+            broken = None
+            try:
+                safe_name(point.name, origin)
+            except BadInput as error:
+                broken = error
+            description = sanitize((package.metadata["Summary"] or "") if package else "")
+            yield Entry(kind, point.name, "", description, ("plug-in",), origin, broken=broken), point

@@ -1,4 +1,4 @@
-"""JSON Schemas of the config files, for editors that complete keys and mark mistakes."""
+"""JSON Schemas of the config files, for completion and checks in editors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schema(kind: Described) -> dict[str, Any]:
-    """Keys may be spelled either way, as in the files themselves."""
+    """Return the JSON Schema of a config. Keys may be written in camelCase or snake_case."""
     schema = RECORDS[kind].model_json_schema()
     sections = {name: _section(part) for name, part in schema.pop("$defs").items()}
     return {"$schema": _DIALECT, **_section(schema), "title": f"memorybench {kind} config", "$defs": sections}
@@ -32,13 +32,13 @@ def _section(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _property(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the title, which repeats the key, and without defaults that say nothing: null, or a whole section."""
-    kept = {keyword: value for keyword, value in schema.items() if keyword != "title"}
-    if isinstance(kept.get("default"), dict | None):
-        kept.pop("default", None)
-    if "description" in kept:  # it is left out where it would repeat that of the section
-        kept["description"] = one_line(kept["description"])
-    return kept
+    """Return a property without its title, which repeats the key, and without a default of null or a section."""
+    copy = {keyword: value for keyword, value in schema.items() if keyword != "title"}
+    if isinstance(copy.get("default"), dict | None):
+        copy.pop("default", None)
+    if "description" in copy:  # missing if it would repeat that of the section
+        copy["description"] = one_line(copy["description"])
+    return copy
 
 
 def _present(name: str) -> dict[str, Any]:

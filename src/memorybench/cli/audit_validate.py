@@ -1,4 +1,4 @@
-"""Checks an audit dataset: every problem with its place, then the probes it would give and the facts that give none."""
+"""Checks an audit dataset: all problems with their location, then its probes and the facts without a probe."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 import sys
 from collections import Counter
 
-from .shared import add_json
+from .arguments import add_json
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("dataset", metavar="DATASET", help="conversations and their facts, JSON or JSONL")
+    parser.add_argument("dataset", metavar="DATASET", help="Check these conversations and facts (JSON, JSONL)")
     add_json(parser)
 
 
@@ -38,10 +38,10 @@ def run(args: argparse.Namespace) -> int:
         found = {"probes": dict(counts), "gates": dict(made.gates), "skipped": left_out}
         print(json.dumps({"dataset": args.dataset, "problems": [], "facts": facts, **found}, indent=2))
         return 0
-    print(f"{args.dataset}: sound; {len(dataset.conversations)} conversations, {facts} facts")
+    print(f"{args.dataset}: valid; {len(dataset.conversations)} conversations, {facts} facts")
     print(f"probes: {', '.join(f'{counts[kind]} {kind}' for kind in PROBE_TYPES)}")
-    held = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
-    print(f"gates: {held or 'nothing was held back'}")
+    rejected = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
+    print(f"gates: {rejected or 'no probe was rejected'}")
     for skipped in made.skipped:
-        print(f"not asked for: {skipped.conversation} {skipped.fact}: {skipped.reason}")
+        print(f"no probe: {skipped.conversation} {skipped.fact}: {skipped.reason}")
     return 0

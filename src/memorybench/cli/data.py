@@ -1,4 +1,4 @@
-"""Fetches, lists and checks the data of benchmarks. Nothing else in this program fetches data."""
+"""Pulls, lists, verifies and converts benchmark data. Nothing else in this program downloads data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .shared import add_json, add_list, flat, positive
+from .arguments import add_config_dir, add_json, positive, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,26 +20,26 @@ if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
     from memorybench.datasets.sources import Piece, Source
     from memorybench.http.downloads import Progress
-    from memorybench.wiring.data import Listed
+    from memorybench.wiring.data import DataStatus
 
 _SECONDS_BETWEEN_LINES = 5.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    pull = actions.add_parser("pull", help="fetch the data of benchmarks", allow_abbrev=False)
-    pull.add_argument("names", metavar="NAME", nargs="+", help="a benchmark")
-    listing = actions.add_parser("list", help="what there is, and what is here", allow_abbrev=False)
+    pull = actions.add_parser("pull", help="download the data of benchmarks", allow_abbrev=False)
+    pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark")
+    listing = actions.add_parser("list", help="list datasets and whether they are present", allow_abbrev=False)
     add_json(listing)
-    verify = actions.add_parser("verify", help="whether the data is still what it was", allow_abbrev=False)
-    verify.add_argument("names", metavar="NAME", nargs="*", help="a benchmark (default: all whose data is here)")
-    convert = actions.add_parser("convert", help="make a dataset for `audit`", allow_abbrev=False)
-    convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="which format the file has")
-    convert.add_argument("file", metavar="FILE", type=Path, help="as the benchmark's authors publish it")
-    convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="the dataset to write")
-    convert.add_argument("--limit", metavar="N", type=positive, help="longmemeval: at most N conversations")
+    verify = actions.add_parser("verify", help="check that the data is unchanged", allow_abbrev=False)
+    verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
+    convert = actions.add_parser("convert", help="convert a benchmark to an audit dataset", allow_abbrev=False)
+    convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="Read the format of this benchmark")
+    convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
+    convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file")
+    convert.add_argument("--limit", metavar="N", type=positive, help="Convert at most N conversations (longmemeval)")
     for action in (pull, listing, verify):
-        add_list(action, "--config-dir", metavar="DIR", help="more folders with benchmark configs")
+        add_config_dir(action)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,11 +47,11 @@ def run(args: argparse.Namespace) -> int:
 
     if args.action == "convert":
         return _convert(args)
-    catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
+    catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)])
     if args.action == "pull":
-        return _pull(catalog, flat(args.names))
+        return _pull(catalog, split_list(args.names))
     if args.action == "verify":
-        return _verify(catalog, flat(args.names))
+        return _verify(catalog, split_list(args.names))
     return _list(catalog, args.json)
 
 
@@ -60,7 +60,7 @@ _LEFT_OUT = {
     "longmemeval": "questions to abstain from, of several sessions, on time or preferences, and answers of more than"
     " six words",
 }
-"""By benchmark: what gives no fact that a turn states."""
+"""By benchmark: questions whose answer no single turn states."""
 
 
 def _convert(args: argparse.Namespace) -> int:
@@ -68,7 +68,7 @@ def _convert(args: argparse.Namespace) -> int:
     from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
 
     if args.to.exists():
-        raise BadInput(str(args.to), "is there already", remedy="name another file, or remove it first")
+        raise BadInput(str(args.to), "already exists", remedy="name another file, or remove it first")
     locomo = args.benchmark == "locomo"
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
     args.to.write_text(written(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")), encoding="utf-8")
@@ -81,46 +81,45 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
-    from memorybench.wiring.data import pull_all, source
+    from memorybench.wiring.data import pull_all
+    from memorybench.wiring.data import source as source_of
 
-    def tell(wanted: Source) -> None:
-        print(f"{wanted.benchmark}: licence {wanted.licence or 'not known: ask its authors'}")
+    def tell(source: Source) -> None:
+        print(f"{source.benchmark}: licence {source.licence or 'unknown: ask its authors'}")
 
     with _progress() as progress:
         pull_all(catalog, names, tell, progress)
     for name in names:
-        for piece in source(catalog.benchmark(name), catalog).pieces:
+        for piece in source_of(catalog.benchmark(name), catalog).pieces:
             pulled = piece.pulled()
-            told = "as pinned" if piece.sha256 else "unpinned, recorded for later"
-            print(
-                f"{piece.file}: {_bytes(pulled.size if pulled else None)}, sha256 {pulled and pulled.sha256} ({told})"
-            )
+            pin = "as pinned" if piece.sha256 else "unpinned, recorded for later"
+            print(f"{piece.file}: {_bytes(pulled.size if pulled else None)}, sha256 {pulled and pulled.sha256} ({pin})")
     return 0
 
 
 def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
-    from memorybench.wiring.data import verified
+    from memorybench.wiring.data import verify
 
-    sound, looked_at = True, 0
-    for source, state in verified(catalog, names):
-        looked_at += 1
-        sound = sound and state == "present"
+    unchanged, verified_count = True, 0
+    for source, state in verify(catalog, names):
+        verified_count += 1
+        unchanged = unchanged and state == "present"
         pinned = "pinned" if source.pinned else "unpinned"
-        said = {
-            "present": f"is what it was ({pinned})",
+        texts = {
+            "present": f"is unchanged ({pinned})",
             "changed": f"HAS CHANGED; remove it, then memorybench data pull {source.benchmark}",
-            "missing": f"is not here; memorybench data pull {source.benchmark}",
+            "missing": f"is missing; memorybench data pull {source.benchmark}",
         }
-        print(f"{source.benchmark}: {source.pieces[0].file} {said[state]}")
-    if not looked_at:
-        print("no pulled dataset is here: there is nothing to verify")
-    return 0 if sound else 1
+        print(f"{source.benchmark}: {source.pieces[0].file} {texts[state]}")
+    if not verified_count:
+        print("no pulled dataset is present; nothing to verify")
+    return 0 if unchanged else 1
 
 
 def _list(catalog: Catalog, as_json: bool) -> int:
-    from memorybench.wiring.data import listed
+    from memorybench.wiring.data import data_status
 
-    rows = list(listed(catalog))
+    rows = list(data_status(catalog))
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
     else:
@@ -128,21 +127,21 @@ def _list(catalog: Catalog, as_json: bool) -> int:
     return 0
 
 
-def _show(rows: list[Listed]) -> None:
-    """Two lines each: paths are long, and are read and copied whole."""
+def _show(rows: list[DataStatus]) -> None:
+    """Two lines per dataset, because paths are long."""
     from memorybench.text.sanitize import sanitize
 
     width = max(len(row.name) for row in rows)
     for row in rows:
-        here, pinned = "here" if row.present else "not here", "pinned" if row.pinned else "unpinned"
+        presence, pinned = "present" if row.present else "missing", "pinned" if row.pinned else "unpinned"
         licence = sanitize(row.licence) or "licence unknown"
-        print(f"{row.name:{width}}  {here:8}  {_bytes(row.size):>7}  {pinned:8}  {licence}")
+        print(f"{row.name:{width}}  {presence:8}  {_bytes(row.size):>7}  {pinned:8}  {licence}")
         print(f"{'':{width}}  {sanitize(row.where)}")
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[Piece], Progress]]:
-    """A bar on a terminal; in a pipe a line now and then. On standard error, as the bars of a run are."""
+    """A progress bar on a terminal, lines in a pipe; both on standard error."""
     if not sys.stderr.isatty():
         yield _lines
         return
@@ -169,14 +168,14 @@ def _progress() -> Iterator[Callable[[Piece], Progress]]:
 def _lines(piece: Piece) -> Progress:
     last = time.monotonic()
 
-    def told(done: int, total: int | None) -> None:
+    def show(done: int, total: int | None) -> None:
         nonlocal last
         if done == total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
             of = f" of {_bytes(total)} ({done / total:.0%})" if total else ""
             print(f"{piece.file.name}: {_bytes(done)}{of}", file=sys.stderr, flush=True)
 
-    return told
+    return show
 
 
 def _bytes(size: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Writes one row a question, with the figures and the texts, to a file or to standard output; or logs for Inspect."""
+"""Writes one row per question, with scores and texts, to a file or to standard output; or logs for Inspect."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .shared import add_results, folders
+from .arguments import add_results, folders
 
 if TYPE_CHECKING:
-    from memorybench.wiring.results import Found
+    from memorybench.suites.stored_run import StoredRun
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="a run; several are read as shards of one")
-    parser.add_argument("--format", choices=("csv", "json", "jsonl", "inspect"), default="csv", help="default: csv")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="Export this run; several are read as shards of one")
+    parser.add_argument(
+        "--format", choices=("csv", "json", "jsonl", "inspect"), default="csv", help="Choose the format (default: csv)"
+    )
     parser.add_argument(
         "--output",
         metavar="FILE",
         type=Path,
-        help="default: standard output; with --format inspect, a folder: a log for each benchmark and provider",
+        help="Write to this file, or folder for inspect (default: stdout)",
     )
     add_results(parser)
 
@@ -28,12 +30,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.reporting.export import rows, write
-    from memorybench.wiring.results import find
+    from memorybench.suites.registry import open_run
 
-    with find(args.runs, folders(args)) as found:
+    with open_run(args.runs, folders(args)) as stored:
         if args.format == "inspect":
-            return _inspect(found, args.output)
-        wanted = (row for run, at, outcome in found.settled() for row in rows(run, [(at, outcome)]))
+            return _inspect(stored, args.output)
+        wanted = (row for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)]))
         if args.output is None or str(args.output) == "-":
             write(wanted, args.format, sys.stdout)
             return 0
@@ -45,21 +47,21 @@ def run(args: argparse.Namespace) -> int:
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise BadInput(
-                str(args.output), f"can not be written ({error.strerror})", remedy="name another file"
+                str(args.output), f"cannot be written ({error.strerror})", remedy="name another file"
             ) from error
     print(f"{written} rows written to {args.output}")
     return 0
 
 
-def _inspect(found: Found, folder: Path | None) -> int:
+def _inspect(stored: StoredRun, folder: Path | None) -> int:
     from memorybench.core.errors import BadInput
-    from memorybench.reporting.inspect_log import write_logs
+    from memorybench.suites.inspect_log import write_logs
 
     if folder is None or str(folder) == "-":
         raise BadInput("--output", "--format inspect writes several files", expected="a folder, e.g. --output logs")
     try:
-        written = write_logs(found.parts, found.summary(), folder)
+        written = write_logs(stored.parts, stored.summary, folder)
     except OSError as error:
-        raise BadInput(str(folder), f"can not be written ({error.strerror})", remedy="name another folder") from error
+        raise BadInput(str(folder), f"cannot be written ({error.strerror})", remedy="name another folder") from error
     print(f"{len(written)} logs written to {folder}; read them with: inspect view --log-dir {folder}")
     return 0

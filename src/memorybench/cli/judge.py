@@ -1,4 +1,4 @@
-"""Calibrates a judge: its verdicts against human labels, and what its errors do to a score."""
+"""Calibrates a judge: compares its verdicts with human labels, and corrects a score for its errors."""
 
 from __future__ import annotations
 
@@ -9,32 +9,39 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .shared import add_json, positive
+from .arguments import add_json, positive
 
 if TYPE_CHECKING:
     from memorybench.metrics.intervals import Interval
-    from memorybench.wiring.calibration import Calibration
+    from memorybench.suites.calibration import Calibration
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    about = "confusion matrix, Cohen's kappa, sensitivity and specificity against human labels"
+    about = "compare a judge with human labels"
     calibrate = actions.add_parser("calibrate", help=about, description=about, allow_abbrev=False)
     calibrate.add_argument(
         "labels",
         metavar="LABELS",
         type=Path,
-        help="JSONL or CSV: question, answer, response, label (yes or no), and question_type and verdict if known",
+        help="Read labelled responses from this JSONL or CSV file",
     )
-    calibrate.add_argument("--judge-model", metavar="MODEL", help="who judges, where the rows have no verdict")
-    calibrate.add_argument("--judge-prompt", metavar="TEXT|FILE", help="in the place of the named prompts")
-    calibrate.add_argument("--benchmark", metavar="NAME", help="use the judge prompts of this benchmark")
+    calibrate.add_argument("--judge-model", metavar="MODEL", help="Judge with this model, unless rows have verdicts")
+    calibrate.add_argument("--judge-prompt", metavar="TEXT|FILE", help="Replace the judge prompts (file or text)")
+    calibrate.add_argument("--benchmark", metavar="NAME", help="Use the judge prompts of this benchmark")
     calibrate.add_argument(
-        "--score", metavar="X", type=_score, help="a score by this judge to correct: 0.71, or 355/500 for its interval"
+        "--score", metavar="X", type=_score, help="Correct this score of the judge (0.71 or 355/500)"
     )
-    calibrate.add_argument("--concurrency", metavar="N", type=positive, default=10, help="calls at once (default: 10)")
-    calibrate.add_argument("--output", metavar="DIR", type=Path, default=Path("results"), help="default: ./results")
-    calibrate.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    calibrate.add_argument(
+        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
+    )
+    calibrate.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        default=Path("results"),
+        help="Write results to this folder (default: ./results)",
+    )
     add_json(calibrate)
 
 
@@ -52,32 +59,27 @@ def run(args: argparse.Namespace) -> int:
 
 def _calibration(args: argparse.Namespace) -> Calibration:
     from memorybench.core.errors import BadInput
-    from memorybench.wiring.calibration import calibrate, compared, read_labels
-    from memorybench.wiring.judging import judge_prompts
-    from memorybench.wiring.models import JUDGE_VARIABLE, NO_MODEL, choose_model
+    from memorybench.suites.calibration import calibrate, compare_verdicts, read_labels
+    from memorybench.suites.judge_prompts import judge_prompts
+    from memorybench.wiring.live import LiveWiring
 
     labels = read_labels(args.labels)
     if labels.unlabelled:
-        print(f"{args.labels}: {labels.unlabelled} rows without a label are left out", file=sys.stderr)
+        print(f"{args.labels}: {labels.unlabelled} rows without a label are skipped", file=sys.stderr)
     if labels.complete:
         if args.judge_model:
-            raise BadInput("--judge-model", f"{args.labels} holds verdicts already", remedy="leave out one of the two")
-        return compared(labels)
-    if args.judge_model in (None, NO_MODEL):
-        raise BadInput(str(args.labels), "holds no verdicts", remedy="name a judge with --judge-model")
-    config = None
-    if args.benchmark:
-        from memorybench.catalog.catalog import Catalog
-
-        config = Catalog(Path()).benchmark(args.benchmark)
+            raise BadInput("--judge-model", f"{args.labels} already has verdicts", remedy="leave out one of the two")
+        return compare_verdicts(labels)
+    if args.judge_model in (None, "none"):
+        raise BadInput(str(args.labels), "no verdicts in the file", remedy="name a judge with --judge-model")
+    wiring = LiveWiring()
+    config = wiring.catalog.benchmark(args.benchmark) if args.benchmark else None
     prompts = judge_prompts(config, args.judge_prompt)
-    chosen = choose_model(args.judge_model, JUDGE_VARIABLE, [])
-    assert chosen is not None  # a model that was named is chosen, or refused
-    return calibrate(labels, chosen, prompts, args.output, concurrency=args.concurrency)
+    return calibrate(labels, wiring.model(args.judge_model), prompts, args.output, wiring, args.concurrency)
 
 
 def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -> dict[str, tuple[Interval, int]]:
-    """Each with the number of responses it rests on."""
+    """Each figure with the number of responses it is computed from."""
     from memorybench.metrics.agreement import agreement, corrected, kappa, sensitivity, specificity
 
     confusion = calibration.confusion
@@ -116,7 +118,7 @@ def _show(calibration: Calibration, figures: Mapping[str, tuple[Interval, int]])
     others = ", ".join(f"{number} {status}" for status, number in counts.items() if status != "scored")
     print(f"\n{sum(counts.values())} labelled = {counts['scored']} scored, {others}")
     if calibration.run_id:
-        print(f"Recorded as run {calibration.run_id}: asked for again, it pays for nothing twice")
+        print(f"Recorded as run {calibration.run_id}; repeating the command reuses its verdicts")
 
 
 def _spelled(found: Interval) -> str:
@@ -127,12 +129,12 @@ def _spelled(found: Interval) -> str:
 
 
 def _score(text: str) -> tuple[float, int | None]:
-    """`0.71`, or `355/500`, which tells how sure it is, too."""
+    """Parses `0.71`, or `355/500`, from which an interval follows."""
     hits, slash, n = text.partition("/")
     try:
         score = int(hits) / int(n) if slash else float(hits)
     except (ValueError, ZeroDivisionError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no score; expected 0.71 or 355/500") from None
+        raise argparse.ArgumentTypeError(f"invalid score {text!r}; expected 0.71 or 355/500") from None
     if not 0 <= score <= 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
     return score, int(n) if slash else None

@@ -1,64 +1,98 @@
-"""Which providers, benchmarks, extractors, stores, agents and plug-in metrics there are, and where each comes from."""
+"""Lists providers, benchmarks, extractors, stores, agents, suites and plug-in metrics, with their origin."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from .shared import add_json, add_list, flat
+from .arguments import add_config_dir, add_json, add_list, split_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from memorybench.catalog.entries import Entry
+    from memorybench.core.report import Table
+
+_SECTIONS = (
+    ("providers", "providers and baselines"),
+    ("benchmarks", "benchmarks"),
+    ("extractors", "extractors"),
+    ("stores", "memory stores"),
+    ("agents", "agents"),
+    ("suites", "suites"),
+)
+"""By flag: what it selects."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--providers", action="store_true", help="only providers and baselines")
-    parser.add_argument("--benchmarks", action="store_true", help="only benchmarks")
-    parser.add_argument("--extractors", action="store_true", help="only extractors")
-    parser.add_argument("--stores", action="store_true", help="only memory stores")
-    parser.add_argument("--agents", action="store_true", help="only agents")
-    add_list(parser, "--tags", metavar="TAG", help="only entries with one of these tags")
-    add_list(parser, "--config-dir", metavar="DIR", help="more folders with provider and benchmark configs")
+    for flag, what in _SECTIONS:
+        parser.add_argument(f"--{flag}", action="store_true", help=f"List only {what}")
+    add_list(parser, "--tags", metavar="TAG", help="List only entries with one of these tags")
+    add_config_dir(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.catalog.catalog import Catalog
-    from memorybench.reporting.entries import show_entries
-    from memorybench.reporting.terminal import console
+    from memorybench.reporting.terminal import console, show_table
 
-    catalog = Catalog(Path(), [Path(place) for place in flat(args.config_dir)])
-    everything = not (args.providers or args.benchmarks or args.extractors or args.stores or args.agents)
-    sections = []
-    if args.providers or everything:
-        sections.append(("PROVIDERS", catalog.entries("provider", "baseline")))
-    if args.benchmarks or everything:
-        sections.append(("BENCHMARKS", catalog.entries("benchmark")))
-    if args.extractors or everything:
-        sections.append(("EXTRACTORS", catalog.entries("extractor")))
-    if args.stores or everything:
-        sections.append(("STORES", catalog.entries("store")))
-    if args.agents or everything:
-        sections.append(("AGENTS", catalog.entries("agent")))
-    if everything:
-        sections.append(("METRICS FROM PLUG-INS", catalog.entries("metric")))
-        sections.append(("FILES NOT UNDERSTOOD", catalog.entries("unknown")))
-    tags = set(flat(args.tags))
-    shown = [(title, [e for e in entries if not tags or tags & set(e.tags)]) for title, entries in sections]
+    catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)])
+    chosen = [flag for flag, _ in _SECTIONS if getattr(args, flag)]
+    sections: dict[str, list[dict[str, Any]]] = {}
+    for flag, _ in _SECTIONS:
+        if flag in (chosen or [name for name, _ in _SECTIONS]):
+            kinds = ("provider", "baseline") if flag == "providers" else (flag.removesuffix("s"),)
+            sections[flag.upper()] = _suites() if flag == "suites" else [_row(one) for one in catalog.entries(*kinds)]
+    if not chosen:
+        sections["METRICS FROM PLUG-INS"] = [_row(entry) for entry in catalog.entries("metric")]
+        sections["FILES NOT RECOGNIZED"] = [_row(entry) for entry in catalog.entries("unknown")]
+    tags = set(split_list(args.tags))
+    shown = {title: [row for row in rows if not tags or tags & set(row["tags"])] for title, rows in sections.items()}
     if args.json:
-        print(json.dumps([_plain(entry) for _, entries in shown for entry in entries], indent=2))
+        print(json.dumps([row for rows in shown.values() for row in rows], indent=2))
         return 0
     out = console()
-    for title, entries in shown:
-        if entries:
-            show_entries(out, title, [_plain(entry) for entry in entries])
-    if not any(entries for _, entries in shown):
-        out.print(f"Nothing has the tag {', '.join(sorted(tags))}.")
+    for title, rows in shown.items():
+        if rows:
+            show_table(out, _table(title, rows))
+    if not any(shown.values()):
+        out.print(f"No entry has the tag {', '.join(sorted(tags))}.")
     return 0
 
 
-def _plain(entry: object) -> dict[str, object]:
-    from memorybench.catalog.entries import Entry
+def _table(title: str, entries: Sequence[Mapping[str, Any]]) -> Table:
+    from memorybench.core.report import Cell, State, Table, text_column
 
-    assert isinstance(entry, Entry)
+    rows: list[tuple[Cell, ...]] = []
+    for entry in entries:
+        tags = f" [{', '.join(entry['tags'])}]" if entry["tags"] else ""
+        description: Cell = f"{entry['description']}{tags}"
+        if entry["broken"]:
+            description = (State(f"INVALID: {entry['broken']}", good=False),)
+        rows.append((entry["name"], description, entry["origin"]))
+    columns = (text_column("name"), text_column("description", wrap=True), text_column("from", wrap=True))
+    return Table(title, columns, tuple(rows))
+
+
+def _suites() -> list[dict[str, Any]]:
+    from memorybench.suites.registry import BUILT_IN, suites
+
+    return [
+        {
+            "kind": "suite",
+            "name": suite.name,
+            "description": "; ".join(f"{command.name}: {command.help}" for command in suite.commands),
+            "tags": [],
+            "origin": "bundled" if suite.name in BUILT_IN else "plug-in",
+            "broken": None,
+        }
+        for suite in suites()
+    ]
+
+
+def _row(entry: Entry) -> dict[str, Any]:
     return {
         "kind": entry.kind,
         "name": entry.name,

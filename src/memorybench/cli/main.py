@@ -1,34 +1,35 @@
-"""`memorybench VERB …` and `memaudit VERB …`: finds the verb, calls it, and puts every error into one line."""
+"""`memorybench VERB …` and `memaudit VERB …`: finds the verb, runs it, and prints an error as one line."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from memorybench import __version__
 
 VERBS = {
-    "eval": "put memory providers to benchmarks and compare them",
-    "audit": "ask a model or a memory what was said: recall, inventions, conflicts, time",
-    "extraction": "test what a memory extractor writes down: precision, recall, F1",
-    "hygiene": "catch a memory being soiled: noise, secrets, duplicates, lost facts",
-    "score": "judge the recorded answers of a run anew",
-    "results": "show, compare and dig into results",
-    "export": "write one row a question to a file",
-    "list": "which providers, benchmarks, extractors, stores and agents there are",
-    "describe": "all about one of them",
-    "data": "datasets: pull, list, verify, convert",
+    "eval": "compare memory providers on benchmarks",
+    "audit": "check what a model or memory recalls of conversations",
+    "extraction": "test what a memory extractor writes down",
+    "hygiene": "check a store or agent for noise, secrets, duplicates and lost facts",
+    "score": "judge the recorded answers of a run again",
+    "results": "show and compare results",
+    "export": "write one row per question to a file",
+    "list": "list providers, benchmarks, extractors, stores, agents and suites",
+    "describe": "describe one of them",
+    "data": "pull, list, verify and convert datasets",
     "judge": "calibrate a judge against human labels",
-    "schema": "JSON Schema of a config file, for editors",
-    "doctor": "what is installed, which keys are set, and what to do about the rest",
+    "schema": "print the JSON Schema of a config file or run spec",
+    "doctor": "check what is installed and which keys are set",
     "validate": "check a config, a dataset or a results file",
 }
-MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset, and tell which probes it would give"}
-MODULES = {("memaudit", "validate"): "audit_validate"}
-"""Verbs whose module has another name."""
+RUN_VERBS = ("eval", "audit", "extraction", "hygiene", "score")
+"""Verbs that run a suite: cli/run.py makes them from the suite's spec."""
+MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
+_PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1
 EXIT_REFUSED = 2
@@ -36,19 +37,21 @@ EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return _run("memorybench", "Tells how good an AI agent's memory is.", VERBS, arguments)
+    return _run("memorybench", "Measures how good an AI agent's memory is.", VERBS, arguments, _PLUGINS)
 
 
 def memaudit(arguments: Sequence[str] | None = None) -> int:
     return _run("memaudit", "Audits what a model or a memory system remembers.", MEMAUDIT_VERBS, arguments)
 
 
-def _run(program: str, purpose: str, verbs: dict[str, str], arguments: Sequence[str] | None) -> int:
+def _run(
+    program: str, purpose: str, verbs: Mapping[str, str], arguments: Sequence[str] | None, epilog: str = ""
+) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = _parser(program, purpose, verbs, given)
-    args = parser.parse_args(given)
+    debug = "--debug" in given
     try:
-        code: int = import_module(f"memorybench.cli.{args.module}").run(args)
+        args = _parser(program, purpose, verbs, given, epilog).parse_args(given)
+        code: int = args.handler(args)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
@@ -57,22 +60,39 @@ def _run(program: str, purpose: str, verbs: dict[str, str], arguments: Sequence[
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
-        return _explain(program, error, args.debug)
+        return _explain(program, error, debug)
 
 
-def _parser(program: str, purpose: str, verbs: dict[str, str], given: list[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=purpose, allow_abbrev=False)
+def _parser(
+    program: str, purpose: str, verbs: Mapping[str, str], given: Sequence[str], epilog: str
+) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description=purpose, epilog=epilog, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    chosen = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb, purpose_of_verb in verbs.items():
-        sub = chosen.add_parser(verb, help=purpose_of_verb, description=purpose_of_verb, allow_abbrev=False)
-        module = MODULES.get((program, verb), verb)
-        sub.set_defaults(module=module)
+    actions = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = next((word for word in given if not word.startswith("-")), "")
+    if program == "memorybench" and chosen and chosen not in verbs:
+        verbs = {**verbs, **_plugin_verb(chosen)}
+    for verb, help in verbs.items():
+        sub = actions.add_parser(verb, help=help, description=help, allow_abbrev=False)
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        if verb in given:  # the arguments of other verbs are nobody's business now
-            import_module(f"memorybench.cli.{module}").configure(sub)
+        if verb != chosen:
+            continue  # the arguments of other verbs are not needed
+        if verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):
+            import_module("memorybench.cli.run").configure(sub, verb)
+        else:
+            own_validate = program == "memaudit" and verb == "validate"
+            module = import_module(f"memorybench.cli.{'audit_validate' if own_validate else verb}")
+            module.configure(sub)
+            sub.set_defaults(handler=module.run)
     return parser
+
+
+def _plugin_verb(verb: str) -> dict[str, str]:
+    from memorybench.suites.registry import commands
+
+    found = commands(verb)
+    return {verb: found[0][1].help} if found else {}
 
 
 def _explain(program: str, error: Exception, debug: bool) -> int:
@@ -84,10 +104,10 @@ def _explain(program: str, error: Exception, debug: bool) -> int:
         import traceback
 
         print(redact("".join(traceback.format_exception(error))), file=sys.stderr)
+    text = redact(" ".join(str(error).split()))
     if isinstance(error, MemorybenchError):
-        print(f"{program}: {redact(' '.join(str(error).split()))}", file=sys.stderr)
+        print(f"{program}: {text}", file=sys.stderr)
         return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_FAILED
     hint = "" if debug else "; run again with --debug to see where"
-    said = redact(" ".join(str(error).split()))
-    print(f"{program}: unexpected {type(error).__name__}: {said}{hint}; please report it", file=sys.stderr)
+    print(f"{program}: unexpected {type(error).__name__}: {text}{hint}; please report it", file=sys.stderr)
     return EXIT_FAILED

@@ -1,21 +1,28 @@
-"""Shows a run, reads shards as one, compares arms, and lists what was missed."""
+"""Shows a run, merges shards, compares providers, and lists what was missed."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from typing import TYPE_CHECKING
 
-from .shared import add_json, add_list, add_results, flat, folders
+from .arguments import add_json, add_list, add_results, folders, split_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memorybench.core.measures import Metric
+    from memorybench.suites.stored_run import StoredRun
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="a run; several are read as shards of one")
-    add_list(parser, "--compare", metavar="PROVIDER", help="compare these, question by question")
-    parser.add_argument("--benchmark", metavar="NAME", help="with --compare: on which benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="with --compare: by which measure (default: the headline)")
-    parser.add_argument("--failures", action="store_true", help="show what was missed, one by one")
-    add_list(parser, "--providers", metavar="NAME", help="with --failures: only of these")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="Show this run; several are read as shards of one")
+    add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers, question by question")
+    parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
+    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the headline)")
+    parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
+    add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_results(parser)
     add_json(parser)
 
@@ -25,66 +32,101 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     if not args.runs:
         return _list(args)
-    from memorybench.reporting.failures import failures, show_failures
-    from memorybench.reporting.terminal import console, show_header
-    from memorybench.wiring.results import find
+    from memorybench.reporting.json_document import to_json
+    from memorybench.reporting.terminal import console, show_header, show_report
+    from memorybench.suites.registry import open_run, suite_of
 
-    with find(args.runs, folders(args)) as found:
+    with open_run(args.runs, folders(args)) as stored:
         if args.failures:
-            outcomes = failures((outcome for _, _, outcome in found.settled()), flat(args.providers))
-            if args.json:
-                json.dump([outcome.model_dump(mode="json") for outcome in outcomes], sys.stdout, indent=2)
-                print()
-            else:
-                show_failures(console(), outcomes)
-            return 0
-        summary = found.summary()
-        if args.json:
-            from memorybench.reporting.documents import as_json
-
-            sys.stdout.write(as_json(found.document(summary)))
+            _show_failures(args, stored)
+        elif args.json:
+            sys.stdout.write(to_json(suite_of(stored.run).report(stored)))
         else:
             out = console()
-            show_header(out, "MEMORYBENCH RESULTS", found.facts())
-            found.suite.show(out, found, summary)
+            show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
+            show_report(out, suite_of(stored.run).report(stored))
     return 0
 
 
-def _list(args: argparse.Namespace) -> int:
-    from memorybench.reporting.terminal import console, show_runs
-    from memorybench.wiring.results import overview
+def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
+    from memorybench.reporting.terminal import console, show_cases
+    from memorybench.suites.report_sections import failure_case, is_failure
 
-    rows = overview(folders(args))
+    providers = split_list(args.providers)
+    outcomes = (
+        outcome
+        for outcome in stored.outcomes()
+        if is_failure(outcome) and (not providers or outcome.trial.subject.name in providers)
+    )
     if args.json:
-        print(json.dumps([{**row.run.model_dump(mode="json"), "counts": row.counts} for row in rows], indent=2))
+        json.dump([outcome.model_dump(mode="json") for outcome in outcomes], sys.stdout, indent=2)
+        print()
     else:
-        show_runs(console(), [(row.run, row.counts) for row in rows])
+        show_cases(console(), map(failure_case, outcomes), "No failures.")
+
+
+def _list(args: argparse.Namespace) -> int:
+    from memorybench.core.report import Table, text_column
+    from memorybench.reporting.terminal import console, show_table
+    from memorybench.suites.stored_run import list_runs
+    from memorybench.suites.summary import subjects_of
+
+    runs = list_runs(folders(args))
+    if args.json:
+        print(json.dumps([{**row.run.model_dump(mode="json"), "counts": row.counts} for row in runs], indent=2))
+        return 0
+    headings = ("run", "suite", "benchmarks × providers", "status", "scored", "started (UTC)")
+    rows = [
+        (
+            row.run.id,
+            row.run.suite,
+            f"{', '.join(row.run.spec.get('benchmarks', ()))} × {', '.join(subjects_of(row.run))}",
+            row.run.status,
+            f"{row.counts['scored']}/{row.run.planned}",
+            row.run.created.replace("T", " ")[:16],
+        )
+        for row in runs
+    ]
+    show_table(console(), Table("RUNS", tuple(text_column(name, wrap=True) for name in headings), tuple(rows)))
     return 0
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from memorybench.reporting.comparison import pairs
-    from memorybench.reporting.terminal import console, headline, show_comparison
-    from memorybench.wiring.results import comparable, measure_named
+    from memorybench.core.report import Column, Table, text_column
+    from memorybench.reporting.terminal import console, show_table
+    from memorybench.suites.comparison import compare_subjects
+    from memorybench.suites.registry import suite_of
+    from memorybench.suites.stored_run import open_comparable
+    from memorybench.suites.summary import find_measure, headline
+    from memorybench.text.sanitize import sanitize
 
-    subjects = tuple(dict.fromkeys(flat(args.compare)))
-    with comparable(subjects, args.benchmark, args.runs, folders(args)) as (found, benchmark):
+    subjects = tuple(dict.fromkeys(split_list(args.compare)))
+
+    def metrics(stored: StoredRun) -> Sequence[Metric]:
+        return suite_of(stored.run).metrics(stored)
+
+    with open_comparable(subjects, args.benchmark, args.runs, folders(args), metrics) as (runs, benchmark):
         results = [
             result
-            for subject, one in found.items()
-            for result in one.summary().overall(benchmark)
+            for subject, stored in runs.items()
+            for result in stored.summary.overall(benchmark)
             if result.subject == subject
         ]
-        measure = measure_named(args.measure, results) if args.measure else headline(results)
+        measure = find_measure(args.measure, results) if args.measure else headline(results)
         outcomes = (
             outcome
-            for subject, one in found.items()
-            for _, _, outcome in one.settled()
+            for subject, stored in runs.items()
+            for outcome in stored.outcomes()
             if outcome.trial.subject.name == subject
         )
-        compared = pairs(outcomes, subjects, benchmark, results[0].measure(measure))
+        pairs = compare_subjects(outcomes, subjects, benchmark, results[0].measure(measure))
         if args.json:
-            print(json.dumps([pair.model_dump(mode="json") for pair in compared], indent=2))
-        else:
-            show_comparison(console(), benchmark, results, measure, [pair.sentence() for pair in compared])
+            print(json.dumps([pair.document() for pair in pairs], indent=2))
+            return 0
+        rows = tuple((result.subject, result.measure(measure), result.measure(measure)) for result in results)
+        columns = (text_column("provider"), Column(f"{measure} [95%]", "interval"), Column("n", "n"))
+        out = console()
+        show_table(out, Table(f"COMPARISON: {benchmark}", columns, rows))
+        for pair in pairs:
+            out.print(sanitize(pair.sentence()))
     return 0

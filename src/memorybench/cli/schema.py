@@ -1,19 +1,36 @@
-"""Prints the JSON Schema of a config file, so that editors complete keys and mark mistakes."""
+"""Prints the JSON Schema of a config file, so that editors complete its keys, or of the spec of a run."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
+CONFIGS = ("provider", "benchmark", "extractor", "store", "agent")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kind", choices=("provider", "benchmark", "extractor", "store", "agent"), help="of which kind of file"
+        "kind",
+        metavar="KIND",
+        help=f"Choose {', '.join(CONFIGS)}, or a command such as eval or extraction-run",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.catalog.schemas import json_schema
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.registry import suites
+    from memorybench.text.spelling import suggestion
 
-    print(json.dumps(json_schema(args.kind), indent=2))
+    if args.kind in CONFIGS:
+        from memorybench.catalog.schemas import json_schema
+
+        print(json.dumps(json_schema(args.kind), indent=2))
+        return 0
+    specs = {command.name.replace(" ", "-"): command.spec for suite in suites() for command in suite.commands}
+    if args.kind not in specs:
+        known = [*CONFIGS, *specs]
+        raise BadInput(
+            "KIND", f'unknown kind "{args.kind}"', expected=", ".join(known), remedy=suggestion(args.kind, known)
+        )
+    print(json.dumps(specs[args.kind].model_json_schema(), indent=2))
     return 0

@@ -7,20 +7,42 @@ from pathlib import Path
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="YAML, JSON, JSONL, CSV (also .gz) or .db")
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+", type=Path, help="Check this YAML, JSON, JSONL, CSV (.gz) or .db"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
-    from memorybench.wiring.validation import recognise
 
-    refused = 0
+    code = 0
     for path in args.files:
         try:
-            print(f"{path}: {recognise(path)}")
+            print(f"{path}: {_describe(path)}")
         except BadInput as error:
             if len(args.files) == 1:
                 raise
-            refused = 2
+            code = 2
             print(error)
-    return refused
+    return code
+
+
+def _describe(path: Path) -> str:
+    from memorybench.files.loading import load
+    from memorybench.suites.registry import suites
+    from memorybench.wiring.validation import describe_config, describe_database, is_config, is_database
+
+    if is_database(path):
+        return describe_database(path)
+    document = load(path)
+    if is_config(path):
+        return describe_config(document)
+    value = document.value
+    rows = value if isinstance(value, list) else [value]
+    first = rows[0] if rows and isinstance(rows[0], dict) else {}
+    for suite in suites():
+        described = suite.describe_file(path, first)
+        if described is not None:
+            return described
+    size = f"{len(value)} items" if isinstance(value, list) else "one value"
+    return f"well-formed, {len(value)} keys" if isinstance(value, dict) else f"well-formed, {size}"

@@ -1,4 +1,4 @@
-"""Agents that are given a memory, and what is seen of them using it."""
+"""Contracts for agents that use a memory, and the record of their calls."""
 
 from __future__ import annotations
 
@@ -15,87 +15,84 @@ Operation = Literal["remember", "update", "forget", "recall", "list", "curate"]
 
 
 class ToolCall(Record):
-    """One call of a tool, as seen by the recorder that stands between an agent and a store."""
+    """One tool call, recorded by the proxy between an agent and a store."""
 
     session: int
     tool: str
     operation: Operation | None = None
-    """What it does to a memory; None: something else."""
+    """The memory operation; None for any other tool."""
     user: str
     arguments: Mapping[str, Any] = {}
     result: str = ""
-    """What the agent was told."""
+    """The text returned to the agent."""
     ids: tuple[str, ...] = ()
-    """What it wrote, or found, best first; of a curation: what goes."""
+    """Ids written or found, best first; for a curation, ids removed."""
     texts: tuple[str, ...] = ()
-    """What was found says."""
+    """Contents of the facts found."""
     refused: str | None = None
-    """Why the store declined, in its own words."""
+    """The store's message, if it refused the call."""
     error: str | None = None
-    """What went wrong: with the call, the store or its transport."""
+    """The error, if the call, the store or the transport failed."""
     seconds: float = 0.0
 
 
 class Served(Protocol):
-    """A store that agents can reach over MCP, for one session, with a recorder before it."""
+    """A store behind a recording MCP proxy, for one session."""
 
     @property
     def url(self) -> str:
-        """Streamable HTTP; whoever knows the address may use it."""
+        """Streamable HTTP address; anyone who knows it can use it."""
         ...
 
     @property
     def command(self) -> tuple[str, ...]:
-        """A program that leads there over its standard streams."""
+        """A program that connects to it over stdio."""
         ...
 
     @property
     def connected(self) -> bool:
-        """Whether anybody has listed or called its tools."""
+        """Whether its tools were listed or called."""
         ...
 
     @property
     def calls(self) -> Sequence[ToolCall]:
-        """In the order in which they were made."""
+        """The calls in order."""
         ...
 
 
 Serve = Callable[[Path, int], AbstractAsyncContextManager[Served]]
-"""Opens the store on a folder for the n-th session, and closes both."""
+"""Opens the store in a folder for the n-th session."""
 
 
 class Workplace(Record):
-    """What an agent finds: a folder with files, a home of its own, and a memory."""
+    """What an agent gets: a working folder, a home folder, and a memory server."""
 
     folder: Path
-    """Its working folder."""
+    """The working folder."""
     home: Path
-    """What it keeps at home lies here, and is gone with the attempt: nothing of the user's is touched."""
+    """A temporary home folder, so that the user's files are not touched."""
     server_url: str
     server_command: tuple[str, ...]
     environment: Mapping[str, str] = {}
-    """What its process is told beside what its config says."""
+    """Environment variables in addition to those of its config."""
 
 
 class AgentReply(Record):
     text: str
     transcript: str = ""
-    """Its output as it came: claims about what it did can be checked there."""
+    """The raw output."""
     ended: Literal["answered", "max_turns"] = "answered"
     spent: Spending = Spending()
     tool_calls: tuple[str, ...] = ()
-    """Tools that it says it has called, also those that are none of ours."""
+    """Tools that the agent reports as called, including its own."""
 
 
 class Agent(Protocol):
-    """Something that acts on a prompt and may use tools. It does not know what is asserted of it."""
+    """Acts on a prompt and may use tools. It does not see the assertions."""
 
     @property
     def subject(self) -> Subject: ...
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
-        """What came of one prompt. An agent that breaks raises a ServiceError: it does not pass by doing nothing.
-
-        Charges what it spent (`spending.charge`).
-        """
+        """Perform one prompt. A broken agent raises ServiceError. Charges its cost with `spending.charge`."""
         ...

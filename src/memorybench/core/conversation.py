@@ -1,4 +1,4 @@
-"""What was said, and what a memory made of it."""
+"""Conversations, and the memories and facts made from them."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ class Session(Record):
     turns: tuple[Turn, ...]
     at: datetime | None = None
     text: str | None = None
-    """What a memory that takes text is given, where the benchmark says so; None: lines of `speaker: text`."""
+    """The text for providers that take text, if the benchmark defines it; None means lines of `speaker: text`."""
 
 
 class Haystack(Record):
-    """All that one memory scope holds."""
+    """The conversation history of one memory scope."""
 
     id: str
     sessions: tuple[Session, ...]
 
 
 class Memory(Record):
-    """One thing a memory system gave back."""
+    """One item returned by a memory system."""
 
     id: str
     content: str
     score: float | None = None
     sources: tuple[str, ...] | None = None
-    """Ids of the sessions and turns it came from; None: the system does not say."""
+    """Ids of the sessions and turns it came from; None if unknown."""
     chunks: tuple[str, ...] = ()
 
 
@@ -53,4 +53,4 @@ class Fact(Record):
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     question: str | None = None
-    """How to ask for the value, where the dataset says so; it passes the same gates as a question of ours."""
+    """A question that asks for the value, if the dataset has one. It must pass the same checks as generated ones."""

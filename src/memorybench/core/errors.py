@@ -1,26 +1,26 @@
-"""Everything that can go wrong on purpose.
+"""All errors that memorybench raises on purpose.
 
 MemorybenchError
-├── Refusal                refused before anything was spent or changed: exit 2
-│   ├── BadInput           a file, a value or a flag is wrong: where, what, expected, remedy
-│   └── RunConflict        another process holds the run, or it no longer fits what was started
-├── JournalError           results can not be read or written: the run stops, what is recorded stays
+├── Refusal                the command is rejected before anything is spent or changed: exit code 2
+│   ├── BadInput           a file, a value or a flag is invalid: where, problem, expected, remedy
+│   └── RunConflict        another process uses the run, or the run does not match the command
+├── JournalError           results cannot be read or written: the run stops, recorded results stay
 ├── ServiceError           the subject or its service failed: the trial is `failed`
-│   ├── Transient          worth another try; `retry_after` and `uncertain` tell how
-│   ├── Denied             401, 402, 403: asking again is no use, the subject is left alone from now on
-│   ├── Malformed          the reply is not what the API promises
-│   └── NotReady           what was added did not become searchable in time
+│   ├── Transient          may succeed when repeated; see `retry_after` and `uncertain`
+│   ├── Denied             401, 402, 403: a retry cannot help, the subject is not called again
+│   ├── Malformed          the reply does not match the API
+│   └── NotReady           added data did not become searchable in time
 ├── Unreadable             the instrument could not read or decide: the trial is `unscored`
-├── Lacking                the subject has no such capability: the trial is `skipped`
-├── Refused                a store declined a write and said so: what a defence looks like
-└── Blocked                the cost gate or the budget held it back: the trial is `blocked`
+├── Lacking                the subject does not have the capability: the trial is `skipped`
+├── Refused                a store rejected a write and reported it: a defence
+└── Blocked                the cost gate or the budget stopped it: the trial is `blocked`
 """
 
 from __future__ import annotations
 
 
 class MemorybenchError(Exception):
-    """Its text is one line that a user can act on."""
+    """The base class. The text is one line that tells a user what to do."""
 
 
 class Refusal(MemorybenchError):
@@ -28,15 +28,15 @@ class Refusal(MemorybenchError):
 
 
 class BadInput(Refusal):
-    """`where: what is wrong; expected what; what to do`."""
+    """The text reads `where: problem; expected what; what to do`."""
 
     def __init__(self, where: str, problem: str, *, expected: str = "", remedy: str = "") -> None:
         self.where = where
         self.problem = problem
         self.expected = expected
         self.remedy = remedy
-        said = "; ".join(part for part in (problem, expected and f"expected {expected}", remedy) if part)
-        super().__init__(f"{where}: {said}" if where else said)
+        text = "; ".join(part for part in (problem, expected and f"expected {expected}", remedy) if part)
+        super().__init__(f"{where}: {text}" if where else text)
 
 
 class RunConflict(Refusal):
@@ -48,16 +48,28 @@ class JournalError(MemorybenchError):
 
 
 class ServiceError(MemorybenchError):
-    pass
+    def __init__(self, message: str, *, status: int | None = None, reason: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        """The HTTP status of the service's reply; None if there is no reply or no HTTP."""
+        self.reason = reason
+        """Why no secure connection was made, such as "unknown certificate authority"; "" for other errors."""
 
 
 class Transient(ServiceError):
-    def __init__(self, message: str, *, retry_after: float | None = None, uncertain: bool = False) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        uncertain: bool = False,
+    ) -> None:
+        super().__init__(message, status=status)
         self.retry_after = retry_after
-        """Seconds the service asked us to wait; None: it did not say."""
+        """Seconds to wait, as the service asked; None if it did not ask."""
         self.uncertain = uncertain
-        """The service may have done (and charged) the work although we have no reply."""
+        """The service may have done (and charged for) the work although there is no reply."""
 
 
 class Denied(ServiceError):

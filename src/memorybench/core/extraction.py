@@ -1,4 +1,4 @@
-"""What an extractor is given, and where its traces come from."""
+"""Contracts for memory extractors and sources of their traces."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .records import Record
 from .trials import Subject
 
 MemoryState = Any
-"""A memory as JSON: blocks of any nesting, lists of texts, or plain text. Its leaves are what it says."""
+"""A memory as JSON: nested blocks, lists of texts, or plain text. Its leaves are the facts."""
 
 
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads a conversation and gives back the memory as it should be afterwards. It sees no gold."""
+    """Reads a conversation and returns the updated memory. It does not see the gold."""
 
     @property
     def subject(self) -> Subject: ...
@@ -25,7 +25,7 @@ class Extractor(Protocol):
 
 
 class Trace(Record):
-    """One extraction that happened somewhere: what went in, and what came out."""
+    """One recorded extraction: input and output."""
 
     id: str
     conversation: tuple[Turn, ...]
@@ -39,13 +39,13 @@ class TraceSource(Protocol):
     def subject(self) -> Subject: ...
 
     def traces(self) -> AsyncIterator[Trace]:
-        """Page by page, oldest first where the source can sort."""
+        """Yield traces page by page, oldest first if the source can sort."""
         ...
 
 
 class FeedbackSink(Protocol):
-    """Takes scores back to where a trace came from."""
+    """Sends scores back to the source of a trace."""
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        """Safe to repeat: the same trace and score get the same id."""
+        """Post scores. Safe to repeat: the same trace and score get the same id."""
         ...

@@ -1,18 +1,51 @@
-"""Numbers about many outcomes."""
+"""Metrics: scores of one question, and measures of many outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from .records import Record
-from .trials import Outcome, Trial
+from .trials import Outcome, Score, Trial
+
+RankingFormula = Callable[[Sequence[str], Collection[str], int], float | None]
+"""From distinct ranked ids, gold ids and a cutoff k to the value of one question; None: the value is undefined."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalMetric:
+    """A score of one question's ranking. Reports show its mean over all questions that have a value."""
+
+    name: str
+    formula: RankingFormula
+    cutoffs: tuple[int, ...] = ()
+    """Each k is a score `name@k`. Empty: one score `name` of the whole ranking."""
+    columns: tuple[str, ...] = ()
+    """Scores that the result table shows, such as `recall@5`."""
+    narrow_columns: tuple[str, ...] = ()
+    """Scores that a narrow terminal shows."""
+    both_levels: bool = False
+    """Whether it is also computed at the evidence level that the benchmark does not count by."""
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.name}@{k}" for k in self.cutoffs) or (self.name,)
+
+    def scores(self, ranked: Sequence[str], gold: Collection[str], prefix: str = "") -> Iterator[Score]:
+        """Yields the scores of one question that are defined; their names begin with `prefix`."""
+        for name, k in zip(self.score_names, self.cutoffs or (len(ranked),), strict=True):
+            value = self.formula(ranked, gold, k)
+            if value is not None:
+                yield Score(name=f"{prefix}{name}", value=value)
 
 
 class Measure(Record):
+    """A number computed from many outcomes, with its interval and sample size."""
+
     name: str
     value: float | None
-    """None: nothing to measure. Absent is not zero."""
+    """None: nothing was measured. Absent is not zero."""
     n: int
     planned: int
     low: float | None = None
@@ -23,13 +56,13 @@ class Measure(Record):
 
 
 class Metric(Protocol):
-    """Reads what it needs from each outcome as it passes, then measures the lot: outcomes are not kept."""
+    """Reads a row of numbers from each outcome, then computes a measure from all rows. Outcomes are not kept."""
 
     @property
     def name(self) -> str: ...
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        """What this outcome contributes; None: nothing, and it does not count in n."""
+        """The row of this outcome; None: it does not count in n."""
         ...
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure: ...
@@ -37,6 +70,6 @@ class Metric(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A metric that is about some of the trials: only these count as its planned ones."""
+    """A metric that applies to some of the trials: only these count as planned."""
 
     def concerns(self, trial: Trial) -> bool: ...

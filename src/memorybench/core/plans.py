@@ -1,4 +1,4 @@
-"""What a suite hands to the engine: jobs made of steps that are each done once."""
+"""What a suite hands to the engine: a plan of jobs, which are made of steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Steps(Protocol):
-    """Performs named work once: what the journal holds is returned, never done again."""
+    """Performs named work once: a step that the journal holds is returned, not repeated."""
 
     async def once(
         self,
@@ -24,26 +24,28 @@ class Steps(Protocol):
         *,
         on: Subject | None = None,
         paid: bool = False,
+        shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
-        """The recorded result of `name` on `inputs`, or that of `work`, recorded before it is returned.
+        """Return the recorded result of `name` with `inputs`; otherwise call `work` and record its result first.
 
-        `on` names whose limits and retries hold; `paid` work leaves an intent row before it starts;
-        `after` is awaited first where there is work to do: search comes after ingest, and a recorded
-        search needs none. Parse inside `work`: what it returns is recorded as finished.
+        `on` is the subject whose limits and retries apply. `paid` work is recorded as an attempt before it starts.
+        A `shared` step may be reused by any run of the results folder. `after` is awaited before `work`: a search
+        needs an ingest first, and a recorded search needs none. Parse inside `work`, so that a reply that cannot be
+        parsed is not recorded.
         """
         ...
 
-    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Whether the journal holds that step."""
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        """Return whether the journal holds that step."""
         ...
 
-    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Whether an earlier process, or another run, has left that step to this one."""
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
+        """Return whether an earlier process or another run recorded that step."""
         ...
 
     async def note(self, kind: str, text: str) -> None:
-        """Tells the report something that is no step, e.g. a leaked scope."""
+        """Record a remark for the report, such as a scope that could not be cleared."""
         ...
 
 
@@ -52,7 +54,7 @@ NOTHING_SHOWN = Exhibit()
 
 @dataclass(frozen=True, slots=True)
 class Performed:
-    """What a job found. With `unscored`, the subject did its part but the instrument could not decide."""
+    """The result of a job. With `unscored`, the subject did its part but the instrument could not decide."""
 
     scores: tuple[Score, ...] = ()
     shown: Exhibit = NOTHING_SHOWN
@@ -64,17 +66,17 @@ class Job:
     trial: Trial
     perform: Callable[[Steps], Awaitable[Performed]]
     ordinal: int
-    """Its place in reports, whatever the order of work."""
+    """Its place in reports, independent of the order of work."""
     case: Case | None = None
-    """Journaled with the outcome, so that a report needs no dataset."""
+    """Recorded with the outcome, so that a report needs no dataset."""
     shown: Exhibit = NOTHING_SHOWN
-    """What a report shows where the job fails."""
+    """What a report shows if the job fails."""
     spends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How hard one subject may be driven, and how patiently it is asked again."""
+    """Concurrency, rate and retries of one subject."""
 
     concurrency: int | None = None
     per_second: float | None = None
@@ -86,12 +88,12 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Plan:
     jobs: Iterable[Job]
-    """May be a generator: the engine never holds more than it works on."""
+    """May be a generator: the engine holds only the jobs that it works on."""
     size: int
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)
-    """By subject key; a subject without an entry has the default limits."""
+    """By subject key; the default limits apply to a subject without an entry."""
     opening: Callable[[Steps], Awaitable[None]] | None = None
-    """Performed before the first job: what the instrument must know about itself."""
+    """Performed before the first job, for example to test the judge."""
     closing: Callable[[Steps], Awaitable[None]] | None = None
-    """Performed when every job is settled: puts away what the jobs have used."""
+    """Performed after the last job, to clean up."""

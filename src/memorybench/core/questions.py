@@ -1,4 +1,4 @@
-"""What a benchmark asks of a memory."""
+"""Benchmark questions and datasets."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ EvidenceLevel = Literal["session", "turn"]
 
 
 class Question(Case):
-    """Its type, where the benchmark has types, is the label `question_type`."""
+    """A question with its gold answers. Its type is the label `question_type`."""
 
     haystack: str
     question: str
     answers: tuple[str, ...] = ()
-    """Any of them is right; empty: no gold answer is known."""
+    """Any of them is right; empty if no gold answer is known."""
     asked_at: datetime | None = None
     gold_sessions: tuple[str, ...] = ()
     gold_turns: tuple[str, ...] = ()
     abstain: bool = False
-    """The haystack does not tell; to say so is right."""
+    """The haystack does not contain the answer; saying so is right."""
 
     @property
     def kind(self) -> str:
@@ -34,7 +34,7 @@ class Question(Case):
 
 
 class Dataset(Protocol):
-    """Questions, and the haystacks they are about. Haystacks are fetched one by one: they may be large."""
+    """Questions and their haystacks. Haystacks are loaded one by one, because they may be large."""
 
     @property
     def name(self) -> str: ...
@@ -44,7 +44,7 @@ class Dataset(Protocol):
 
     @property
     def evidence(self) -> EvidenceLevel:
-        """At which level this benchmark counts retrieval."""
+        """The level at which this benchmark counts retrieval."""
         ...
 
     @property

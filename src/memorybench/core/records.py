@@ -1,4 +1,4 @@
-"""The base of every value that is stored or passed on, and the one digest that names things."""
+"""The base class of stored values, their canonical JSON and its digest."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Plain data: frozen, and without room for fields nobody knows."""
+    """Immutable data; unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def plain(self) -> Any:
-        """As JSON knows it."""
+        """Return JSON-compatible data."""
         return self.model_dump(mode="json")
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, no spare blanks, NaN refused."""
+    """Return the canonical JSON of a value: sorted keys, no blanks, no NaN."""
     return _ENCODER.encode(value)
 
 
 def digest(value: Any) -> str:
-    """32 hex digits (128 bits of SHA-256) over the canonical JSON of a value."""
+    """Return 32 hex digits (128 bits of SHA-256) of the canonical JSON of a value."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
 
 

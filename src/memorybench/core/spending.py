@@ -1,4 +1,4 @@
-"""What a call cost. Models charge the step that is open around them, wherever in the code they are called."""
+"""What calls cost. A model calls `charge`, which adds to the Tally of the step that called the model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Spending(Record):
     input_tokens: Number = 0
     output_tokens: Number = 0
     cost: float | None = 0.0
-    """US dollars; None: at least one call has no known price. Unknown is not 0."""
+    """US dollars; None if at least one call has no known price."""
 
     def __add__(self, other: Spending) -> Spending:
         known = self.cost is not None and other.cost is not None
@@ -33,7 +33,7 @@ NOTHING = Spending()
 
 
 class Tally:
-    """Collects what is charged inside its `with`, also in tasks started there."""
+    """Adds up what is charged inside its `with` block, including tasks that start there."""
 
     __slots__ = ("_token", "spent")
 

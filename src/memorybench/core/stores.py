@@ -1,4 +1,4 @@
-"""What hygiene drives: a memory that is written, changed and searched by six operations."""
+"""The contract of memory stores that hygiene scenarios operate on."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Capability = Literal[
     "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history", "files",
     "sql",
 ]  # fmt: skip
-"""What a store can do beyond `remember`. trust, retrieval_count and category: it keeps them, and a fixture may pin
-them. users: it keeps people apart. history: it tells what became of a fact. files: all it knows lies in its folder,
-so that a copy of the folder is a copy of the store. sql: that folder holds SQLite files that may be queried."""
+"""What a store supports beyond `remember`. trust, retrieval_count, category: it stores them; a fixture may set them.
+users: it separates users. history: it returns earlier versions of facts. files: all data is in its folder, so that a
+copy of the folder is a copy of the store. sql: the folder contains SQLite files that can be queried."""
 
 
 class NewFact(Record):
-    """What a fixture or an agent puts into memory; the last two only where a fixture pins them."""
+    """A fact to store. Only fixtures set `trust` and `retrieval_count`."""
 
     content: str
     category: str | None = None
@@ -28,19 +28,19 @@ class NewFact(Record):
 
 
 class StoredFact(NewFact):
-    """What a store holds. None: it does not say."""
+    """A fact in a store. None: the store does not report the value."""
 
     id: str
 
 
 class Proposal(Record):
-    """One thing that a curator would do, or has done."""
+    """One change that a curator proposes or made."""
 
     action: Literal["delete", "merge"]
     ids: tuple[str, ...]
-    """What goes."""
+    """Facts to remove."""
     kept: str | None = None
-    """What stays in its place."""
+    """The fact that replaces them."""
     reason: str = ""
 
 
@@ -50,10 +50,10 @@ class Curation(Record):
 
 
 class MemoryStore(Protocol):
-    """One memory, opened on a folder of its own (`async with`); opened again on that folder, it is a new session.
+    """A memory in its own folder, opened with `async with`. Opening the same folder again starts a new session.
 
-    An operation the store lacks raises `Lacking`. A write that it declines raises `Refused`, and nothing else does: a
-    crash or a mistyped name is a `ServiceError`.
+    An unsupported operation raises `Lacking`. A write that the store refuses raises `Refused`; any other failure raises
+    `ServiceError`.
     """
 
     @property
@@ -63,25 +63,25 @@ class MemoryStore(Protocol):
     def capabilities(self) -> frozenset[Capability]: ...
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """The id of what was written, through the same path an agent's write takes; pins what the fact pins."""
+        """Store a fact the way an agent would and return its id."""
         ...
 
     async def update(self, user: str, id: str, content: str) -> str:
-        """The id it has from now on."""
+        """Change a fact and return its new id."""
         ...
 
     async def forget(self, user: str, id: str) -> None: ...
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        """Best first, as an agent would see it: where the store counts retrievals, this is one."""
+        """Search, best first, the way an agent would. Counts as a retrieval."""
         ...
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        """All it holds. Counts as no retrieval: looking must not change what is looked at."""
+        """Return all facts. Does not count as a retrieval."""
         ...
 
     async def curate(self, user: str, *, apply: bool) -> Curation: ...
 
     async def history(self, user: str) -> Sequence[str]:
-        """Every text the store still keeps of facts that were changed or forgotten."""
+        """Return every text that the store still keeps of changed or forgotten facts."""
         ...

@@ -1,4 +1,4 @@
-"""One case put to one subject, and what came of it."""
+"""One case put to one subject, and its outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class Subject(Record):
-    """What is under test, or helps to test: a provider, a model, a store. Never holds a secret."""
+    """What is measured or called: a provider, a model, a store or an agent. Never holds a secret."""
 
     role: str
     name: str
@@ -32,7 +32,7 @@ class Subject(Record):
         return self.model_dump(mode="json")
 
     def plain(self) -> Any:
-        return self._plain  # one subject stands in the inputs of thousands of steps
+        return self._plain  # cached: one subject is part of the inputs of thousands of steps
 
 
 class Case(Record):
@@ -51,7 +51,7 @@ class Trial(Record):
     benchmark: str = ""
     """The dataset, case set or scenario set the case is from."""
     cluster: str = ""
-    """Trials of one cluster (a haystack, a conversation) are not independent; "": each stands alone."""
+    """Trials of one cluster (a haystack, a conversation) are not independent; "": the trial is its own cluster."""
 
     @cached_property
     def key(self) -> str:
@@ -65,7 +65,7 @@ class Score(Record):
 
 
 class Failure(Record):
-    """Why a trial has no result, for a person to read; the traceback only for what was not foreseen."""
+    """Why a trial has no result; the traceback is recorded only for unexpected errors."""
 
     kind: str
     message: str
@@ -87,7 +87,7 @@ class Outcome(Record):
     status: Status
     scores: tuple[Score, ...] = ()
     steps: tuple[str, ...] = ()
-    """Keys of the steps this outcome rests on."""
+    """Keys of the steps that this outcome rests on."""
     failure: Failure | None = None
     shown: Exhibit = Exhibit()
 

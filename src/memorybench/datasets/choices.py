@@ -1,4 +1,4 @@
-"""Multiple choice: the choices stand below the question, and the gold is known by label and by text."""
+"""Multiple choice: choices are appended to the question, and the gold is accepted by label or by text."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Choice(NamedTuple):
 
 
 def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:
-    """From an array, with labels of ours unless every text has its own, or from an object of label and text."""
+    """Reads choices from an array or from an object of label and text; texts of an array may have their own labels."""
     if isinstance(value, dict) and value:
         return tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
         expected = f"2 to {len(ascii_lowercase)} choices"
-        raise BadInput(where(), f"{preview(value)} are no choices", expected=expected, remedy="correct schema.choices")
+        raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy="correct schema.choices")
     texts = [_text(text, where) for text in value]
     own = [_LABELLED.fullmatch(text) for text in texts]
     if all(own) and len({match["label"] for match in own if match}) == len(own):
@@ -41,23 +41,23 @@ def asked(question: str, choices: Sequence[Choice]) -> str:
 
 
 def gold(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tuple[str, ...]:
-    """How the right choice may be named: whole, by its text, by its label."""
+    """Returns the accepted answers: the whole choice, its text, and its label."""
     right = _right(answer, choices)
     if right is None:
         raise BadInput(
             where(),
-            f"{preview(answer)} is none of the choices",
+            f"{preview(answer)} is not one of the choices",
             expected="a choice's text, its label, or its place counted from 0",
         )
     return (str(right), right.text, f"({right.label})")
 
 
 def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
-    wanted = str(answer).strip()
+    text = str(answer).strip()
     for choice in choices:
-        if wanted in (choice.text, str(choice)):
+        if text in (choice.text, str(choice)):
             return choice
-    label = wanted.strip(_DECORATION).lower()
+    label = text.strip(_DECORATION).lower()
     for choice in choices:
         if label == choice.label.lower():
             return choice
@@ -67,5 +67,5 @@ def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
 
 def _text(value: Any, where: Callable[[], str]) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(where(), f"{preview(value)} is no choice", expected="a text")
+        raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text")
     return str(value).strip()

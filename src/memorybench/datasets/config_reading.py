@@ -15,6 +15,7 @@ from memorybench.files.environment import expand_environment
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
+from memorybench.files.prompts import JUDGE_PROMPTS
 from memorybench.files.templates import Template
 from memorybench.files.validation import validated
 from memorybench.files.yaml_file import load_yaml
@@ -22,13 +23,10 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
-from .metric_names import metric
 from .prompts import answer_prompt, judge_prompt
 
 BUNDLED = ("starter",)
 """What `data: {type: bundled, path: NAME}` may name."""
-PROMPT_NAMES = ("default", "temporal", "knowledge-update", "rubric", "abstention")
-"""Judge prompts that `evaluationPrompt` may name."""
 SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
 """What `formatTemplate` may use; sessionDate is another name of date."""
 
@@ -36,12 +34,12 @@ _SELF_EXPLAINING = ("bundled", "plugin")
 
 
 def read_benchmark(
-    document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] = ()
+    document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] | None = None
 ) -> BenchmarkConfig:
     """The benchmark config in `document`, or the first thing that is wrong with it.
 
-    `metrics` are those of plug-ins. Only `data` may refer to the environment: what a prompt says is the same on every
-    machine, and a prompt from others never carries a key away.
+    `metrics` are the known metric names; None: names under `metrics:` are not checked. Only `data` may refer to the
+    environment, so that a prompt is the same on every machine and cannot leak a key.
     """
     document = extended(document)
     if environment is not None:
@@ -54,7 +52,14 @@ def read_benchmark(
     _check_formatting(config, document)
     _check_evaluation(config, document)
     for index, name in enumerate(config.metrics):
-        metric(name, document.where("metrics", index), metrics)
+        # a plug-in's retrieval metric is known by its name without the cutoff
+        if metrics is not None and not {name, name.partition("@")[0]} & set(metrics):
+            raise BadInput(
+                document.where("metrics", index),
+                f"unknown metric {preview(name)}",
+                expected=f"one of {join_names(metrics)}",
+                remedy=suggestion(name, metrics),
+            )
     return config
 
 
@@ -200,12 +205,12 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
             raise BadInput(where, f"two question types are called {preview(kind.name)}", remedy="remove one")
-        if kind.evaluation_prompt not in PROMPT_NAMES:
+        if kind.evaluation_prompt not in JUDGE_PROMPTS:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
                 f"no judge prompt is called {preview(kind.evaluation_prompt)}",
-                expected=f"one of {join_names(PROMPT_NAMES)}",
-                remedy=suggestion(kind.evaluation_prompt, PROMPT_NAMES)
+                expected=f"one of {join_names(JUDGE_PROMPTS)}",
+                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS)
                 or "put your own into judgePrompts.byQuestionType",
             )
 

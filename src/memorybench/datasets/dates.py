@@ -1,4 +1,4 @@
-"""Dates as datasets write them."""
+"""Parses the date formats of datasets."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ _FIRST_MILLISECONDS = 1e11
 
 
 def read_date(value: Any, where: Callable[[], str], written: str | None = None) -> datetime | None:
-    """None for null and for empty text. A number is seconds, or milliseconds, since 1970; `written` is a format of
-    strptime that takes the place of all others. A date without a time zone stays without. `where` is asked only when
-    there is something to complain of: finding a line takes time."""
+    """Parses a date; None for null and empty text.
+
+    A number is seconds or milliseconds since 1970; `written` is a strptime format that replaces all others. A date
+    without a time zone stays without. `where` is called only for an error, because finding a line takes time.
+    """
     if value is None or value == "":
         return None
     try:
@@ -30,7 +32,7 @@ def read_date(value: Any, where: Callable[[], str], written: str | None = None) 
     except (ValueError, OverflowError, OSError):
         raise BadInput(
             where(),
-            f"{preview(value)} is no date",
+            f"invalid date {preview(value)}",
             expected=written or "ISO 8601, seconds since 1970, or a format in schema.dateFormat",
             remedy="correct it, or set schema.dateFormat",
         ) from None

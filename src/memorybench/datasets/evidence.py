@@ -1,4 +1,4 @@
-"""From the ids a question cites to the turns and sessions that hold its answer."""
+"""Resolves the evidence ids of a question to turns and sessions."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ def _exact(cited: str) -> list[str]:
 
 
 def dialog_ids(cited: str) -> list[str]:
-    """LoCoMo's ids, also where several stand in one string (`D8:6; D9:17`), with a colon or a zero too many
-    (`D:11:26`, `D30:05`). A string without any (`D`) gives none."""
+    """Returns the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`)."""
     return [f"D{int(session)}:{int(turn)}" for session, turn in _DIALOG_ID.findall(cited)]
 
 
 FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": _exact, "dialog-ids": dialog_ids}
-"""What `schema.evidenceFormat` may name."""
+"""The values of `schema.evidenceFormat`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,13 @@ class Evidence:
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     mended: tuple[str, ...] = ()
-    """Cited in another form than the context has, and found all the same."""
+    """Ids that are spelled differently in the context and were found."""
     dropped: tuple[str, ...] = ()
-    """Cited, and nowhere to be found."""
+    """Ids that were not found."""
 
 
 def resolve(cited: Iterable[Any], told: Told, level: EvidenceLevel, format: str) -> Evidence:
-    """At turn level, the sessions are those of the turns; at session level, the turns are those marked in the data."""
+    """Resolves ids. At turn level sessions follow from turns; at session level turns are those marked in the data."""
     found: dict[str, None] = {}
     mended, dropped = [], []
     known: Mapping[str, Sequence[str]] = told.turns_named if level == "turn" else told.sessions_named

@@ -1,4 +1,4 @@
-"""A dataset that a YAML file describes: LoCoMo, LongMemEval, and anyone's own."""
+"""Datasets described by a benchmark config: LoCoMo, LongMemEval and users' own."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .evidence import Evidence, resolve
 from .items import Item, read_items
 
 OFFICIAL = "official_retrieval"
-"""The label that tells whether the authors' own averages count a question."""
+"""The label that says whether the authors include a question in their averages."""
 COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
 
 _HELD = 16
-"""Histories kept: as many as a run works on side by side, so that question after question finds its own."""
+"""Histories kept in memory: as many as a run processes concurrently."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
 _NOTES = {
@@ -46,11 +46,11 @@ _NOTES = {
     "abstain": "questions that their history does not answer",
     "unnamed": "questions of a category without a name",
 }
-"""What was found and dealt with; a note is such a text and its count."""
+"""Irregularities of the data; a note is such a text and its count."""
 
 
 class MappedDataset:
-    """A Dataset. It holds questions; haystacks are read from the file when they are asked for."""
+    """A Dataset that keeps its questions in memory and reads haystacks from the file on demand."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class MappedDataset:
         self.evidence: EvidenceLevel = config.mapping.evidence_level
         self.questions = questions
         self.notes = notes
-        """What is odd about the data, counted."""
+        """Counted irregularities of the data."""
         self._format = config.mapping.evidence_format
         self._told = lru_cache(maxsize=_HELD)(lambda id: told[id]())
 
@@ -74,12 +74,12 @@ class MappedDataset:
         return Haystack(id=id, sessions=self._told(id).sessions)
 
     def cited(self, question: Question, ids: Sequence[str]) -> Evidence:
-        """What these ids, as the data names turns or sessions, are in the question's haystack."""
+        """Resolves ids of the data to turns and sessions of the question's haystack."""
         return resolve(ids, self._told(question.haystack), self.evidence, self._format)
 
 
 def open_mapped(config: BenchmarkConfig, file: FilePath, checksum: str) -> MappedDataset:
-    """Reads all of the file once, and refuses it at the first thing that is wrong. `checksum` is that of the file."""
+    """Reads the whole file once and raises BadInput at the first error. `checksum` is that of the file."""
     assert config.mapping is not None
     reader = _ItemReader(config, config.mapping)
     questions: list[Question] = []
@@ -97,8 +97,8 @@ def open_mapped(config: BenchmarkConfig, file: FilePath, checksum: str) -> Mappe
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Where a question's parts are found."""
+class _Paths:
+    """The paths of a question's fields."""
 
     question: Path
     answer: Path
@@ -123,12 +123,12 @@ class _ItemReader:
         self._kind = next((metadata.pop(name) for name in _TYPE if name in metadata), None)
         self._date = next((metadata.pop(name) for name in _DATE if name in metadata), None)
         self._labels = metadata
-        self._list, self._asked = self._paths(mapping)
+        self._list, self._paths = self._parse_paths(mapping)
         self._ids: set[str] = set()
         self._items = 0
         self._quirks: Counter[str] = Counter()
 
-    def _paths(self, mapping: SchemaMapping) -> tuple[Path | None, _Asked]:
+    def _parse_paths(self, mapping: SchemaMapping) -> tuple[Path | None, _Paths]:
         def path(text: str | None) -> Path | None:
             return None if text is None else Path.parse(text, self._where)
 
@@ -137,8 +137,8 @@ class _ItemReader:
             assert mapping.question is not None
             assert mapping.answer is not None
             question, answer = Path.parse(mapping.question, self._where), Path.parse(mapping.answer, self._where)
-            return None, _Asked(question, answer, path(mapping.evidence), None, None, path(mapping.choices), None)
-        return path(many.field), _Asked(
+            return None, _Paths(question, answer, path(mapping.evidence), None, None, path(mapping.choices), None)
+        return path(many.field), _Paths(
             Path.parse(many.question_field, self._where),
             Path.parse(many.answer_field, self._where),
             path(many.evidence_field),
@@ -152,7 +152,7 @@ class _ItemReader:
         return (f"{text}: {self._quirks[kind]:,}" for kind, text in _NOTES.items() if self._quirks[kind])
 
     def read(self, item: Document) -> tuple[str, list[Question]]:
-        """The id of the item's haystack, and its questions."""
+        """Returns the id of the item's haystack and its questions."""
         self._items += 1
         id = self._id_at(self._id, item)
         told = self._context.read(item)
@@ -160,7 +160,7 @@ class _ItemReader:
         self._quirks["unsorted"] += told.dates != sorted(told.dates)
         self._quirks["undated"] += told.undated
         self._quirks["empty"] += told.empty_turns
-        # an id that tells of abstention would tell it to providers, too
+        # an id that marks abstention would reveal it to providers
         haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         places = [()] if self._list is None else self._places(item, self._list)
         return haystack, [self._question(item, place, n, id, haystack, told) for n, place in enumerate(places)]
@@ -175,7 +175,7 @@ class _ItemReader:
         if place is None or not isinstance(found, list):
             raise BadInput(
                 item.where(*(place or ())),
-                f"{preview(found)} is no list of questions",
+                f"invalid list of questions {preview(found)}",
                 expected=f"a list at {path.text}",
                 remedy="correct schema.questions.field",
             )
@@ -183,15 +183,15 @@ class _ItemReader:
 
     def _question(self, item: Document, place: Place, n: int, id: str, haystack: str, told: Told) -> Question:
         part = item.at(*place)
-        if self._asked.id is not None:
-            id = self._id_at(self._asked.id, part)
+        if self._paths.id is not None:
+            id = self._id_at(self._paths.id, part)
         elif self._list is not None:
             id = self._unique(f"{id}:q{n}", part.where)
         kind = self._kind_of(item, part)
-        date = (self._asked.date.first(part.value) if self._asked.date else None) or self._item_date(item)
+        date = (self._paths.date.first(part.value) if self._paths.date else None) or self._item_date(item)
         asked_at = read_date(date, part.where, self._mapping.date_format)
         abstain = self._abstains(id, kind)
-        text, answers = self._asked_and_gold(part, abstain)
+        text, answers = self._question_and_gold(part, abstain)
         evidence = self._evidence(part, told)
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
@@ -210,19 +210,19 @@ class _ItemReader:
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:
         if id in self._ids:
-            raise BadInput(where(), f"the id {preview(id)} stands here again", remedy="give each its own id")
+            raise BadInput(where(), f"duplicate id {preview(id)}", remedy="give each its own id")
         self._ids.add(id)
         return id
 
     def _id_at(self, path: Path, part: Document) -> str:
         found, where = path.first(part.value), _place(path, part)
         if found is None or isinstance(found, dict | list | bool) or not str(found).strip():
-            problem = f"there is no id at {path.text}"
+            problem = f"id is missing at {path.text}"
             raise BadInput(where(), problem, expected="a text or a number", remedy="give it one")
         return self._unique(str(found), where)
 
     def _kind_of(self, item: Document, part: Document) -> str:
-        found = self._asked.kind.first(part.value) if self._asked.kind else None
+        found = self._paths.kind.first(part.value) if self._paths.kind else None
         if found is None and self._kind is not None:
             found = self._kind.first(item.value)
         if found is None:
@@ -238,20 +238,20 @@ class _ItemReader:
         told = self._mapping.abstention
         return kind in told.categories or (told.id_pattern is not None and fnmatchcase(id, told.id_pattern))
 
-    def _asked_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...]]:
-        path = self._asked.question
+    def _question_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...]]:
+        path = self._paths.question
         text = path.first(part.value)
         if not isinstance(text, str) or not text.strip():
             where = _place(path, part)
-            raise BadInput(where(), f"there is no question at {path.text}", expected="a text", remedy="write it")
-        path = self._asked.answer
+            raise BadInput(where(), f"question is missing at {path.text}", expected="a text", remedy="write it")
+        path = self._paths.answer
         where = _place(path, part)
         found = path.all(part.value)
         values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
         values = [value for value in values if value is not None and value != ""]
         if not values and not abstain:
-            raise BadInput(where(), f"there is no answer at {path.text}", expected="a text", remedy="write it")
-        offered = self._asked.choices.first(part.value) if self._asked.choices else None
+            raise BadInput(where(), f"answer is missing at {path.text}", expected="a text", remedy="write it")
+        offered = self._paths.choices.first(part.value) if self._paths.choices else None
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values))
         choices = read_choices(offered, part.where)
@@ -260,17 +260,19 @@ class _ItemReader:
 
     def _answer(self, value: Any, where: Callable[[], str]) -> str:
         if isinstance(value, dict | list):
-            raise BadInput(where(), f"{preview(value)} is no answer", expected="a text", remedy="correct schema.answer")
+            raise BadInput(
+                where(), f"invalid answer {preview(value)}", expected="a text", remedy="correct schema.answer"
+            )
         if isinstance(value, bool):
             return "yes" if value else "no"
         self._quirks["numbers"] += not isinstance(value, str)
         return str(value)
 
     def _evidence(self, part: Document, told: Told) -> Evidence:
-        if self._asked.evidence is None:
+        if self._paths.evidence is None:
             sessions = dict.fromkeys(told.session_of[turn] for turn in told.marked)
             return Evidence(tuple(sessions), told.marked)
-        found = self._asked.evidence.all(part.value)
+        found = self._paths.evidence.all(part.value)
         cited = found[0] if len(found) == 1 and isinstance(found[0], list) else found
         evidence = resolve(
             (id for id in cited if id is not None), told, self._mapping.evidence_level, self._mapping.evidence_format
@@ -292,7 +294,7 @@ class _ItemReader:
 
 
 def _place(path: Path, part: Document) -> Callable[[], str]:
-    """Where the path leads, for a message: only then is the line looked for."""
+    """Returns a function that locates the path for an error message."""
     return lambda: part.where(*(place_of(path, part.value) or ()))
 
 

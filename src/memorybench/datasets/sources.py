@@ -171,7 +171,7 @@ async def pull(
                 try:
                     await download(http, piece.url, draft, cap=piece.size or cap, progress=told)
                 except Transient as lost:
-                    raise ServiceError(f"{lost}; {_by_hand(piece)}") from None
+                    raise ServiceError(f"{lost}; {_by_hand(piece)}", status=lost.status) from None
                 await asyncio.to_thread(_place, source, piece, draft)
 
 

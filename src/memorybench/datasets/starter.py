@@ -1,6 +1,6 @@
-"""The starter benchmark: our own histories, in the package, for the first minute without a key.
+"""The starter benchmark, which ships with the package and needs no key.
 
-Twelve people's conversations with an assistant, written one by one. Free for any use under CC BY 4.0.
+Twelve people's conversations with an assistant, written by hand. Licensed under CC BY 4.0.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _FOLDER = "starter_histories"
 
 
 class Starter:
-    """A Dataset. Small: it is read once and kept."""
+    """A Dataset that is read once and kept in memory."""
 
     name = "starter"
     evidence: EvidenceLevel = "session"
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over all histories, in order of their names."""
+        """SHA-256 of all history files, in the order of their names."""
         return hashlib.sha256(b"".join(file.read_bytes() for file in _files())).hexdigest()
 
     @cached_property

@@ -1,1 +1,1 @@
-"""Texts into vectors. The scripted double ships beside the real ones."""
+"""Embedders, which turn texts into vectors, and a scripted one for tests."""

@@ -1,4 +1,4 @@
-"""Vectors from Google, by way of its endpoint that speaks like OpenAI's."""
+"""Embeddings from Google, by its endpoint with OpenAI's API."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ def open_google_embedder(
     dimensions: int | None = None,
     base_url: str | None = None,
 ) -> AbstractAsyncContextManager[OpenAIEmbedder]:
-    """As `open_openai_embedder`. Of gemini-embedding-001, vectors of other than 3,072 dimensions come with any length:
-    whoever compares them must look at directions."""
+    """Open an embedder as `open_openai_embedder` does.
+
+    Vectors of gemini-embedding-001 with other than 3,072 dimensions are not normalised.
+    """
     return open_openai_embedder(
         key=key,
         redactor=redactor,

@@ -1,4 +1,4 @@
-"""Vectors from weights that lie in a Python package: no server, no key, no download."""
+"""Embeddings from weights in a Python package: no server, no key, no download."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _MODEL = "l2_supercat"
 _DIMENSIONS = 256
 _BATCH = 256
 _INLINE_CHARACTERS = 4_000
-"""Below this an embedding takes about a millisecond, less than the way to a thread and back is worth."""
+"""Shorter texts take about a millisecond, which is not worth a thread."""
 
 
 class LocalEmbedder:
-    """The mean of a text's word vectors (WordLlama), of length 1; the zero vector for a text without words."""
+    """Returns the normalised mean of a text's word vectors (WordLlama); zeros for a text without words."""
 
     def __init__(self, model: Any, version: str) -> None:
         self._tokenizer = model.tokenizer
-        self._tokenizer.no_padding()  # padded to the longest of its batch, a text would cost what that one costs
+        self._tokenizer.no_padding()  # padding makes each text as expensive as the longest in its batch
         self._word_vectors = model.embedding
         self._subject = Subject(
             role="embedder",
@@ -37,7 +37,7 @@ class LocalEmbedder:
         return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """Rows of one numpy array."""
+        """Return the rows of one numpy array."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             return self._embed(texts)
         return await asyncio.to_thread(self._embed, texts)
@@ -49,7 +49,7 @@ class LocalEmbedder:
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
             for row, encoded in enumerate(self._tokenizer.encode_batch(batch, add_special_tokens=False), start):
-                # the sum points where the mean does, and only its direction is kept
+                # the sum has the direction of the mean
                 vectors[row] = self._word_vectors[encoded.ids].sum(axis=0)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         vectors /= np.where(lengths > 0, lengths, 1)
@@ -63,15 +63,15 @@ async def open_local_embedder() -> AsyncIterator[LocalEmbedder]:
 
 def _load() -> LocalEmbedder:
     try:
-        with _root_logger_kept():
+        with _root_logger_unchanged():
             import wordllama
         package = Path(wordllama.__file__).parent
-        # its tokenizer lies beside its weights, but is looked for in the cache folder alone
+        # the tokenizer is in the package, but wordllama searches the cache folder only
         model = wordllama.WordLlama.load(config=_MODEL, dim=_DIMENSIONS, cache_dir=package, disable_download=True)
     except ImportError as error:
         raise _missing(f"wordllama is not installed ({error})") from error
     except FileNotFoundError as error:
-        raise _missing(f"this wordllama came without its weights ({error})") from error
+        raise _missing(f"this wordllama has no weights ({error})") from error
     return LocalEmbedder(model, wordllama.__version__)
 
 
@@ -79,14 +79,14 @@ def _missing(problem: str) -> BadInput:
     return BadInput(
         "local embedder",
         problem,
-        expected="the providers dense and hybrid need it",
+        expected="an installation with the extra embed, which dense and hybrid need",
         remedy='pip install "memorybench[embed]"',
     )
 
 
 @contextmanager
-def _root_logger_kept() -> Iterator[None]:
-    """wordllama sets up logging for the whole process when it is imported; that is not its to decide."""
+def _root_logger_unchanged() -> Iterator[None]:
+    """Restore the root logger, which wordllama configures when it is imported."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:

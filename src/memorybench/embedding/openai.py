@@ -1,4 +1,4 @@
-"""Vectors from OpenAI, or from any server that speaks its `/embeddings`: Ollama, vLLM, LM Studio, a proxy."""
+"""Embeddings from OpenAI, or from any server with its `/embeddings`: Ollama, vLLM, LM Studio, a proxy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BASE_URL = "https://api.openai.com/v1"
 MODEL = "text-embedding-3-small"
 KEY_VARIABLES = ("OPENAI_API_KEY",)
 BATCH = 100
-"""Texts in one request: Google takes no more, OpenAI some more."""
+"""Texts per request: the limit of Google; that of OpenAI is higher."""
 LARGEST = 3.4e38
-"""What a 32-bit float can hold."""
+"""The largest 32-bit float."""
 
 
 class OpenAIEmbedder:
-    """Opened by `open_openai_embedder`."""
+    """An embedder with OpenAI's API, opened by `open_openai_embedder`."""
 
     def __init__(
         self, name: str, model: str, dimensions: int | None, base_url: str, headers: Mapping[str, str], http: Http
@@ -43,7 +43,7 @@ class OpenAIEmbedder:
         return self._subject
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """In the order of the texts, as the server made them: not every model gives vectors of length 1."""
+        """Return the vectors in the order of the texts; not every model normalises them."""
         batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         return [vector for batch in batches for vector in await self._embed(batch)]
 
@@ -52,45 +52,45 @@ class OpenAIEmbedder:
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         reply = await self._http.request("POST", self._url, headers=self._headers, json=body)
-        told = reply.json()
-        if not isinstance(told, dict):
-            raise reply.malformed("the reply is no object")
-        charge(_spending(told.get("usage"), self._priced_as, self._model))  # whether the reply is of use or not
-        return _vectors(reply, told.get("data"), len(texts), self._dimensions)
+        data = reply.json()
+        if not isinstance(data, dict):
+            raise reply.malformed("expected an object")
+        charge(_spending(data.get("usage"), self._priced_as, self._model))  # an invalid reply costs as much
+        return _vectors(reply, data.get("data"), len(texts), self._dimensions)
 
 
 def _vectors(reply: Reply, data: Any, count: int, dimensions: int | None) -> Sequence[Sequence[float]]:
     if not isinstance(data, list) or len(data) != count or not all(isinstance(row, dict) for row in data):
-        raise reply.malformed(f"wanted a vector for each of {count} texts")
-    # a server may answer in another order, and says so by the index
+        raise reply.malformed(f"expected {count} vectors")
+    # a server may use another order, which the index tells
     by_index = {str(row.get("index", place)): row.get("embedding") for place, row in enumerate(data)}
     vectors = [_numbers(by_index.get(str(place))) for place in range(count)]
     lengths = {len(vector) for vector in vectors}
     if 0 in lengths or len(lengths) > 1:
-        raise reply.malformed("the vectors are not lists of numbers of one length")
+        raise reply.malformed("the vectors must be lists of numbers of one length")
     if dimensions is not None and lengths != {dimensions}:
-        raise reply.malformed(f"wanted {dimensions} dimensions, got {lengths.pop()}")
+        raise reply.malformed(f"expected {dimensions} dimensions, got {lengths.pop()}")
     return vectors
 
 
 def _numbers(value: Any) -> Sequence[float]:
-    """Empty where it is anything else than a list of numbers."""
+    """Return a list of numbers; () for any other value."""
     numbers = value if isinstance(value, list) else []
     return numbers if all(type(number) in (int, float) and abs(number) < LARGEST for number in numbers) else ()
 
 
 def _spending(usage: Any, provider: str, model: str) -> Spending:
-    """Of one call. Without usage, or a price for the model, the cost is not known."""
-    read = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    if not isinstance(read, int) or isinstance(read, bool) or read < 0:
+    """Return the spending of one call; its cost is unknown without usage or a price of the model."""
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         return Spending(calls=1, cost=None)
     rate = _rate(provider, model)
-    return Spending(calls=1, input_tokens=read, cost=None if rate is None else rate * read)
+    return Spending(calls=1, input_tokens=tokens, cost=None if rate is None else rate * tokens)
 
 
 @lru_cache(maxsize=16)
 def _rate(provider: str, model: str) -> float | None:
-    """US dollars for one token; None: the table knows no such model."""
+    """Return US dollars per token; None if the model is not in the price table."""
     from genai_prices import Usage, calc_price
 
     try:
@@ -110,9 +110,9 @@ async def open_openai_embedder(
     insecure: bool = False,
     name: str = "openai",
 ) -> AsyncIterator[OpenAIEmbedder]:
-    """`key` None: none is sent, as a server of one's own may want none. `redactor` must know it.
+    """Open an embedder. Without `key` none is sent, because a private server may not require one.
 
-    `name` is what reports call it, and the provider in the price table.
+    `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
     """
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with open_http(redactor, insecure=insecure) as http:

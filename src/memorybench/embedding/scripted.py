@@ -1,4 +1,4 @@
-"""The embedder double: words hashed into a few dimensions, the same on every machine."""
+"""An embedder for tests: words hashed into a few dimensions, the same on every machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORD = re.compile(r"\w+")
 
 
 class ScriptedEmbedder:
-    """Texts that share words point the same way. Knows no meaning: synonyms are strangers to it."""
+    """Texts that share words get similar vectors; synonyms do not."""
 
     def __init__(self, dimensions: int) -> None:
         self._dimensions = dimensions
@@ -30,7 +30,7 @@ class ScriptedEmbedder:
     def _vector(self, text: str) -> list[float]:
         counts = [0.0] * self._dimensions
         for word in _WORD.findall(text.lower()):
-            # not hash(): that one differs from process to process
+            # hash() differs between processes
             counts[int.from_bytes(hashlib.sha256(word.encode()).digest()[:4], "big") % self._dimensions] += 1
         length = math.sqrt(sum(count * count for count in counts))
         return [count / length for count in counts] if length else counts

@@ -1,10 +1,9 @@
-"""Performs every job the journal does not hold. Knows no suite.
+"""Performs the jobs of a plan whose outcomes the journal does not hold. Knows no suite.
 
-run.py      workers fed by an iterator, and how a run ends
-steps.py    `once`: recorded, single flight, paid work announced
-gates.py    per subject: how many at once, how often, and when to leave it alone
-patience.py retries, with one owner
+run.py      workers take jobs from the plan and record outcomes
+steps.py    `once`: a recorded step is not repeated
+limiter.py  concurrency and rate limits of one subject
+retries.py  repeats failed calls
 budget.py   how much may be spent
-stopping.py how work hears of Ctrl-C
-signals.py  the first Ctrl-C drains, the second leaves at once
+stopping.py Ctrl-C: the first finishes running calls, the second exits
 """

@@ -1,4 +1,4 @@
-"""Retries, with one owner: here, around the contract. No client below retries by itself, so layers never multiply."""
+"""Repeats failed calls. Only the engine retries; clients below it never do, so retries do not multiply."""
 
 from __future__ import annotations
 
@@ -11,52 +11,55 @@ from typing import TypeVar
 from memorybench.core.errors import Denied, ServiceError, Transient
 from memorybench.core.plans import Limits
 
-from .limiter import Gate
+from .limiter import RateLimiter
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class RetryState:
-    """How it went: filled in while it goes, read also when it ends badly."""
+    """Counts of one call and its retries; also valid after the call failed."""
 
     tries: int = 0
     uncertain: int = 0
     seconds: float = 0.0
-    """What the call that succeeded took: the subject's time, not what we waited for our turn or for another try."""
+    """Duration of the call that succeeded, without waits for a turn or for a retry."""
 
 
-async def with_retries(work: Callable[[], Awaitable[T]], gate: Gate, trying: RetryState) -> T:
-    """The result of `work`, asked again while it is worth it. No call starts before a Retry-After has passed."""
-    limits = gate.limits
+async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, state: RetryState) -> T:
+    """Return the result of `work`, repeated after a Transient error up to `limits.tries` times.
+
+    No call starts before a Retry-After has passed.
+    """
+    limits = limiter.limits
     while True:
-        async with gate:
-            trying.tries += 1
-            begun = time.monotonic()
+        async with limiter:
+            state.tries += 1
+            start = time.monotonic()
             try:
                 result = await work()
-                trying.seconds = time.monotonic() - begun
+                state.seconds = time.monotonic() - start
                 return result
             except Denied as error:
-                gate.close(str(error))
+                limiter.close(str(error))
                 raise
             except Transient as error:
-                trying.uncertain += error.uncertain
-                if trying.tries >= limits.tries:
-                    raise ServiceError(f"{error} (tried {trying.tries} times)") from error
-                delay = _delay(error, trying.tries, limits)
+                state.uncertain += error.uncertain
+                if state.tries >= limits.tries:
+                    raise ServiceError(f"{error} (tried {state.tries} times)") from error
+                delay = _delay(error, state.tries, limits)
                 if error.retry_after is not None:
-                    gate.pause(delay)
-        await gate.stopping.pause(delay)
+                    limiter.pause(delay)
+        await limiter.stopping.pause(delay)
 
 
 def _delay(error: Transient, tries: int, limits: Limits) -> float:
-    if error.retry_after is not None:
-        if error.retry_after > limits.longest_delay:
-            raise ServiceError(
-                f"{error}: asked to wait {error.retry_after:.0f} s, more than the {limits.longest_delay:.0f} s"
-                " we wait; resume the run later"
-            ) from error
-        return max(0.0, error.retry_after)
-    ceiling: float = min(limits.longest_delay, limits.first_delay * 2 ** (tries - 1))
-    return ceiling * random.uniform(0.5, 1.0)  # spread, so that a crowd does not come back as one
+    if error.retry_after is None:
+        ceiling: float = min(limits.longest_delay, limits.first_delay * 2 ** (tries - 1))
+        return ceiling * random.uniform(0.5, 1.0)  # jitter, so that callers do not all retry at the same moment
+    if error.retry_after > limits.longest_delay:
+        raise ServiceError(
+            f"{error}: Retry-After is {error.retry_after:.0f} s; expected at most {limits.longest_delay:.0f} s;"
+            " resume the run later"
+        ) from error
+    return max(0.0, error.retry_after)

@@ -1,12 +1,10 @@
-"""Workers fed by an iterator, and how a run ends."""
+"""Workers take jobs from a plan, perform them and record their outcomes."""
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
@@ -14,23 +12,22 @@ from memorybench.core.plans import Job, Plan
 from memorybench.core.trials import Failure, Outcome, Status
 from memorybench.journal.rows import RunStatus, storable
 from memorybench.journal.run_writer import RunWriter
-from memorybench.journal.writer import Landing
 
 from .budget import Budget
-from .limiter import Gates
-from .signals import draining
-from .steps import JobSteps, SharedSteps
-from .stopping import Interrupted, Stop
+from .steps import JobSteps, RunSteps
+from .stopping import Interrupted, Stop, stop_on_signals
 
 Watch = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
+    """How a run ended."""
+
     status: RunStatus
     interrupted: bool
     performed: int
-    """Trials settled now; those settled before are not done again."""
+    """Trials performed by this process; those scored earlier are not repeated."""
 
 
 async def perform(
@@ -41,116 +38,81 @@ async def perform(
     budget: Budget | None = None,
     watch: Watch | None = None,
 ) -> Ending:
-    """Performs every job the journal does not hold as scored, with at most `concurrency` calls at once."""
+    """Perform every job that the journal does not hold as scored, with at most `concurrency` calls in flight."""
     stopping = Stop()
     budget = budget or Budget()
-    shared = SharedSteps(run_writer, Gates(plan.limits, stopping), budget, stopping, concurrency)
-    feed = _Feed(plan, run_writer.scored())
-    watch = watch or (lambda outcome: None)
-    with draining(stopping), collecting_rarely():
+    run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency)
+    queue = _JobQueue(plan, run_writer.scored())
+    with stop_on_signals(stopping):
         try:
-            if plan.opening is not None and not feed.finished:
-                await plan.opening(JobSteps(shared))
+            if plan.opening is not None and not queue.is_finished:
+                await plan.opening(JobSteps(run_steps))
             async with asyncio.TaskGroup() as workers:
-                for _ in range(min(_begun_at_once(concurrency), plan.size)):
-                    workers.create_task(_work(feed, shared, stopping, watch))
-                    await asyncio.sleep(0)  # the first call leaves before the last job begins
-            ending = _ending(feed, stopping, budget)
+                for _ in range(min(concurrency, plan.size)):
+                    workers.create_task(_work(queue, run_steps, stopping, watch))
+            ending = queue.ending(stopping, budget)
             if ending.status == "complete" and plan.closing is not None:
-                await plan.closing(JobSteps(shared))
+                await plan.closing(JobSteps(run_steps))
         except* JournalError as group:
             raise group.exceptions[0] from None
         except* Interrupted:
-            ending = _ending(feed, stopping, budget)  # while opening or closing: no job was cut off
+            ending = queue.ending(stopping, budget)  # in `opening` or `closing`: no job was interrupted
         except* Blocked:
-            ending = Ending("partial", False, feed.settled)  # the budget did not even reach the first job
+            ending = Ending("partial", False, queue.performed)  # the budget was used up in `opening` or `closing`
     return ending
 
 
-def _begun_at_once(concurrency: int) -> int:
-    """Jobs: while some call, others wait for the disk, and what others were told is read and scored. Where one call is
-    made at a time, one job is."""
-    return concurrency + 3 * (concurrency // 2)
-
-
-@contextmanager
-def collecting_rarely() -> Iterator[None]:
-    """Many small objects live for one call each; looking for cycles among them every 700 costs a tenth of the CPU."""
-    usual = gc.get_threshold()
-    gc.set_threshold(20_000, *usual[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-
-
-def _ending(feed: _Feed, stopping: Stop, budget: Budget) -> Ending:
-    if stopping.is_set() and (feed.dropped or feed.next()):
-        return Ending("partial", True, feed.settled)
-    whole = feed.settled + feed.scored == feed.size and not (budget.exhausted and feed.blocked)
-    return Ending("complete" if whole else "partial", False, feed.settled)
-
-
-class _Feed:
-    """Hands out jobs in the order of the plan, leaving out what is scored already."""
+class _JobQueue:
+    """Hands out the jobs that are not scored yet, in the order of the plan, and counts what became of them."""
 
     def __init__(self, plan: Plan, scored: set[str]) -> None:
-        self._jobs = self._pending(plan, scored)
-        self.size = plan.size
-        self.scored = len(scored)
-        self.finished = len(scored) >= plan.size
-        self.settled = 0
+        self._size = plan.size
+        self._scored = len(scored)
+        self.is_finished = len(scored) >= plan.size
+        # a finished run is resumed without creating its jobs again
+        self._jobs: Iterator[Job] = iter(
+            () if self.is_finished else (job for job in plan.jobs if job.trial.key not in scored)
+        )
+        self.performed = 0
         self.blocked = 0
-        self.dropped = 0
-
-    @staticmethod
-    def _pending(plan: Plan, scored: set[str]) -> Iterator[Job]:
-        if len(scored) >= plan.size:
-            return  # a finished run is resumed without making its jobs again
-        for job in plan.jobs:
-            if job.trial.key not in scored:
-                yield job
+        self.interrupted = 0
 
     def next(self) -> Job | None:
         return next(self._jobs, None)
 
+    def ending(self, stopping: Stop, budget: Budget) -> Ending:
+        if stopping.is_set() and (self.interrupted or self.next()):
+            return Ending("partial", True, self.performed)
+        is_complete = self.performed + self._scored == self._size and not (budget.exhausted and self.blocked)
+        return Ending("complete" if is_complete else "partial", False, self.performed)
 
-async def _work(feed: _Feed, shared: SharedSteps, stopping: Stop, watch: Watch) -> None:
-    """One job after the other, each while the outcome of the one before reaches the disk: the steps that an outcome
-    rests on are there already, so a power cut that takes it costs no call."""
-    landing: Landing | None = None
-    while not stopping.is_set():
-        job = feed.next()
-        if job is None:
-            break
-        steps = JobSteps(shared)
+
+async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None) -> None:
+    """Perform one job after the other."""
+    while not stopping.is_set() and (job := queue.next()) is not None:
         try:
-            outcome = await _settle(job, steps)
+            outcome = await _perform_job(job, JobSteps(run_steps))
         except Interrupted:
-            feed.dropped += 1
-            break
-        if landing is not None:
-            await landing
-        landing = shared.run_writer.record_outcome(outcome, job.ordinal, job.case)
-        feed.settled += 1
-        feed.blocked += outcome.status == "blocked"
-        watch(outcome)
-    if landing is not None:
-        await landing
+            queue.interrupted += 1
+            return
+        await run_steps.run_writer.record_outcome(outcome, job.ordinal, job.case)
+        queue.performed += 1
+        queue.blocked += outcome.status == "blocked"
+        if watch is not None:
+            watch(outcome)
 
 
-async def _settle(job: Job, steps: JobSteps) -> Outcome:
+async def _perform_job(job: Job, steps: JobSteps) -> Outcome:
     try:
         performed = await job.perform(steps)
     except (Interrupted, JournalError):
         raise
-    except asyncio.CancelledError as error:
+    except (Exception, asyncio.CancelledError) as error:
         task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise  # it is us who are to stop
-        return _failed(job, steps, error)  # something below was cancelled: the subject's failure, not the end
-    except Exception as error:
-        return _failed(job, steps, error)
+        if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # this worker was cancelled; otherwise the subject's own code cancelled something
+        status, failure = _failure(error)
+        return Outcome(trial=job.trial, status=status, steps=tuple(steps.keys), failure=failure, shown=job.shown)
     return Outcome(
         trial=job.trial,
         status="unscored" if performed.unscored else "scored",
@@ -161,12 +123,7 @@ async def _settle(job: Job, steps: JobSteps) -> Outcome:
     )
 
 
-def _failed(job: Job, steps: JobSteps, error: BaseException) -> Outcome:
-    status, failure = _failure(error)
-    return Outcome(trial=job.trial, status=status, steps=tuple(steps.keys), failure=failure, shown=job.shown)
-
-
-_STATUS_OF: tuple[tuple[type[MemorybenchError], Status], ...] = (
+_STATUS_BY_ERROR: tuple[tuple[type[MemorybenchError], Status], ...] = (
     (Unreadable, "unscored"),
     (Lacking, "skipped"),
     (Blocked, "blocked"),
@@ -174,14 +131,11 @@ _STATUS_OF: tuple[tuple[type[MemorybenchError], Status], ...] = (
 
 
 def _failure(error: BaseException) -> tuple[Status, Failure]:
+    kind, message = type(error).__name__, storable(str(error))
     if isinstance(error, MemorybenchError):
-        # shared steps keep their failure for later siblings: let it not keep the frames it passed through
+        # failures of shared steps are kept for other jobs: do not keep the frames they passed through
         error.__traceback__ = error.__cause__ = error.__context__ = None
-        status: Status = next((status for kind, status in _STATUS_OF if isinstance(error, kind)), "failed")
-        return status, Failure(kind=type(error).__name__, message=storable(str(error)))
-    # not foreseen: one job fails, its siblings go on, and the traceback waits in the journal
-    return "failed", Failure(
-        kind=type(error).__name__,
-        message=storable(str(error)),
-        traceback=storable("".join(traceback.format_exception(error))),
-    )
+        status: Status = next((status for type_, status in _STATUS_BY_ERROR if isinstance(error, type_)), "failed")
+        return status, Failure(kind=kind, message=message)
+    # unexpected: this job fails, the others go on, and the traceback is recorded
+    return "failed", Failure(kind=kind, message=message, traceback=storable("".join(traceback.format_exception(error))))

@@ -1,4 +1,4 @@
-"""`once`: a step is recorded once, and what is recorded is never done again."""
+"""`once`: performs a step, records its result, and never performs a recorded step again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from memorybench.core.errors import Malformed, MemorybenchError
+from memorybench.core.plans import Limits
 from memorybench.core.records import canonical
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
@@ -19,24 +20,18 @@ from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
 
 from .budget import Budget
-from .limiter import Gates
+from .limiter import RateLimiter
 from .retries import RetryState, with_retries
 from .stopping import Interrupted, Stop
 
 T = TypeVar("T")
 
-
-def in_flight(concurrency: int) -> int:
-    """How many steps are worked on at once: more than call, for while some wait for the disk, others can call."""
-    return concurrency + concurrency // 2
-
-
-# set while a step's `after` runs: what others stand on too is no part of this job's own evidence
-_aside: ContextVar[bool] = ContextVar("memorybench_aside", default=False)
+# true while a step's `after` runs: its steps serve other jobs too and are no evidence of this job's outcome
+_in_prerequisite: ContextVar[bool] = ContextVar("memorybench_in_prerequisite", default=False)
 
 
 @dataclass(slots=True)
-class _Asked(Generic[T]):
+class StepRequest(Generic[T]):
     """A step, as a job asks for it."""
 
     key: str
@@ -46,160 +41,140 @@ class _Asked(Generic[T]):
     adapter: TypeAdapter[T]
     subject: Subject | None
     paid: bool
+    shared: bool
     after: Callable[[], Awaitable[object]] | None
 
 
-class _Slot:
-    """A place among the calls at once. Freed as soon as what became of the call outlives us, or nothing will."""
+class RunSteps:
+    """Performs the steps of all jobs of a run, each key once at a time."""
 
-    __slots__ = ("_calls", "_taken")
-
-    def __init__(self, calls: asyncio.Semaphore) -> None:
-        self._calls = calls
-        self._taken = True
-
-    def free(self) -> None:
-        if self._taken:
-            self._taken = False
-            self._calls.release()
-
-
-class SharedSteps:
-    """One for a run: every job's steps pass here, so that a key is worked on once at a time."""
-
-    def __init__(self, run_writer: RunWriter, gates: Gates, budget: Budget, stopping: Stop, concurrency: int) -> None:
+    def __init__(
+        self, run_writer: RunWriter, limits: Mapping[str, Limits], budget: Budget, stopping: Stop, concurrency: int
+    ) -> None:
         self.run_writer = run_writer
-        self._under_way = asyncio.Semaphore(in_flight(concurrency))
-        self._calls = asyncio.Semaphore(concurrency)
-        """A call counts until its result outlives us: as many may have to be repeated, should we die."""
-        self._gates = gates
+        self._limits = limits
+        self._limiters: dict[str, RateLimiter] = {}
         self._budget = budget
         self._stopping = stopping
+        self._slots = asyncio.Semaphore(concurrency)
         self._in_flight: dict[str, asyncio.Future[str]] = {}
         self._failed: dict[str, MemorybenchError] = {}
 
-    async def once(self, asked: _Asked[T]) -> T:
-        key, adapter = asked.key, asked.adapter
-        recorded = self.run_writer.step(key)
+    async def once(self, request: StepRequest[T]) -> T:
+        key, adapter = request.key, request.adapter
+        recorded = self.run_writer.result(key)
         if recorded is not None:
             return adapter.validate_json(recorded)
         flight = self._in_flight.get(key)
         if flight is not None:
             return adapter.validate_json(await asyncio.shield(flight))
         if key in self._failed:
-            # siblings that share a step share its failure: a dead ingest is not paid for again by each question
+            # jobs that share a step share its failure: a failed ingest is not repeated by each question
             raise self._failed[key].with_traceback(None)
         flight = self._in_flight[key] = asyncio.get_running_loop().create_future()
         try:
-            value, result = await self._perform(asked)
+            value, result = await self._perform(request)
+            flight.set_result(result)
+            return value
+        except asyncio.CancelledError:
+            flight.cancel()
+            raise
         except BaseException as error:
             if isinstance(error, MemorybenchError):
                 self._failed[key] = error
-            if not isinstance(error, asyncio.CancelledError):
-                flight.set_exception(error)
-                flight.exception()  # seen: without followers nobody else would retrieve it
-            else:
-                flight.cancel()
+            flight.set_exception(error)
+            flight.exception()  # marks it as retrieved: there may be no other job that waits for it
             raise
-        else:
-            flight.set_result(result)
-            return value
         finally:
             del self._in_flight[key]
 
-    async def _perform(self, asked: _Asked[T]) -> tuple[T, str]:
-        reused = self.run_writer.reusable(asked.key, asked.name)
-        if reused is not None:
-            await self.run_writer.record(reused)
-            return asked.adapter.validate_json(reused.result), reused.result
+    async def _perform(self, request: StepRequest[T]) -> tuple[T, str]:
+        reusable = self.run_writer.find_reusable(request.key, shared=request.shared)
+        if reusable is not None:
+            await self.run_writer.record_step(reusable)
+            return request.adapter.validate_json(reusable.result), reusable.result
         self._stopping.check()
-        if asked.after is not None:
-            token = _aside.set(True)
+        if request.after is not None:
+            token = _in_prerequisite.set(True)
             try:
-                await asked.after()
+                await request.after()
             finally:
-                _aside.reset(token)
-        async with self._under_way:
+                _in_prerequisite.reset(token)
+        # The slot is held until the result is on disk, so a crash leaves at most `concurrency` calls to repeat.
+        async with self._slots:
             self._stopping.check()
-            return await self._work(asked)
+            return await self._call(request)
 
-    async def _work(self, asked: _Asked[T]) -> tuple[T, str]:
+    async def _call(self, request: StepRequest[T]) -> tuple[T, str]:
+        subject = request.subject.name if request.subject else ""
         attempt = None
-        if asked.paid:
+        if request.paid:
             self._budget.allow()
-            attempt = await self.run_writer.record_attempt(
-                asked.key, asked.name, asked.subject.name if asked.subject else ""
-            )
-        await self._calls.acquire()
-        slot = _Slot(self._calls)
-        try:
-            return await self._call(asked, attempt, slot)
-        finally:
-            slot.free()
+            attempt = await self.run_writer.record_attempt(request.key, request.name, subject)
 
-    async def _call(self, asked: _Asked[T], attempt: int | None, slot: _Slot) -> tuple[T, str]:
-        trying, started = RetryState(), now()
+        async def work() -> T:
+            # checked again: the limiter may have made us wait
+            self._stopping.check()
+            if request.paid:
+                self._budget.allow()
+            return await request.work()
+
+        state, started = RetryState(), now()
         with Tally() as tally:
             try:
-                value = await with_retries(self._guarded(asked.work, asked.paid), self._gates.of(asked.subject), trying)
-                value, result = self._kept(value, asked.adapter)
+                value = await with_retries(work, self._limiter(request.subject), state)
+                value, result = self._as_recorded(value, request.adapter)
             except (Exception, Interrupted) as error:
                 if attempt is not None:
                     self._budget.take(tally.spent)
                     await self.run_writer.record_failure(
-                        attempt,
-                        str(error),
-                        tries=trying.tries,
-                        uncertain=trying.uncertain,
-                        spent=tally.spent,
-                        written=slot.free,
+                        attempt, str(error), tries=state.tries, uncertain=state.uncertain, spent=tally.spent
                     )
                 raise
         self._budget.take(tally.spent)
-        step = Step(
-            key=asked.key,
-            name=asked.name,
-            subject=asked.subject.name if asked.subject else "",
-            inputs=asked.inputs,
-            result=result,
-            started=started,
-            seconds=trying.seconds,
-            tries=trying.tries,
-            uncertain=trying.uncertain,
-            spent=tally.spent,
-            attempt=attempt,
+        await self.run_writer.record_step(
+            Step(
+                key=request.key,
+                name=request.name,
+                subject=subject,
+                inputs=request.inputs,
+                result=result,
+                started=started,
+                seconds=state.seconds,
+                tries=state.tries,
+                uncertain=state.uncertain,
+                spent=tally.spent,
+                attempt=attempt,
+                shared=request.shared,
+            )
         )
-        await self.run_writer.record(step, written=slot.free)
         return value, result
 
-    def _kept(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
-        """The value as the journal will give it back, and its JSON: a resumed run must see what this one saw."""
+    def _limiter(self, subject: Subject | None) -> RateLimiter:
+        key = subject.key if subject else ""
+        limiter = self._limiters.get(key)
+        if limiter is None:
+            name = f"{subject.role} {subject.name}" if subject else "step"
+            limiter = self._limiters[key] = RateLimiter(name, self._limits.get(key, Limits()), self._stopping)
+        return limiter
+
+    def _as_recorded(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:
+        """Return the value as a resumed run would read it from the journal, and its JSON."""
         try:
             result = adapter.dump_json(value).decode()
-        except ValueError as error:  # half a surrogate, for one
-            raise Malformed(f"the result can not be stored: {error}") from error
-        kept = self.run_writer.redacted(result)
-        return (value, result) if kept == result else (adapter.validate_json(kept), kept)
-
-    def _guarded(self, work: Callable[[], Awaitable[T]], paid: bool) -> Callable[[], Awaitable[T]]:
-        """Checks once more at the gate: while we waited there, the budget may have gone or Ctrl-C may have come."""
-
-        async def guarded() -> T:
-            self._stopping.check()
-            if paid:
-                self._budget.allow()
-            return await work()
-
-        return guarded
+        except ValueError as error:  # a lone surrogate, for example
+            raise Malformed(f"the result cannot be stored: {error}") from error
+        redacted = self.run_writer.redact_json(result)
+        return (value, result) if redacted == result else (adapter.validate_json(redacted), redacted)
 
 
 class JobSteps:
-    """What one job sees. Remembers which steps its outcome rests on."""
+    """The `Steps` of one job. Collects the keys of the steps that its outcome rests on."""
 
-    __slots__ = ("_shared", "keys")
+    __slots__ = ("_run_steps", "keys")
 
-    def __init__(self, shared: SharedSteps) -> None:
-        self._shared = shared
+    def __init__(self, run_steps: RunSteps) -> None:
+        self._run_steps = run_steps
         self.keys: list[str] = []
 
     async def once(
@@ -211,33 +186,35 @@ class JobSteps:
         *,
         on: Subject | None = None,
         paid: bool = False,
+        shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
         text = canonical(inputs)
         key = step_key(name, text)
-        if not _aside.get():
+        if not _in_prerequisite.get():
             self.keys.append(key)
-        return await self._shared.once(_Asked(key, name, text, work, _adapter(returns), on, paid, after))
+        request: StepRequest[T] = StepRequest(key, name, text, work, _adapter(returns), on, paid, shared, after)
+        return await self._run_steps.once(request)
 
-    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        return self._shared.run_writer.step(step_key(name, canonical(inputs))) is not None
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return self._run_steps.run_writer.result(step_key(name, canonical(inputs))) is not None
 
-    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        run_writer = self._shared.run_writer
-        if not run_writer.has_heritage:
-            return False  # as in most runs: and a prompt takes long to digest
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
+        run_writer = self._run_steps.run_writer
+        if not run_writer.has_earlier_steps:
+            return False  # the usual case, without the cost of a digest
         key = step_key(name, canonical(inputs))
-        return run_writer.step(key) is not None or run_writer.reusable(key, name) is not None
+        return run_writer.result(key) is not None or run_writer.find_reusable(key, shared=shared) is not None
 
     async def note(self, kind: str, text: str) -> None:
-        await self._shared.run_writer.note(kind, text)
+        await self._run_steps.run_writer.note(kind, text)
 
 
 def step_key(name: str, inputs: str) -> str:
     return hashlib.sha256(f"{name}\n{inputs}".encode()).hexdigest()[:32]
 
 
-_adapters: dict[Any, TypeAdapter[Any]] = {}  # by type: making one costs more than many a step
+_adapters: dict[Any, TypeAdapter[Any]] = {}  # creating an adapter is slower than many steps
 
 
 def _adapter(returns: type[T]) -> TypeAdapter[T]:

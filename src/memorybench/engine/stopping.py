@@ -1,29 +1,67 @@
-"""Ctrl-C, as everything in the engine hears of it."""
+"""Stops a run. The first Ctrl-C or SIGTERM lets running calls finish and be recorded; the second exits at once."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from memorybench.processes.programs import abandon_all
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_EXIT_INTERRUPTED = 130
 
 
 class Interrupted(BaseException):
-    """The run is draining: no new work starts. The job leaves no outcome and is done on resume.
+    """The run is stopping. The job has no outcome and is performed on resume.
 
     Not an Exception, so that no suite takes it for a failure of its subject.
     """
 
 
 class Stop(asyncio.Event):
-    """Set once the user wants to leave."""
+    """Set when the user asks the run to stop."""
 
     def check(self) -> None:
+        """Raise Interrupted if the run is stopping."""
         if self.is_set():
             raise Interrupted
 
     async def pause(self, seconds: float) -> None:
-        """Sleeps, but not through a Ctrl-C: nothing is under way while we only wait."""
+        """Sleep; raise Interrupted as soon as the run is stopping."""
         self.check()
         try:
             await asyncio.wait_for(self.wait(), seconds)
         except TimeoutError:
             return
         raise Interrupted
+
+
+@contextmanager
+def stop_on_signals(stopping: Stop) -> Iterator[None]:
+    """Set `stopping` on a signal instead of raising KeyboardInterrupt."""
+    loop = asyncio.get_running_loop()
+
+    def handle_signal() -> None:
+        if stopping.is_set():
+            # finished steps are already on disk
+            print("\nstopped at once; calls in flight may have been charged", file=sys.stderr, flush=True)
+            abandon_all()  # an agent that keeps running would keep spending
+            os._exit(_EXIT_INTERRUPTED)
+        stopping.set()
+        print("\nfinishing the calls in flight (Ctrl-C again stops at once) …", file=sys.stderr, flush=True)
+
+    try:
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, handle_signal)
+    except (ValueError, RuntimeError, NotImplementedError):
+        yield  # not in the main thread: the main thread handles signals
+        return
+    try:
+        yield
+    finally:
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)

@@ -1,12 +1,13 @@
-"""Extractors under test: each reads a conversation and gives back the memory as it should be afterwards.
+"""Extractors under test: each reads a conversation and returns the new memory.
 
-states.py              what an extractor is handed, and what counts as a memory when it comes back
-callable_extractor.py  a Python function that compose has loaded
-command.py             a program: JSON on standard input, JSON on standard output
-http.py                an endpoint described by YAML
-provider.py            what a memory provider's store holds after adding
-reference.py           ours, over any model; its prompt is in the catalog
-baselines.py           amnesiac and hoarder: what storing nothing, or everything, is worth
-config.py              what an extractor's YAML file may say
-config_reading.py      load_extractor_config: from a file to a config, checked
+plugin.py              what an extractor type declares, and how it is registered
+baselines.py           type baseline: amnesiac and hoarder
+callable_extractor.py  type callable: a Python function
+command.py             type command: a program
+http.py                type http: an endpoint
+provider.py            type provider: the store of a memory provider
+reference.py           type reference: our prompt and any model
+states.py              the input of an extractor, and the memory that it returns
+config.py              the keys of a config file
+config_reading.py      reads and checks a config file
 """

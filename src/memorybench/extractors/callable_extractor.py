@@ -1,11 +1,12 @@
-"""A Python function as an extractor. It was loaded by compose, which asked for leave to run code."""
+"""A Python function as an extractor."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import re
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,34 @@ from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.core.extraction import MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
+from memorybench.files.located import Document
 from memorybench.text.sanitize import sanitize
 
+from .config import ExtractorConfig
+from .plugin import ExtractorType, OpenContext
 from .states import as_memory, messages, own_copy
 
 Function = Callable[..., Any]
-"""Of existing memory and messages (`{"role", "content"}`), plain or async, giving the new memory as JSON data."""
+"""Takes the existing memory and messages (`{"role", "content"}`), returns the new memory as JSON data; may be async."""
 
-_LONGEST = 300
+_MAX_ERROR_CHARACTERS = 300
+_FUNCTION = re.compile(r"(?:[A-Za-z_][\w.]*|.+\.py):[A-Za-z_]\w*")
 
 
-class CallableExtractor:
-    """Opened by `open_callable`."""
+class CallableExtractor(ExtractorType):
+    required_key = "function"
+    keys = frozenset({"function"})
+    runs_code = True
+
+    @classmethod
+    def check_config(cls, config: ExtractorConfig, document: Document) -> None:
+        if config.function is not None and not _FUNCTION.fullmatch(config.function):
+            expected = "module:function or ./file.py:function"
+            raise BadInput(document.where("function"), "invalid function name", expected=expected)
+
+    @classmethod
+    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[CallableExtractor]:
+        return open_callable(context.load_function(), context.name)
 
     def __init__(self, subject: Subject, function: Function) -> None:
         self.subject = subject
@@ -33,25 +50,25 @@ class CallableExtractor:
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
         try:
-            given = await self._called(own_copy(existing), messages(conversation))
+            memory = await self._call(own_copy(existing), messages(conversation))
         except MemorybenchError:
-            raise  # it knows our errors, and says itself whether it is worth another try
+            raise
         except Exception as error:
-            said = " ".join(sanitize(str(error)).split())[:_LONGEST]
-            raise ServiceError(f"{self.subject.name}: raised {type(error).__name__}: {said}") from error
-        return as_memory(given, self.subject.name)
+            text = " ".join(sanitize(str(error)).split())[:_MAX_ERROR_CHARACTERS]
+            raise ServiceError(f"{self.subject.name}: raised {type(error).__name__}: {text}") from error
+        return as_memory(memory, self.subject.name)
 
-    async def _called(self, existing: MemoryState, conversation: list[dict[str, str]]) -> Any:
+    async def _call(self, existing: MemoryState, conversation: list[dict[str, str]]) -> Any:
         if inspect.iscoroutinefunction(self._function):
             return await self._function(existing, conversation)
-        # a plain function may block: on its own thread it holds up nobody
-        given = await asyncio.to_thread(self._function, existing, conversation)
-        return await given if inspect.isawaitable(given) else given
+        # a plain function may block, so it runs on another thread
+        result = await asyncio.to_thread(self._function, existing, conversation)
+        return await result if inspect.isawaitable(result) else result
 
 
 @asynccontextmanager
 async def open_callable(function: Function, name: str) -> AsyncIterator[CallableExtractor]:
-    """`name` is what messages and reports call it, such as `module:function`."""
+    """Open a function. `name` is shown in messages and reports, such as `module:function`."""
     _check_parameters(function, name)
     settings = {"type": "callable", "source": _source(function)}
     yield CallableExtractor(Subject(role="extractor", name=name, settings=settings), function)
@@ -61,7 +78,7 @@ def _check_parameters(function: Function, name: str) -> None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return  # some functions in C do not tell
+        return  # some functions in C have no signature
     try:
         signature.bind({}, [])
     except TypeError:
@@ -71,7 +88,7 @@ def _check_parameters(function: Function, name: str) -> None:
 
 
 def _source(function: Function) -> str:
-    """The digest of the file that the function stands in, so that an edited one is not taken for the old; "": none."""
+    """Return the digest of the function's file, so that an edited one is noticed; empty if it has no file."""
     try:
         file = inspect.getsourcefile(function)
         return digest(Path(file).read_text(encoding="utf-8"))[:16] if file else ""

@@ -1,4 +1,4 @@
-"""A program as an extractor: one process a conversation, JSON on its standard input, JSON on its standard output."""
+"""A program as an extractor: one process per conversation, JSON on standard input, JSON on standard output."""
 
 from __future__ import annotations
 
@@ -7,35 +7,55 @@ import os
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.extraction import MemoryState
 from memorybench.core.trials import Subject
-from memorybench.processes.programs import Overdue, quoted, run_program
+from memorybench.files.located import Document
+from memorybench.processes.programs import ProgramTimeout, describe_exit, quote_stderr, run_program
 from memorybench.text.sanitize import printable
 
-from .states import Redact, handed, read_memory, redacted
+from .config import ExtractorConfig
+from .plugin import ExtractorType, OpenContext
+from .states import Redact, read_memory, redacted, request_body
 
 DEADLINE = 120.0
 OUTPUT_CAP = 8 * 2**20
 
 
 def split_command(command: str, where: str) -> tuple[str, ...]:
-    """The program and its arguments, as a shell would split them; no shell ever sees them."""
+    """Split a command line like a shell. It is run without a shell."""
     try:
         words = tuple(shlex.split(command))
     except ValueError as error:
-        raise BadInput(where, f"can not be split into words: {error}", remedy="close its quotes") from None
+        raise BadInput(where, f"invalid command: {error}", remedy="check its quotes") from None
     if not words:
-        raise BadInput(where, "is empty", expected="a program and its arguments")
+        raise BadInput(where, "the command is empty", expected="a program and its arguments")
     return words
 
 
-class CommandExtractor:
-    """Opened by `open_command`."""
+class CommandExtractor(ExtractorType):
+    required_key = "command"
+    keys = frozenset({"command", "timeout"})
+    runs_code = True
+
+    @classmethod
+    def check_config(cls, config: ExtractorConfig, document: Document) -> None:
+        split_command(config.command or "", document.where("command"))
+
+    @classmethod
+    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[CommandExtractor]:
+        return open_command(
+            split_command(context.config.command or "", f'extractor "{context.name}"'),
+            context.environment,  # all of it: the user chose the program, and it may need the user's keys
+            context.folder,
+            context.redactor.clean,
+            name=context.name,
+            deadline=context.config.timeout / 1000,
+        )
 
     def __init__(
         self,
@@ -57,31 +77,26 @@ class CommandExtractor:
         self._where = printable(redact(Path(command[0]).name))
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-        asked = json.dumps(handed(existing, conversation)).encode()
-        output = await self._performed(asked)
-        try:
-            text = output.decode("utf-8-sig")
-        except UnicodeDecodeError:
-            raise Malformed(f"{self._where}: its output is not UTF-8") from None
-        return redacted(read_memory(text, self._where), self._redact)
-
-    async def _performed(self, asked: bytes) -> bytes:
         try:
             finished = await run_program(
                 self._command,
-                stdin=asked,
+                stdin=json.dumps(request_body(existing, conversation)).encode(),
                 env=self._environment,
                 cwd=self._folder,
                 deadline=self._deadline,
                 output_cap=self._output_cap,
                 where=self._where,
             )
-        except Overdue as error:
+        except ProgramTimeout as error:
             raise Transient(str(error), uncertain=True) from None
         if finished.status != 0:
-            words = self._redact(finished.last_words.decode("utf-8", "replace"))
-            raise ServiceError(f"{self._where}: {finished.ending}{quoted(words)}")
-        return finished.output
+            stderr = self._redact(finished.stderr.decode("utf-8", "replace"))
+            raise ServiceError(f"{self._where}: {describe_exit(finished.status)}{quote_stderr(stderr)}")
+        try:
+            text = finished.output.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise Malformed(f"{self._where}: the output is not UTF-8") from None
+        return redacted(read_memory(text, self._where), self._redact)
 
 
 @asynccontextmanager
@@ -95,10 +110,10 @@ async def open_command(
     deadline: float = DEADLINE,
     output_cap: int = OUTPUT_CAP,
 ) -> AsyncIterator[CommandExtractor]:
-    """`command` runs in `folder` with exactly `environment`; it may take `deadline` seconds a conversation."""
+    """Open a program that runs in `folder` with `environment` only, for at most `deadline` seconds per conversation."""
     program = folder / command[0] if "/" in command[0] else Path(command[0])
     if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
-        raise BadInput(f'"{redact(command[0])}"', "no such program is found", remedy="install it, or name its path")
+        raise BadInput(f'"{redact(command[0])}"', "program not found", remedy="install it, or give its path")
     settings = {"type": "command", "command": [redact(word) for word in command]}
     subject = Subject(role="extractor", name=name, settings=settings)
     yield CommandExtractor(subject, command, environment, folder, redact, deadline, output_cap)

@@ -1,4 +1,4 @@
-"""Our own extractor: one model, one prompt, and a reply that is the whole new memory or the word UNCHANGED."""
+"""The reference extractor: a model gets one prompt and replies with the whole new memory or the word UNCHANGED."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.extraction import MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
+from memorybench.files.located import Document
 from memorybench.files.templates import Template
 from memorybench.text.sanitize import preview
 
+from .config import ExtractorConfig
+from .plugin import ExtractorType, OpenContext
 from .states import dialogue, own_copy, read_memory
 
 VARIABLES = ("existingMemory", "conversation")
-"""What the prompt may name, and must."""
+"""What the prompt must name; it may name nothing else."""
 UNCHANGED = "unchanged"
 
 _FENCED = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL)
@@ -31,12 +34,25 @@ def parse_prompt(text: str, where: str) -> Template:
     prompt = Template.parse(text, VARIABLES, where)
     for name in VARIABLES:
         if name not in prompt.names:
-            raise BadInput(where, f"the prompt lacks ${{{name}}}", remedy="say where it goes")
+            raise BadInput(where, f"missing ${{{name}}}", remedy="add it to the prompt")
     return prompt
 
 
-class ReferenceExtractor:
-    """Opened by `open_reference`."""
+class ReferenceExtractor(ExtractorType):
+    required_key = "prompt"
+    keys = frozenset({"model", "prompt"})
+    needs_model = True
+
+    @classmethod
+    def check_config(cls, config: ExtractorConfig, document: Document) -> None:
+        parse_prompt(config.prompt or "", document.where("prompt"))
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[ReferenceExtractor]:
+        prompt = parse_prompt(context.config.prompt or "", context.name)
+        async with open_reference(await context.open_model(), prompt, name=context.name) as extractor:
+            yield extractor
 
     def __init__(self, subject: Subject, model: Model, prompt: Template) -> None:
         self.subject = subject
@@ -44,15 +60,15 @@ class ReferenceExtractor:
         self._prompt = prompt
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-        said = {
+        values = {
             "existingMemory": json.dumps(existing, ensure_ascii=False, indent=2),
             "conversation": dialogue(conversation),
         }
-        completion = await self._model.complete([Turn(role="user", content=self._prompt.render(said))])
+        completion = await self._model.complete([Turn(role="user", content=self._prompt.render(values))])
         return self._read(completion, existing)
 
     def _read(self, completion: Completion, existing: MemoryState) -> MemoryState:
-        """The model is what is under test here: a reply that is no memory is its failure, not the instrument's."""
+        """Read a reply. The model is under test: an invalid reply is its failure, not ours."""
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
             raise Malformed(f"{where}: {_UNFINISHED[completion.finish]} at {preview(completion.text[-60:])}")
@@ -64,7 +80,7 @@ class ReferenceExtractor:
         try:
             return read_memory(reply, where)
         except Malformed as malformed:
-            raise Malformed(f"{malformed}; it said {preview(completion.text)}") from None
+            raise Malformed(f"{malformed}; the reply was {preview(completion.text)}") from None
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What an extractor is handed, and what counts as a memory when it comes back."""
+"""The input of an extractor, and the memory that it returns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.files.json_text import decode
 from memorybench.text.sanitize import preview
 
 Redact = Callable[[str], str]
-"""Takes secrets out of a text that leaves the process."""
+"""Removes secrets from a text."""
 
 
 def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
@@ -22,17 +22,17 @@ def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
 
 
 def dialogue(conversation: Sequence[Turn]) -> str:
-    """The conversation as lines of `User: …`, by name where a speaker has one."""
+    """Return the conversation as lines of `User: …`, with the speaker's name if there is one."""
     return "\n".join(f"{turn.speaker or turn.role.capitalize()}: {turn.content}" for turn in conversation)
 
 
-def handed(existing: MemoryState, conversation: Sequence[Turn]) -> dict[str, Any]:
-    """The one shape in which programs and endpoints are asked, unless a config says otherwise."""
+def request_body(existing: MemoryState, conversation: Sequence[Turn]) -> dict[str, Any]:
+    """Return what programs and endpoints get, unless a config defines another body."""
     return {"existing_memory": existing, "conversation": messages(conversation)}
 
 
 def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]:
-    """What a memory says: each text with the name of the innermost block that holds it."""
+    """Yield each text of a memory with the name of the innermost block around it."""
     match memory:
         case dict():
             for name, block in memory.items():
@@ -45,32 +45,34 @@ def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]
 
 
 def read_memory(text: str, where: str) -> MemoryState:
-    """The memory that one JSON document holds; Malformed where it is none. `where` begins the message."""
+    """Parse a memory from JSON; raise Malformed if it is invalid. `where` begins the message."""
     if not text.strip():
-        raise Malformed(f"{where}: said nothing; wanted a memory as JSON")
+        raise Malformed(f"{where}: empty output; expected a memory as JSON")
     try:
         value = decode(text, where)
     except BadInput as bad:
-        raise Malformed(f"{where}: {bad.problem}; wanted one JSON document") from None
-    return _memory(value, where)
+        raise Malformed(f"{where}: {bad.problem}; expected one JSON document") from None
+    if not isinstance(value, dict | list | str):
+        raise Malformed(f"{where}: invalid memory {preview(value)}; expected blocks, a list or text")
+    return value
 
 
 def as_memory(value: Any, where: str) -> MemoryState:
-    """`value` as JSON would carry it; Malformed where JSON can not, or where it is no memory."""
+    """Return `value` after a round trip through JSON; raise Malformed if it is not JSON or not a memory."""
     try:
         text = json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:  # no JSON type; NaN or a circle; nested too deeply
-        raise Malformed(f"{where}: what it gave back is no JSON: {error}") from None
+    except (TypeError, ValueError, RecursionError) as error:  # not a JSON type; NaN or a cycle; nested too deeply
+        raise Malformed(f"{where}: the returned value is not JSON: {error}") from None
     return read_memory(text, where)
 
 
 def own_copy(memory: MemoryState) -> MemoryState:
-    """For code that may change what it is handed: the case must stay as it is."""
+    """Return a copy for code that may change it."""
     return copy.deepcopy(memory)
 
 
 def redacted(memory: MemoryState, redact: Redact) -> MemoryState:
-    """The memory on its way to the journal: a service may give back the very key it was called with."""
+    """Remove secrets from a memory: a service may return the key that it was called with."""
     match memory:
         case dict():
             return {redact(name): redacted(block, redact) for name, block in memory.items()}
@@ -79,9 +81,3 @@ def redacted(memory: MemoryState, redact: Redact) -> MemoryState:
         case str():
             return redact(memory)
     return memory
-
-
-def _memory(value: Any, where: str) -> MemoryState:
-    if not isinstance(value, dict | list | str):
-        raise Malformed(f"{where}: gave back {preview(value)}; wanted a memory: blocks, a list or text")
-    return value

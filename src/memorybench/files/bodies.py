@@ -1,4 +1,4 @@
-"""Request bodies: a nested structure whose placeholders are values, not text."""
+"""Templates of request bodies: nested data whose placeholders keep the type of their value."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ _PATH_STARTS = ("$.", "$[")
 
 @dataclass(frozen=True, slots=True)
 class BodyTemplate:
-    """A string that is exactly `$.content` or `${content}` keeps the type of its value: a list stays a list.
+    """A parsed request body.
 
-    Other strings with placeholders are text; everything else is sent as it stands.
+    A string that is exactly `$.content` or `${content}` is replaced by the value with its type. Other strings with
+    placeholders are rendered as text; everything else is unchanged.
     """
 
     root: Any
-    """The body, with a Template or a Path in the place of each string that names variables."""
+    """The body, with a Template or Path in place of each string that uses variables."""
 
     @classmethod
     def parse(cls, body: Document, known: Collection[str]) -> BodyTemplate:
-        """Refuses unknown variables, and names the line of each."""
-        return cls(_compiled(body, known))
+        """Parse a body. Unknown variables are errors with their line."""
+        return cls(_parse(body, known))
 
     def render(self, values: Mapping[str, Any]) -> Any:
-        return _rendered(self.root, values)
+        return _render(self.root, values)
 
 
-def _compiled(body: Document, known: Collection[str]) -> Any:
+def _parse(body: Document, known: Collection[str]) -> Any:
     match body.value:
         case str():
-            return _compiled_text(body.value, known, body.where())
+            return _parse_text(body.value, known, body.where())
         case dict():
             _check_keys(body)
-            return {key: _compiled(body.at(key), known) for key in body.value}
+            return {key: _parse(body.at(key), known) for key in body.value}
         case list():
-            return [_compiled(body.at(index), known) for index in range(len(body.value))]
+            return [_parse(body.at(index), known) for index in range(len(body.value))]
     return body.value
 
 
-def _compiled_text(text: str, known: Collection[str], where: str) -> Any:
+def _parse_text(text: str, known: Collection[str], where: str) -> Any:
     if text == "$" or text.startswith(_PATH_STARTS):
         return _known_path(text, known, where)
     template = Template.parse(text, known, where)
@@ -59,7 +60,9 @@ def _known_path(text: str, known: Collection[str], where: str) -> Path:
     path = Path.parse(text, where)
     for route in path.routes:
         if not route.steps or not isinstance(route.steps[0], str):
-            raise BadInput(where, f"{preview(text)} names no variable", expected=f"$. and one of {join_names(known)}")
+            raise BadInput(
+                where, f"{preview(text)} does not name a variable", expected=f"$. and one of {join_names(known)}"
+            )
         check_known(route.steps[0], known, where)
     return path
 
@@ -67,25 +70,25 @@ def _known_path(text: str, known: Collection[str], where: str) -> Path:
 def _check_keys(body: Document) -> None:
     for key in body.value:
         if "${" in key:
-            raise BadInput(body.where(key), "a key is never filled in", remedy="use placeholders in values only")
+            raise BadInput(body.where(key), "placeholders are not supported in keys", remedy="use them in values only")
 
 
-def _rendered(node: Any, values: Mapping[str, Any]) -> Any:
+def _render(node: Any, values: Mapping[str, Any]) -> Any:
     match node:
         case Template(parts=(Placeholder(name=name),)):
             return value_of(name, values, node.where)
         case Template():
             return node.render(values)
         case Path():
-            return _picked(node, values)
+            return _select(node, values)
         case dict():
-            return {key: _rendered(inner, values) for key, inner in node.items()}
+            return {key: _render(inner, values) for key, inner in node.items()}
         case list():
-            return [_rendered(inner, values) for inner in node]
+            return [_render(inner, values) for inner in node]
     return node
 
 
-def _picked(path: Path, values: Mapping[str, Any]) -> Any:
+def _select(path: Path, values: Mapping[str, Any]) -> Any:
     matches = path.all(values)
     if not path.singular:
         return matches

@@ -1,4 +1,4 @@
-"""Reading configs whose values may come from the environment: sound before their variables are set, or with them."""
+"""Reads config files whose values may contain environment variables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .located import Document
 from .validation import validated
 
 STAND_IN = "set-by-the-environment"
-"""What stands for a variable while a config is checked without an environment."""
+"""Replaces a variable while a config is checked without an environment."""
 _REFERENCE_WITHOUT_DEFAULT = re.compile(r"(?<!\$)\$\{([A-Z][A-Z0-9_]*)\}")
 
 T = TypeVar("T", bound=Record)
@@ -26,9 +26,9 @@ def read_config(
     check: Callable[[T, Document], None],
     environment: Mapping[str, str] | None = None,
 ) -> T:
-    """The config in `document`, or the first thing that is wrong with it.
+    """Validate `document` as `record` and run `check` on it.
 
-    Without an environment, `${VAR}` stays as it is written. With one, a variable that is missing is an error.
+    Without an environment, `${VAR}` is left unchanged. With one, a missing variable is an error.
     """
     if environment is not None:
         filled = document = expand_environment(document, environment)
@@ -40,5 +40,5 @@ def read_config(
 
 
 def references(value: object) -> list[str]:
-    """The variables that a config can not do without."""
+    """Return the variables without a default."""
     return _REFERENCE_WITHOUT_DEFAULT.findall(json.dumps(value))

@@ -1,4 +1,4 @@
-"""References to environment variables in config values."""
+"""Expands environment variables in config values."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from memorybench.core.errors import BadInput
 
 from .located import Document, Place
 
-# $${ is a template's literal ${, and not ours; lower-case names are a template's, too
+# $${ is a template's escape for ${; lower-case names are template variables
 _REFERENCE = re.compile(
     r"(?P<literal>\$\$\{)|\$\{(?P<name>[A-Z][A-Z0-9_]*)(?:(?P<operator>:?[-=?+])(?P<default>[^}]*))?\}"
 )
 
 
 def expand_environment(document: Document, environment: Mapping[str, str]) -> Document:
-    """`document` with `${VAR}` and `${VAR:-default}` replaced in its values, not its keys.
+    """Return `document` with `${VAR}` and `${VAR:-default}` replaced in its values, not its keys.
 
-    Only upper-case names are environment references. As in a shell, an empty variable counts as missing.
+    Only upper-case names are environment variables. As in a shell, an empty variable counts as missing.
     """
-    return replace(document, value=_expanded(document, (), document.value, environment))
+    return replace(document, value=_expand(document, (), document.value, environment))
 
 
-def _expanded(document: Document, place: Place, value: Any, environment: Mapping[str, str]) -> Any:
+def _expand(document: Document, place: Place, value: Any, environment: Mapping[str, str]) -> Any:
     match value:
         case str():
             return _REFERENCE.sub(partial(_replacement, document, place, environment), value)
         case dict():
-            return {key: _expanded(document, (*place, key), inner, environment) for key, inner in value.items()}
+            return {key: _expand(document, (*place, key), inner, environment) for key, inner in value.items()}
         case list():
-            return [_expanded(document, (*place, i), inner, environment) for i, inner in enumerate(value)]
+            return [_expand(document, (*place, i), inner, environment) for i, inner in enumerate(value)]
     return value
 
 
@@ -44,7 +44,7 @@ def _replacement(document: Document, place: Place, environment: Mapping[str, str
     if operator not in (None, ":-"):
         raise BadInput(
             document.where(*place),
-            f"${{{name}{operator}…}} is not read here",
+            f"${{{name}{operator}…}} is not supported",
             expected=f"${{{name}}} or ${{{name}:-default}}",
         )
     value = environment.get(name) or reference["default"]
@@ -55,6 +55,8 @@ def _replacement(document: Document, place: Place, environment: Mapping[str, str
             remedy=f"set it, or write ${{{name}:-default}}",
         )
     if "${" in value:
-        # a template would take it for a placeholder; the value itself may be secret and is not shown
-        raise BadInput(document.where(*place), f"the environment variable {name} holds ${{", remedy="change its value")
+        # a template would read it as a placeholder; the value may be secret and is not shown
+        raise BadInput(
+            document.where(*place), f"the environment variable {name} contains ${{", remedy="change its value"
+        )
     return value

@@ -1,4 +1,4 @@
-"""Finds places in JSON text. Nothing here runs while all is well: lines are looked for when a message needs them."""
+"""Finds the lines of places in JSON text. Only used to build error messages."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _ESCAPE = re.compile(
 
 
 class JsonLines:
-    """The line of each place in a JSON text, which is fetched at the first question."""
+    """Maps places in a JSON text to lines. The text is loaded on first use."""
 
     def __init__(self, fetch: Callable[[], str]) -> None:
         self._fetch = fetch
-        # a report of many faults asks for many places in the same containers
+        # an error report asks for many places in the same containers
         self._found: dict[int, dict[Step, tuple[int, int]]] = {}
 
     def __call__(self, place: Place) -> int | None:
         try:
             offset = self._offset(place)
-        except (BadInput, ValueError, IndexError):  # the file was changed or removed since it was read
+        except (BadInput, ValueError, IndexError):  # the file was changed or removed after it was read
             return None
         return None if offset is None else line_at(self._text, offset)
 
@@ -40,8 +40,8 @@ class JsonLines:
         return self._fetch()
 
     def _offset(self, place: Place) -> int | None:
-        """Where the key of a member begins, or an item, or the root."""
-        start = value = past_blanks(self._text, 0)
+        """Return the offset of a member's key, of an item, or of the root."""
+        start = value = skip_blanks(self._text, 0)
         for step in place:
             if value not in self._found:
                 self._found[value] = {name: (at, begins) for name, at, begins in members(self._text, value)}
@@ -55,40 +55,40 @@ def line_at(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def past_blanks(text: str, offset: int) -> int:
+def skip_blanks(text: str, offset: int) -> int:
     blanks = _BLANK.match(text, offset)
-    assert blanks is not None  # it matches nothing at all, too
+    assert blanks is not None  # the pattern also matches nothing
     return blanks.end()
 
 
 def members(text: str, offset: int, decoder: json.JSONDecoder | None = None) -> Iterator[tuple[Step, int, int]]:
-    """Name or index, start, and start of value of each member of the container at `offset`; of a scalar, none.
+    """Yield (name or index, start, start of value) of each member of the container at `offset`.
 
-    `decoder` skips the values, at its own speed, after each was given out: what it raises comes out here.
+    `decoder` skips each value after it was yielded; its errors are raised here.
     """
     decoder = decoder or json.JSONDecoder()
     opening, index = text[offset], 0
     if opening not in "[{":
         return
-    start = past_blanks(text, offset + 1)
+    start = skip_blanks(text, offset + 1)
     while text[start] not in "]}":
         step: Step = index
         value = start
         if opening == "{":
             step, end = decoder.raw_decode(text, start)
-            value = past_blanks(text, past_blanks(text, end) + len(":"))
+            value = skip_blanks(text, skip_blanks(text, end) + len(":"))
         yield step, start, value
         _, end = decoder.raw_decode(text, value)
-        start = past_blanks(text, end)
+        start = skip_blanks(text, end)
         if text[start] == ",":
-            start = past_blanks(text, start + 1)
+            start = skip_blanks(text, start + 1)
         index += 1
 
 
-def culprit(text: str, decoder: json.JSONDecoder) -> tuple[Place, int]:
-    """The innermost value in which `decoder` raises, given that it does."""
+def find_invalid_value(text: str, decoder: json.JSONDecoder) -> tuple[Place, int]:
+    """Return place and offset of the innermost value for which `decoder` raises."""
     place: Place = ()
-    value = past_blanks(text, 0)
+    value = skip_blanks(text, 0)
     while True:
         step: Step | None = None
         inner = value
@@ -102,8 +102,8 @@ def culprit(text: str, decoder: json.JSONDecoder) -> tuple[Place, int]:
             return place, value
 
 
-def repeated_member(text: str, offset: int) -> tuple[Step, int]:
-    """The name that the object at `offset` has twice, and where it stands the second time."""
+def find_duplicate_key(text: str, offset: int) -> tuple[Step, int]:
+    """Return the duplicate key of the object at `offset`, and the offset of its second occurrence."""
     seen = set()
     for step, start, _ in members(text, offset):
         if step in seen:
@@ -112,8 +112,8 @@ def repeated_member(text: str, offset: int) -> tuple[Step, int]:
     raise AssertionError("called for an object with a repeated name")
 
 
-def too_deep(text: str, deepest: int) -> int | None:
-    """Where nesting first exceeds `deepest`."""
+def find_too_deep(text: str, deepest: int) -> int | None:
+    """Return the offset where nesting first exceeds `deepest`."""
     depth = 0
     for token in _STRING_OR_BRACKET.finditer(text):
         if token[0] in "[{":
@@ -125,6 +125,6 @@ def too_deep(text: str, deepest: int) -> int | None:
     return None
 
 
-def lone_surrogate(text: str) -> int | None:
-    """Where the first escape of half a character stands."""
+def find_lone_surrogate(text: str) -> int | None:
+    """Return the offset of the first escaped lone surrogate."""
     return next((escape.start() for escape in _ESCAPE.finditer(text) if escape["lone"]), None)

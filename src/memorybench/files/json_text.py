@@ -1,7 +1,7 @@
-"""JSON by the standard library's decoder, at about its speed, without what it mends or keeps silently.
+"""Strict JSON on the standard library's decoder.
 
-Refused beside broken syntax: a key that stands twice in one object, NaN and Infinity (also as 1e999), integers
-beyond Python's limit of digits, nesting beyond DEEPEST, and lone surrogates, which no file could be written with.
+Also rejected: duplicate keys, NaN and Infinity (including 1e999), integers beyond Python's limit of digits, nesting
+deeper than DEEPEST, and lone surrogates.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
 
-from .json_places import JsonLines, culprit, line_at, lone_surrogate, repeated_member, too_deep
-from .located import DEEPEST, Document, Place, spell
+from .json_places import JsonLines, find_duplicate_key, find_invalid_value, find_lone_surrogate, find_too_deep, line_at
+from .located import DEEPEST, Document, Place, format_place
 from .reading import LARGEST, read_text
 
 _CONTAINERS = frozenset((dict, list))
@@ -44,23 +44,23 @@ class _LoneSurrogate(ValueError):
 
 
 def load_json(path: Path | str, largest: int = LARGEST) -> Document:
-    """The text is not kept: it is read again if a line is asked for."""
+    """Read a JSON file. The text is not kept; it is read again when a line number is needed."""
     fetch = partial(read_text, Path(path), largest)
     return Document(str(path), decode(fetch(), str(path)), JsonLines(fetch))
 
 
 def parse_json(text: str, path: str) -> Document:
-    """JSON that did not come from a file of its own; `path` is what messages call it."""
+    """Parse JSON text; `path` names it in error messages."""
     return Document(path, decode(text, path), JsonLines(lambda: text))
 
 
 def decode(text: str, path: str, line: int = 1) -> Any:
-    """The value of a JSON text that begins at `line` of `path`."""
+    """Return the value of a JSON text that begins at `line` of `path`."""
     try:
         value = _QUICK.decode(text)
         _check(value)
     except (ValueError, RecursionError) as error:
-        raise _complaint(error, text, path, line) from None
+        raise _error(error, text, path, line) from None
     return value
 
 
@@ -83,12 +83,12 @@ def _float(literal: str) -> float:
 
 
 _QUICK = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant)
-# a hook on floats doubles the time of a file of vectors, so this one serves only to find the number that _check saw
+# a float hook doubles the time for files of vectors, so it is only used to locate the number that _check found
 _THOROUGH = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
 
 
 def _check(value: Any) -> None:
-    """Refuses what the decoder lets pass, level by level: recursion is what a deep value would break."""
+    """Reject what the decoder accepts. Iterates level by level, because deep nesting breaks recursion."""
     level: list[Any] = [[value]]
     keys: set[str] = set()
     for _ in range(DEEPEST + 1):
@@ -130,45 +130,41 @@ class _Fault:
     place: Place = ()
 
 
-def _complaint(error: ValueError | RecursionError, text: str, path: str, line: int) -> BadInput:
+def _error(error: ValueError | RecursionError, text: str, path: str, line: int) -> BadInput:
     fault = _syntax_fault(error) if isinstance(error, json.JSONDecodeError) else _fault(error, text)
     where = f"{path}:{line + line_at(text, fault.offset) - 1}"
     if fault.place:
-        where = f"{where}: {spell(fault.place)}"
+        where = f"{where}: {format_place(fault.place)}"
     return BadInput(where, fault.problem, expected=fault.expected, remedy=fault.remedy)
 
 
 def _syntax_fault(error: json.JSONDecodeError) -> _Fault:
     at = f"at column {error.colno}"
     if error.msg.startswith("Unterminated") or not error.doc[error.pos :].strip():
-        problem = f"ends in the middle of a value {at}"
-        return _Fault(error.pos, problem, "complete JSON", "fetch or write the file again")
+        problem = f"truncated JSON {at}"
+        return _Fault(error.pos, problem, "complete JSON", "download or write the file again")
     if error.msg == "Extra data":
-        remedy = "keep one; values on lines of their own belong in a .jsonl file"
-        return _Fault(error.pos, f"goes on after its value {at}", "one JSON value", remedy)
-    said = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
-    return _Fault(error.pos, f"not JSON {at}: {said}", remedy="correct that line")
+        remedy = "for one value per line use a .jsonl file"
+        return _Fault(error.pos, f"extra data after the value {at}", "one JSON value", remedy)
+    detail = error.msg[0].lower() + error.msg[1:].removesuffix(" at")
+    return _Fault(error.pos, f"invalid JSON {at}: {detail}", remedy="correct the line")
 
 
 def _fault(error: ValueError | RecursionError, text: str) -> _Fault:
     if isinstance(error, RecursionError | _TooDeep):
-        return _Fault(too_deep(text, DEEPEST) or 0, "nested too deeply", f"at most {DEEPEST} levels", "flatten it")
+        return _Fault(find_too_deep(text, DEEPEST) or 0, "nested too deeply", f"at most {DEEPEST} levels", "flatten it")
     if isinstance(error, _LoneSurrogate):
-        problem = "half a character (a lone surrogate such as \\ud83d)"
-        return _Fault(
-            lone_surrogate(text) or 0, problem, "whole characters", "write the whole of it, or remove the half"
-        )
-    # the decoder that raised must search, or it may stop at a fault of another kind
-    place, offset = culprit(text, _THOROUGH if isinstance(error, _Overflow) else _QUICK)
+        problem = "lone surrogate such as \\ud83d"
+        return _Fault(find_lone_surrogate(text) or 0, problem, "complete characters", "complete or remove it")
+    # search with the decoder that raised: another one may stop at a different error
+    place, offset = find_invalid_value(text, _THOROUGH if isinstance(error, _Overflow) else _QUICK)
     match error:
         case _Repeated():
-            key, offset = repeated_member(text, offset)
-            return _Fault(
-                offset, f"the key {preview(key)} stands here twice", "each key once", "remove one", (*place, key)
-            )
+            key, offset = find_duplicate_key(text, offset)
+            return _Fault(offset, f"duplicate key {preview(key)}", "each key once", "remove one", (*place, key))
         case _NotFinite():
             return _Fault(offset, f"{error} is not a finite number", "a number or null", "use null", place)
         case _Overflow():
-            return _Fault(offset, "a number too large to hold", "a finite number", "write it as a string", place)
+            return _Fault(offset, "number out of range", "a finite number", "write it as a string", place)
         case _:
-            return _Fault(offset, "an integer of too many digits", "a number", "write it as a string", place)
+            return _Fault(offset, "integer with too many digits", "a number", "write it as a string", place)

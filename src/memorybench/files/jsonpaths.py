@@ -1,4 +1,4 @@
-"""JSONPath (RFC 9535), thin: fallbacks, bare names, and errors that name the column."""
+"""JSONPath (RFC 9535) with fallbacks, bare names, and errors that name the column."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .located import DEEPEST, Place, Step
 _BARE_NAME = re.compile(r"[^$@.\[\]()*?'\"|]+")
 _QUOTED_OR_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]|\|""", re.DOTALL)
 
-_MAPPINGS = (dict, Mapping)  # an abstract class alone takes long to ask
+_MAPPINGS = (dict, Mapping)  # isinstance is fast for dict and slow for Mapping
 
 
 class _Strict(JSONPathEnvironment):
-    # of the descendant segment; ours are no deeper
+    # of the descendant segment
     max_recursion_depth = DEEPEST + 1
 
 
@@ -33,18 +33,18 @@ _ENVIRONMENT = _Strict(strict=True)
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One alternative of a path."""
+    """One alternative of a path with `|`."""
 
     compiled: JSONPath
     steps: Place
-    """The names and indices it begins with."""
+    """The names and indices that the path begins with."""
     singular: bool
-    """Names and indices are all there is to it: it has at most one match."""
+    """Only names and indices: at most one match."""
 
     def all(self, value: Any) -> list[Any]:
         if self.singular:
-            return _follow(self.steps, value)  # many times as fast, and most paths are this
-        if isinstance(value, str):  # the library would take it for JSON text; a string has no parts
+            return _follow(self.steps, value)  # much faster, and most paths are singular
+        if isinstance(value, str):  # the library would parse it as JSON text
             return []
         return self.compiled.findall(value)
 
@@ -57,16 +57,16 @@ class Path:
 
     @classmethod
     def parse(cls, text: str, where: str) -> Path:
-        """`$.results[*]`; `$.memory | $.chunk`: the first that holds something; `question_id`: `$.question_id`."""
+        """Parse `$.results[*]`, `$.memory | $.chunk` (the first with a match) or `question_id` (`$.question_id`)."""
         return cls(text, tuple(_route(part, column, where) for part, column in _alternatives(text)), where)
 
     @property
     def singular(self) -> bool:
-        """It has at most one match."""
+        """Whether it has at most one match."""
         return all(route.singular for route in self.routes)
 
     def all(self, value: Any) -> list[Any]:
-        """What the first alternative with a match other than null matches; else what the first with any does."""
+        """Return the matches of the first alternative with a match other than null, else of the first with any."""
         found: list[Any] = []
         for route in self.routes:
             matches = self._matches(route, value)
@@ -76,18 +76,18 @@ class Path:
         return found
 
     def first(self, value: Any) -> Any:
-        """The first match; None: there is none, or it is null."""
+        """Return the first match, or None."""
         return next(iter(self.all(value)), None)
 
     def _matches(self, route: Route, value: Any) -> list[Any]:
         try:
             return route.all(value)
         except JSONPathError as error:
-            raise BadInput(self.where, f"{preview(self.text)} can not be applied: {error.message}") from None
+            raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error.message}") from None
 
 
 def _alternatives(text: str) -> Iterator[tuple[str, int]]:
-    """The parts between `|` that stand outside quotes and brackets, and the column before each."""
+    """Yield the parts between `|` outside quotes and brackets, each with its column."""
     depth = start = 0
     for mark in _QUOTED_OR_MARK.finditer(text):
         depth += {"[": 1, "]": -1}.get(mark[0], 0)
@@ -108,10 +108,10 @@ def _route(part: str, column: int, where: str) -> Route:
         compiled = _ENVIRONMENT.compile(part)
     except JSONPathError as error:
         at = len(part) if error.token is None or error.token.index < 0 else error.token.index
-        said = str(error.message).replace("TOKEN_", "")
+        detail = str(error.message).replace("TOKEN_", "")
         raise BadInput(
             where,
-            f"{preview(written)} is no JSONPath: {said} at column {column + at + 1}",
+            f"{preview(written)} is not a valid JSONPath: {detail} at column {column + at + 1}",
             expected="a path such as $.results[0].text",
         ) from None
     assert isinstance(compiled, JSONPath)  # compound paths are not in the RFC

@@ -1,4 +1,4 @@
-"""One door for every kind of file."""
+"""Loads a file by its suffix."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LOADERS: Mapping[str, Callable[[Path | str], Document]] = {
 
 
 def load(path: Path | str) -> Document:
-    """The whole of a file, read as its suffix says (before `.gz`). Rows come as a list."""
+    """Load a file by its suffix (before `.gz`). The rows of JSONL and CSV files become a list."""
     name = Path(path).name.lower().removesuffix(".gz")
     loader = _LOADERS.get(Path(name).suffix)
     if loader is None:
-        raise BadInput(str(path), "is of a kind unknown here", expected=f"a name ending in {', '.join(_LOADERS)}")
+        raise BadInput(str(path), "unknown file type", expected=f"a name ending in {', '.join(_LOADERS)}")
     return loader(path)

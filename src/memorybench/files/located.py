@@ -1,4 +1,4 @@
-"""Where a value stands in the file it came from."""
+"""Values that know their file and line."""
 
 from __future__ import annotations
 
@@ -14,49 +14,49 @@ Step = str | int
 Place = tuple[Step, ...]
 
 DEEPEST = 100
-"""Levels of nesting that any document may have: what is read by loops here is walked by recursion elsewhere."""
+"""Maximum nesting of a document. Other modules walk documents by recursion."""
 
 _PLAIN_KEY = re.compile(r"[\w-]+")
 
 
 def no_lines(_: Place) -> int | None:
-    """The lines of a value that came from no file."""
+    """Return None: the value did not come from a file."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A value as plain Python data, and the file and line of every place in it.
+    """A value as plain Python data, with the file and line of every place in it.
 
-    Places may be named in snake_case where the file has camelCase; answers spell them as the file does.
+    A place may be given in snake_case where the file uses camelCase; results use the file's spelling.
     """
 
     path: str
     value: Any
     line_of: Callable[[Place], int | None] = no_lines
-    """The line of a place counted from the whole file's root; None: not known."""
+    """Returns the line of a place, given from the root of the file, or None."""
     within: Place = ()
-    """Where in the file `value` stands."""
+    """The place of `value` in the file."""
 
     def at(self, *place: Step) -> Document:
-        """The part of this document at `place`, which must exist; it still knows its file and lines."""
+        """Return the part at `place`, which must exist, as a Document."""
         value, written = self.value, self._written(place)
         for step in written:
             value = value[step]
         return Document(self.path, value, self.line_of, self.within + written)
 
     def line(self, *place: Step) -> int | None:
-        """The line of `place`, or of the innermost part that exists on the way to it."""
+        """Return the line of `place`, or of its innermost existing parent."""
         full = self.within + self._written(place)
         lines = (self.line_of(full[:depth]) for depth in range(len(full), -1, -1))
         return next((line for line in lines if line is not None), None)
 
     def where(self, *place: Step) -> str:
-        """`providers/mem0.yaml:12: endpoints.add.path`, as messages begin."""
+        """Return `providers/mem0.yaml:12: endpoints.add.path`, the start of an error message."""
         line = self.line(*place)
         file = self.path if line is None else f"{self.path}:{line}"
-        spelled = spell(self.within + self._written(place))
-        return f"{file}: {spelled}" if spelled else file
+        formatted = format_place(self.within + self._written(place))
+        return f"{file}: {formatted}" if formatted else file
 
     def _written(self, place: Place) -> Place:
         value, written = self.value, []
@@ -68,12 +68,12 @@ class Document:
         return tuple(written)
 
 
-def spell(place: Place) -> str:
-    """`endpoints.add.path`, `[3].question`, `headers["X Y"]`; always one printable line."""
-    return "".join(_spell_step(step) for step in place).removeprefix(".")
+def format_place(place: Place) -> str:
+    """Return `endpoints.add.path`, `[3].question` or `headers["X Y"]`: one printable line."""
+    return "".join(_format_step(step) for step in place).removeprefix(".")
 
 
-def _spell_step(step: Step) -> str:
+def _format_step(step: Step) -> str:
     if isinstance(step, int):
         return f"[{step}]"
     if _PLAIN_KEY.fullmatch(step):

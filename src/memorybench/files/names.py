@@ -1,4 +1,4 @@
-"""Names and ids that may become file names, URL parts and keys: checked here and nowhere else."""
+"""Checks names and ids that become file names, parts of URLs and keys."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ _RUN_ID = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,64}")
 
 
 def safe_name(text: str, where: str) -> str:
-    """`text`, if it is a name: lower-case letters, digits, hyphens and underscores."""
+    """Return `text` if it is a valid name: lower-case letters, digits, hyphens and underscores."""
     if _NAME.fullmatch(text):
         return text
     raise BadInput(
         where,
-        f"{preview(text)} is not a name",
+        f"{preview(text)} is not a valid name",
         expected=f"1 to {_LONGEST} of a-z 0-9 _ -",
-        remedy=_mended(text.lower(), r"[^a-z0-9_-]+"),
+        remedy=_suggest(text.lower(), r"[^a-z0-9_-]+"),
     )
 
 
 def safe_run_id(text: str, where: str) -> str:
-    """`text`, if it can name a run and the folder of its reports: no path, however encoded."""
+    """Return `text` if it is a valid run id, which is also a folder name."""
     if _RUN_ID.fullmatch(text):
         return text
     raise BadInput(
         where,
-        f"{preview(text)} is not a run id",
+        f"{preview(text)} is not a valid run id",
         expected=f"1 to {_LONGEST} of A-Z a-z 0-9 . _ -, not beginning with a dot, without two dots together",
-        remedy=_mended(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+"),
+        remedy=_suggest(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+"),
     )
 
 
 def inside(folder: Path, path: Path | str, where: str) -> Path:
-    """`path`, taken from `folder` and resolved, if it stays in there; links are followed first."""
+    """Return `path` relative to `folder`, resolved with its links, if it stays inside `folder`."""
     root = folder.resolve()
     try:
         resolved = (root / path).resolve()
-    except (ValueError, OSError, RuntimeError):  # a NUL byte, too long, a loop of links
+    except (ValueError, OSError, RuntimeError):  # a NUL byte, a path that is too long, a loop of links
         resolved = None
     if resolved is None or not resolved.is_relative_to(root):
-        raise BadInput(where, f"{preview(str(path))} leads out of {folder}", expected="a path inside that folder")
+        raise BadInput(where, f"{preview(str(path))} is outside of {folder}", expected="a path inside that folder")
     return resolved
 
 
-def _mended(text: str, forbidden: str) -> str:
-    mended = re.sub(forbidden, "-", text).strip("-.")[:_LONGEST]
-    return f'try "{mended}"' if mended else ""
+def _suggest(text: str, forbidden: str) -> str:
+    suggestion = re.sub(forbidden, "-", text).strip("-.")[:_LONGEST]
+    return f'try "{suggestion}"' if suggestion else ""

@@ -1,4 +1,4 @@
-"""Bytes to text: gzip with a cap, UTF-8 only, and everything a file system can refuse, said in one line."""
+"""Reads text files: UTF-8 only, gzip with a size limit, file errors as one-line BadInput."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import BinaryIO, cast
 from memorybench.core.errors import BadInput
 
 LARGEST = 4 * 2**30
-"""Bytes that a gzip file may unpack to. A plain file has no cap: it already lies on the user's disk."""
+"""Maximum size in bytes of an undata gzip file. A plain file has no limit."""
 LONGEST_LINE = 64 * 2**20
 
 _CHUNK = 2**20
@@ -23,32 +23,32 @@ _GZIP_MARK = b"\x1f\x8b"
 
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
-    """All of a file; refused when there is nothing in it."""
-    unpacked, cap = bytearray(), _cap(path, largest)
-    with _opened(path) as file:
+    """Return the text of a file. An empty file is an error."""
+    undata, cap = bytearray(), _cap(path, largest)
+    with _open(path) as file:
         while chunk := file.read(_CHUNK):
-            unpacked += chunk
-            if len(unpacked) > cap:
+            undata += chunk
+            if len(undata) > cap:
                 raise _too_large(path, cap)
-    text = _decoded(path, unpacked, 1)
+    text = _decode(path, undata, 1)
     if not text or text.isspace():
         raise _empty(path)
     return text
 
 
 def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
-    """Numbered lines with their line ends; refused when there are none but blank ones."""
+    """Yield (line number, line with its line end). A file with only blank lines is an error."""
     size, cap, blank = 0, _cap(path, largest), True
-    with _opened(path) as file:
+    with _open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
             size += len(line)
             if size > cap:
                 raise _too_large(path, cap)
             if len(line) > LONGEST_LINE:
-                raise BadInput(f"{path}:{number}", f"a line of more than {LONGEST_LINE} bytes", remedy="split it")
-            text = _decoded(path, line, number)
+                raise BadInput(f"{path}:{number}", f"line longer than {LONGEST_LINE} bytes", remedy="split it")
+            text = _decode(path, line, number)
             if "\0" in text:
-                raise BadInput(f"{path}:{number}", "holds a NUL byte", expected="text", remedy="remove it")
+                raise BadInput(f"{path}:{number}", "contains a NUL byte", expected="text", remedy="remove it")
             blank = blank and (not text or text.isspace())
             yield number, text
     if blank:
@@ -56,29 +56,29 @@ def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
+def _open(path: Path) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as file:
-            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if _is_packed(path) else file
+            yield cast(BinaryIO, gzip.GzipFile(fileobj=file)) if _is_gzip(path) else file
     except FileNotFoundError:
-        raise BadInput(str(path), "there is no such file", remedy="check the path") from None
+        raise BadInput(str(path), "file not found", remedy="check the path") from None
     except IsADirectoryError:
-        raise BadInput(str(path), "is a folder", expected="a file", remedy="name a file in it") from None
+        raise BadInput(str(path), "is a folder", expected="a file") from None
     except PermissionError:
-        raise BadInput(str(path), "may not be read", remedy="change its permissions") from None
+        raise BadInput(str(path), "permission denied", remedy="change its permissions") from None
     except gzip.BadGzipFile:
-        raise BadInput(str(path), "is not gzip", remedy="drop .gz from its name, or pack it") from None
+        raise BadInput(str(path), "is not gzip data", remedy="remove .gz from its name, or compress it") from None
     except (EOFError, zlib.error):
-        raise BadInput(str(path), "the gzip data is damaged or cut short", remedy="fetch the file again") from None
+        raise BadInput(str(path), "gzip data is damaged or truncated", remedy="download the file again") from None
     except OSError as error:
-        raise BadInput(str(path), f"can not be read: {error.strerror or error}") from None
+        raise BadInput(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
 def _cap(path: Path, largest: int) -> int:
-    return largest if _is_packed(path) else sys.maxsize
+    return largest if _is_gzip(path) else sys.maxsize
 
 
-def _is_packed(path: Path) -> bool:
+def _is_gzip(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
@@ -86,25 +86,24 @@ def _too_large(path: Path, cap: int) -> BadInput:
     return BadInput(
         str(path),
         f"unpacks to more than {cap} bytes",
-        expected="a dataset, not a bomb",
         remedy="unpack it yourself if you trust it",
     )
 
 
-def _decoded(path: Path, packed: bytes | bytearray, line: int) -> str:
-    """Text of the bytes that begin at `line`. A UTF-8 mark at the start of the file is accepted and dropped."""
+def _decode(path: Path, data: bytes | bytearray, line: int) -> str:
+    """Decode bytes that begin at `line`. A UTF-8 byte order mark at the start of the file is removed."""
     if line == 1:
-        _check_encoding(path, packed[:4])
-        if packed.startswith(_UTF8_MARK):
-            packed = packed[len(_UTF8_MARK) :]
+        _check_encoding(path, data[:4])
+        if data.startswith(_UTF8_MARK):
+            data = data[len(_UTF8_MARK) :]
     try:
-        return packed.decode()
+        return data.decode()
     except UnicodeDecodeError as error:
-        line += packed.count(b"\n", 0, error.start)
-        column = error.start - packed.rfind(b"\n", 0, error.start)
+        line += data.count(b"\n", 0, error.start)
+        column = error.start - data.rfind(b"\n", 0, error.start)
         raise BadInput(
             f"{path}:{line}",
-            f"byte {packed[error.start]:#04x} at column {column} is not UTF-8",
+            f"byte {data[error.start]:#04x} at column {column} is not valid UTF-8",
             expected="UTF-8 text",
             remedy="save the file as UTF-8",
         ) from None
@@ -112,12 +111,12 @@ def _decoded(path: Path, packed: bytes | bytearray, line: int) -> str:
 
 def _check_encoding(path: Path, head: bytes | bytearray) -> None:
     if head.startswith(_GZIP_MARK):
-        raise BadInput(f"{path}:1", "is gzip under another name", remedy=f"name it {path.name}.gz")
-    # without a mark, UTF-16 shows by the zero byte beside its first character
+        raise BadInput(f"{path}:1", "is gzip data without the suffix .gz", remedy=f"name it {path.name}.gz")
+    # without a byte order mark, UTF-16 has a zero byte beside its first ASCII character
     if head.startswith(_UTF16_MARKS) or b"\0" in head:
         kind = "UTF-16" if head.startswith(_UTF16_MARKS) else "UTF-16 or binary"
         raise BadInput(f"{path}:1", f"is {kind}", expected="UTF-8 text", remedy="save the file as UTF-8")
 
 
 def _empty(path: Path) -> BadInput:
-    return BadInput(f"{path}:1", "is empty", remedy="check that it was written or fetched completely")
+    return BadInput(f"{path}:1", "is empty", remedy="check that it was written or downloaded completely")

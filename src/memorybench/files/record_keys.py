@@ -1,4 +1,4 @@
-"""Which keys a Record type knows, at every depth. Only Records are entered: free-form mappings stay as written."""
+"""The keys that a pydantic model accepts, at every depth. Free-form mappings are not entered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .located import Place, Step
 
 
 class Shape:
-    """What a value may be, worked out from type annotations once and as far as it is asked for."""
+    """The keys that a value may have, derived lazily from type annotations."""
 
     def __init__(self, *annotations: Any) -> None:
         self._kinds = [kind for annotation in annotations for kind in _branches(annotation)]
@@ -24,23 +24,23 @@ class Shape:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The keys that its Records know, in snake_case."""
+        """The keys of its models, in snake_case."""
         return tuple(name for kind in self._kinds if _is_record(kind) for name in _fields(kind))
 
     @cached_property
     def spellings(self) -> dict[str, str]:
-        """The name that each accepted spelling of a key stands for."""
+        """Maps each accepted spelling of a key to its name."""
         return {camel(name): name for name in self.names} | {name: name for name in self.names}
 
     def below(self, step: Step) -> Shape:
-        """The shape of the member `step`."""
-        slot = step if step in self.spellings else ""  # all items of a list, all values of a mapping, have one shape
+        """Return the shape of the member `step`."""
+        slot = step if step in self.spellings else ""  # all items of a list or values of a mapping have one shape
         if slot not in self._below:
             self._below[slot] = Shape(*(inner for kind in self._kinds for inner in _members(kind, slot)))
         return self._below[slot]
 
     def branch(self, name: str) -> Shape:
-        """That of the one Record that pydantic calls `name`: by its class, or by a tag it is told apart by."""
+        """Return the shape of the model that pydantic calls `name`: its class name or its tag."""
         chosen = [kind for kind in self._kinds if _is_record(kind) and name in (kind.__name__, *_tags(kind))]
         return Shape(*chosen) if chosen else self
 
@@ -50,13 +50,13 @@ def shape_of(record: type[BaseModel]) -> Shape:
     return Shape(record)
 
 
-def in_snake_case(value: Any, shape: Shape, place: Place, doubled: list[Place]) -> Any:
-    """`value` with the keys of Records spelled as their fields are.
+def in_snake_case(value: Any, shape: Shape, place: Place, duplicates: list[Place]) -> Any:
+    """Return `value` with the keys of models in snake_case.
 
-    A key that stands in both spellings is added to `doubled`; its first value is kept.
+    A key that occurs in both spellings is added to `duplicates`; its first value is kept.
     """
     if isinstance(value, list):
-        return [in_snake_case(item, shape.below(i), (*place, i), doubled) for i, item in enumerate(value)]
+        return [in_snake_case(item, shape.below(i), (*place, i), duplicates) for i, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
     written: dict[str, Any] = value
@@ -64,14 +64,14 @@ def in_snake_case(value: Any, shape: Shape, place: Place, doubled: list[Place]) 
     for key, member in written.items():
         name = shape.spellings.get(key, key)
         if name in renamed:
-            doubled.append((*place, key))
+            duplicates.append((*place, key))
         else:
-            renamed[name] = in_snake_case(member, shape.below(name), (*place, key), doubled)
+            renamed[name] = in_snake_case(member, shape.below(name), (*place, key), duplicates)
     return renamed
 
 
 def _branches(annotation: Any) -> list[Any]:
-    """The types of a union, the type inside Annotated, or the type itself."""
+    """Return the types of a union, the type inside Annotated, or the type itself."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _branches(get_args(annotation)[0])
@@ -81,7 +81,7 @@ def _branches(annotation: Any) -> list[Any]:
 
 
 def _members(kind: Any, name: Step) -> Sequence[Any]:
-    """Annotations of the field `name` of a Record, or of whatever a container holds."""
+    """Return the annotations of the field `name` of a model, or of the items of a container."""
     if _is_record(kind):
         return [annotation for field, annotation in _fields(kind).items() if field == name]
     origin, inner = get_origin(kind), get_args(kind)
@@ -100,7 +100,7 @@ def _is_record(kind: Any) -> bool:
 
 @cache
 def _fields(record: type[BaseModel]) -> dict[str, Any]:
-    """Annotations by the name that files use: a field's alias, where it has one."""
+    """Return annotations by the name used in files: the field's alias, if it has one."""
     return {
         field.validation_alias if isinstance(field.validation_alias, str) else name: field.annotation
         for name, field in record.model_fields.items()

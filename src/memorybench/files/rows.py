@@ -1,4 +1,4 @@
-"""Files of one row a line, as streams: each row is a Document that knows its line, and memory stays flat."""
+"""JSONL and CSV files as streams: each row is a Document with its line number."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .reading import LARGEST, LONGEST_LINE, read_lines
 
 
 def stream_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
-    """Blank lines are passed over."""
+    """Yield each row. Blank lines are skipped."""
     for number, value in numbered_jsonl(path, largest):
         yield _row(path, value, number)
 
 
 def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[int, Any]]:
-    """As `stream_jsonl`, for those who ask for no place within a row: its line and its value."""
+    """Yield (line number, value) of each row. Faster than `stream_jsonl`."""
     name = str(path)
     for number, line in read_lines(Path(path), largest):
         if line and not line.isspace():
@@ -30,8 +30,8 @@ def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[i
 
 
 def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
-    """Rows as mappings from the header's names to text. A row over several lines is known by its first."""
-    # the module's own limit of 128 KiB a cell is less than one long conversation; it has no setting but this global
+    """Yield each row as a mapping from column name to text. A multi-line row has the number of its first line."""
+    # the default limit of 128 KiB per cell is less than one long conversation
     csv.field_size_limit(LONGEST_LINE)
     rows = _csv_rows(Path(path), largest)
     number, cells = next(rows, (1, [""]))
@@ -42,24 +42,24 @@ def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
                 f"{path}:{number}",
                 f"has {len(cells)} cells where the header has {len(header)}",
                 expected="one cell for each column",
-                remedy="quote cells that hold commas or line ends",
+                remedy="quote cells that contain commas or line ends",
             )
         yield _row(path, dict(zip(header, cells, strict=True)), number)
 
 
 def load_jsonl(path: Path | str, largest: int = LARGEST) -> Document:
-    return _gathered(path, stream_jsonl(path, largest))
+    return _collect(path, stream_jsonl(path, largest))
 
 
 def load_csv(path: Path | str, largest: int = LARGEST) -> Document:
-    return _gathered(path, stream_csv(path, largest))
+    return _collect(path, stream_csv(path, largest))
 
 
 def _row(path: Path | str, value: Any, line: int) -> Document:
     return Document(str(path), value, lambda _: line)
 
 
-def _gathered(path: Path | str, rows: Iterable[Document]) -> Document:
+def _collect(path: Path | str, rows: Iterable[Document]) -> Document:
     values, lines = [], []
     for row in rows:
         values.append(row.value)
@@ -78,17 +78,17 @@ def _decode_line(line: str, path: str, number: int) -> Any:
     except BadInput as bad:
         if line.endswith("\n"):
             raise
-        # only a last line has no end: a writer was stopped, or a download
+        # only the last line can lack a line end: a writer or a download was interrupted
         raise BadInput(
             bad.where,
-            f"the last line is torn: {bad.problem}",
+            f"the last line is incomplete: {bad.problem}",
             expected="one JSON value",
             remedy="complete or remove the line",
         ) from None
 
 
 def _csv_rows(path: Path, largest: int) -> Iterator[tuple[int, list[str]]]:
-    """Rows that are not blank, and the line on which each begins."""
+    """Yield each row that is not blank, with the line on which it begins."""
     reader = csv.reader((line for _, line in read_lines(path, largest)), strict=True)
     while True:
         number = reader.line_num + 1
@@ -98,7 +98,7 @@ def _csv_rows(path: Path, largest: int) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise BadInput(
-                f"{path}:{number}", f"not CSV: {error}", remedy="quote the cell, and double the quotes in it"
+                f"{path}:{number}", f"invalid CSV: {error}", remedy="quote the cell and double the quotes in it"
             ) from None
         if cells and not (len(cells) == 1 and cells[0].isspace()):
             yield number, cells
@@ -115,5 +115,5 @@ def _header(cells: list[str], where: str) -> list[str]:
                 remedy="add the header",
             )
         if name in names[: column - 1]:
-            raise BadInput(where, f"two columns are named {preview(name)}", remedy="rename one")
+            raise BadInput(where, f"duplicate column {preview(name)}", remedy="rename one")
     return names

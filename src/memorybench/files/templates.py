@@ -1,4 +1,4 @@
-"""`${name}` placeholders, expanded in one pass: what a value brings along is never expanded again."""
+"""Text with `${name}` placeholders. Placeholders inside a value are not expanded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from memorybench.text.spelling import join_names, suggestion
 
 _TOKEN = re.compile(r"(?P<literal>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<other>\$\{[^}\n]*\}?)")
 
-# what the JavaScript of earlier configs is called now, where the variables are known
+# replacements for JavaScript expressions of earlier config files
 _REPLACEMENTS = {
     "JSON.stringify(": ("session", "it is the session's JSON"),
     ".map(": ("dialogue", "it is the session's lines of `speaker: text`"),
@@ -35,7 +35,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, known: Collection[str], where: str) -> Template:
-        """Refuses every placeholder that is not one of `known`, before anything is rendered."""
+        """Parse `text`. A placeholder that is not in `known` is an error."""
         parts: list[str | Placeholder] = []
         end = 0
         for token in _TOKEN.finditer(text):
@@ -50,14 +50,14 @@ class Template:
         return frozenset(part.name for part in self.parts if isinstance(part, Placeholder))
 
     def render(self, values: Mapping[str, Any]) -> str:
-        """Text stays as it is, None is nothing, everything else is JSON."""
+        """Return the text with placeholders replaced: strings as they are, None as "", other values as JSON."""
         return "".join(
             part if isinstance(part, str) else _as_text(value_of(part.name, values, self.where)) for part in self.parts
         )
 
 
 def value_of(name: str, values: Mapping[str, Any], where: str) -> Any:
-    """The value of a known variable, which the caller may yet have failed to give."""
+    """Return the value of a variable; raises BadInput if it has none."""
     if name not in values:
         raise BadInput(where, f"${{{name}}} has no value here", expected=f"one of {join_names(values)}")
     return values[name]
@@ -75,20 +75,22 @@ def check_known(name: str, known: Collection[str], where: str) -> None:
 
 def _placeholder(token: re.Match[str], known: Collection[str], where: str) -> Placeholder:
     if token["other"]:
-        raise _refused_expression(token["other"], known, where)
+        raise _expression_error(token["other"], known, where)
     check_known(token["name"], known, where)
     return Placeholder(token["name"])
 
 
-def _refused_expression(expression: str, known: Collection[str], where: str) -> BadInput:
+def _expression_error(expression: str, known: Collection[str], where: str) -> BadInput:
     for part, (name, meaning) in _REPLACEMENTS.items():
         if part in expression and name in known:
             return BadInput(
-                where, f"{preview(expression)} is JavaScript, which is not run", remedy=f"write ${{{name}}}: {meaning}"
+                where,
+                f"{preview(expression)} is JavaScript, which is not supported",
+                remedy=f"write ${{{name}}}: {meaning}",
             )
     return BadInput(
         where,
-        f"{preview(expression)} is no placeholder",
+        f"{preview(expression)} is not a placeholder",
         expected=f"${{name}} with one of {join_names(known)}",
         remedy="write $${ for a literal ${",
     )

@@ -1,4 +1,4 @@
-"""A Document becomes a Record, or complaints that name file, line, key and what to do."""
+"""Validates a Document as a pydantic model; errors name file, line, key and remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .record_keys import Shape, in_snake_case, shape_of
 R = TypeVar("R", bound=BaseModel)
 
 Forks = tuple[tuple[Place, str], ...]
-"""Unions on the way to a fault: where each stands, and which branch of it complains."""
+"""Unions on the way to an error: the place of each, and the branch that reported it."""
 
 _EXPECTED = {
     "dict_type": "a mapping of keys to values",
@@ -33,14 +33,14 @@ _EXPECTED = {
 
 
 def validated(document: Document, record: type[R]) -> R:
-    """The Record that `document` holds. Raises the first of its problems, and says how many more there are.
+    """Return `document` as a `record`. Raises the first problem and counts the others.
 
-    Keys may be written in camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are left alone.
+    Keys may be camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are not changed.
     """
-    made, faults = _examined(document, record)
+    made, faults = _validate(document, record)
     if made is not None and not faults:
         return made
-    first, *others = _complaints(document, faults)
+    first, *others = _errors(document, faults)
     if not others:
         raise first
     more = f"{first.remedy} (and {len(others)} more)".lstrip()
@@ -48,14 +48,14 @@ def validated(document: Document, record: type[R]) -> R:
 
 
 def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
-    """Everything that keeps `document` from being such a Record, by line, and last what is missing."""
-    return _complaints(document, _examined(document, record)[1])
+    """Return every problem of `document` as a `record`, by line; missing keys come last."""
+    return _errors(document, _validate(document, record)[1])
 
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
     place: Place
-    """As the file spells it."""
+    """In the file's spelling."""
     problem: str
     expected: str = ""
     remedy: str = ""
@@ -71,22 +71,19 @@ class _Spot:
     forks: Forks = ()
 
 
-def _examined(document: Document, record: type[R]) -> tuple[R | None, list[_Fault]]:
-    doubled: list[Place] = []
-    value = in_snake_case(document.value, shape_of(record), (), doubled)
-    faults = [
-        _Fault(place, "the same key stands here in another spelling", "each key once", "remove one")
-        for place in doubled
-    ]
+def _validate(document: Document, record: type[R]) -> tuple[R | None, list[_Fault]]:
+    duplicates: list[Place] = []
+    value = in_snake_case(document.value, shape_of(record), (), duplicates)
+    faults = [_Fault(place, "duplicate key in another spelling", "each key once", "remove one") for place in duplicates]
     try:
         return record.model_validate(value), faults
     except ValidationError as error:
         found = [_fault(details, document.value, shape_of(record)) for details in error.errors(include_url=False)]
-        return None, faults + _decided(found)
+        return None, faults + _select_branches(found)
 
 
-def _complaints(document: Document, faults: Sequence[_Fault]) -> list[BadInput]:
-    # what is missing often stands there under a wrong name, so that is said first
+def _errors(document: Document, faults: Sequence[_Fault]) -> list[BadInput]:
+    # a missing key is often present under a wrong name, so unknown keys come first
     in_order = sorted(faults, key=lambda fault: (fault.kind == "missing", document.line(*fault.place) or 0))
     return [
         BadInput(document.where(*fault.place), fault.problem, expected=fault.expected, remedy=fault.remedy)
@@ -95,11 +92,11 @@ def _complaints(document: Document, faults: Sequence[_Fault]) -> list[BadInput]:
 
 
 def _fault(details: ErrorDetails, root: Any, shape: Shape) -> _Fault:
-    """What pydantic says, in the words and at the place of the file."""
+    """Translate a pydantic error to the place and spelling of the file."""
     if details["type"] in ("missing", "extra_forbidden"):
-        return _key_fault(details, _followed(details["loc"][:-1], _Spot((), root, shape)))
-    spot = _followed(details["loc"], _Spot((), root, shape))
-    return _Fault(spot.place, *_worded(details), forks=spot.forks)
+        return _key_fault(details, _follow(details["loc"][:-1], _Spot((), root, shape)))
+    spot = _follow(details["loc"], _Spot((), root, shape))
+    return _Fault(spot.place, *_message(details), forks=spot.forks)
 
 
 def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
@@ -120,15 +117,15 @@ def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
 
 
 def _in_style(name: str, of: str) -> str:
-    """`name` in camelCase where the writer's own keys are."""
+    """Return `name` in camelCase if the keys in `of` are."""
     return name if of == of.lower() else camel(name)
 
 
-def _followed(loc: Sequence[str | int], spot: _Spot) -> _Spot:
-    """Where pydantic's `loc` leads in the value as it was written."""
+def _follow(loc: Sequence[str | int], spot: _Spot) -> _Spot:
+    """Follow pydantic's `loc` in the value as written."""
     for step in loc:
         key = _member(spot.value, step)
-        if key is None:  # not a step into the value but the name of a union's branch
+        if key is None:  # the name of a union's branch, not a step into the value
             forks = (*spot.forks, (spot.place, str(step)))
             spot = replace(spot, shape=spot.shape.branch(str(step)), forks=forks)
         else:
@@ -142,30 +139,30 @@ def _member(value: Any, step: str | int) -> str | int | None:
     return step if isinstance(value, list) and isinstance(step, int) and step < len(value) else None
 
 
-def _worded(details: ErrorDetails) -> tuple[str, str, str]:
-    """Problem, expectation, remedy."""
-    wanted, given = details["msg"], details["input"]
+def _message(details: ErrorDetails) -> tuple[str, str, str]:
+    """Return problem, expected and remedy."""
+    message, given = details["msg"], details["input"]
     if details["type"] in ("value_error", "assertion_error"):
-        return wanted.partition(", ")[2], "", ""
-    expected = _EXPECTED.get(details["type"]) or wanted.removeprefix("Input should be ").partition(", unable")[0]
+        return message.partition(", ")[2], "", ""
+    expected = _EXPECTED.get(details["type"]) or message.removeprefix("Input should be ").partition(", unable")[0]
     options = re.findall("'([^']*)'", expected) if details["type"] == "literal_error" else []
     return f"is {preview(given)}", expected, suggestion(given, options) if isinstance(given, str) else ""
 
 
-def _decided(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
-    """Lets one branch of each union speak: the one whose keys were begun; else all of them, in one line."""
-    settled = [fault for fault in faults if len(fault.forks) == level]
+def _select_branches(faults: Sequence[_Fault], level: int = 0) -> list[_Fault]:
+    """Keep one branch of each union: the one whose keys are used; otherwise merge all into one error."""
+    selected = [fault for fault in faults if len(fault.forks) == level]
     unions: dict[Place, dict[str, list[_Fault]]] = {}
     for fault in faults:
         if len(fault.forks) > level:
             place, branch = fault.forks[level]
             unions.setdefault(place, {}).setdefault(branch, []).append(fault)
-    for place, said in unions.items():
-        begun = [branch for branch in said.values() if any(f.kind != "value" or f.place != place for f in branch)]
-        if begun or len(said) == 1:
-            settled += _decided(min(begun or said.values(), key=len), level + 1)
+    for place, branches in unions.items():
+        begun = [branch for branch in branches.values() if any(f.kind != "value" or f.place != place for f in branch)]
+        if begun or len(branches) == 1:
+            selected += _select_branches(min(begun or branches.values(), key=len), level + 1)
         else:
-            first, *others = (branch[0] for branch in said.values())
-            wanted = dict.fromkeys(fault.expected for fault in (first, *others))
-            settled.append(replace(first, expected=" or ".join(wanted)))
-    return settled
+            first, *others = (branch[0] for branch in branches.values())
+            expected = dict.fromkeys(fault.expected for fault in (first, *others))
+            selected.append(replace(first, expected=" or ".join(expected)))
+    return selected

@@ -1,9 +1,9 @@
-"""YAML without its surprises, for configs that people write by hand.
+"""Strict YAML for hand-written configs.
 
-`true` and `false` are the only booleans, numbers are decimal, `null`, `~` and nothing are null; times and dates stay
-the text they are written as, and keys are always text. What YAML 1.1 and 1.2 read differently is refused when it
-is not quoted: yes, no, on, off; 010, 0x1F, 1_000. Also refused: keys that stand twice, anchors and
-aliases, tags, more than one document, infinities, and nesting beyond DEEPEST.
+`true` and `false` are the only booleans, numbers are decimal, `null`, `~` and an empty value are null, dates and times
+stay text, and keys are always text. Unquoted values that YAML 1.1 and 1.2 read differently are rejected: yes, no, on,
+off, 010, 0x1F, 1_000. Also rejected: duplicate keys, anchors, aliases, tags, several documents, infinities, and nesting
+deeper than DEEPEST.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ import yaml
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
 
-from .located import DEEPEST, Document, Place, spell
+from .located import DEEPEST, Document, Place, format_place
 from .reading import LARGEST, read_text
 
-# The parser in C, where PyYAML was built with it, is twenty times as fast. Only its events are used: which values
-# they make is decided here.
+# The C parser is twenty times as fast. Only its events are used; the values are built here.
 _PARSER: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _CONSTANTS = {
@@ -46,11 +45,11 @@ def load_yaml(path: Path | str, largest: int = LARGEST) -> Document:
 
 
 def parse_yaml(text: str, path: str) -> Document:
-    """YAML that did not come from a file of its own; `path` is what messages call it."""
+    """Parse YAML text; `path` names it in error messages."""
     forbidden = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if forbidden:
         where = f"{path}:{text.count(chr(10), 0, forbidden.start()) + 1}"
-        raise BadInput(where, f"holds the character {ord(forbidden[0]):#x}", expected="text", remedy="remove it")
+        raise BadInput(where, f"forbidden character {ord(forbidden[0]):#x}", expected="text", remedy="remove it")
     builder = _Builder(path, yaml.parse(text, Loader=_PARSER))
     try:
         value = builder.document()
@@ -60,7 +59,7 @@ def parse_yaml(text: str, path: str) -> Document:
 
 
 class _Builder:
-    """Makes plain data of YAML events, noting the line of every place."""
+    """Builds plain data from YAML events and records the line of every place."""
 
     def __init__(self, path: str, events: Iterator[yaml.Event]) -> None:
         self.lines: dict[Place, int] = {}
@@ -70,21 +69,21 @@ class _Builder:
     def document(self) -> Any:
         next(self._events)  # the stream begins
         if isinstance(next(self._events), yaml.StreamEndEvent):
-            raise BadInput(f"{self._path}:1", "holds nothing but comments", remedy="fill it, or remove it")
+            raise BadInput(f"{self._path}:1", "contains only comments", remedy="fill it or remove it")
         value = self._node(next(self._events), ())
         next(self._events)  # the document ends
         following = next(self._events)
         if not isinstance(following, yaml.StreamEndEvent):
-            raise self._refusal(following, (), "a second document begins", "one file for each")
+            raise self._error(following, (), "a second document begins", "use one file per document")
         return value
 
     def _node(self, event: yaml.Event, place: Place) -> Any:
         self.lines.setdefault(place, _line(event))
-        self._check_plainness(event, place)
+        self._check_supported(event, place)
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, place)
         if len(place) == DEEPEST:
-            raise self._refusal(event, place[:3], f"nested deeper than {DEEPEST} levels", "flatten it")
+            raise self._error(event, place[:3], f"nested deeper than {DEEPEST} levels", "flatten it")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
         return self._sequence(place)
@@ -94,7 +93,7 @@ class _Builder:
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self._key(event, place)
             if key in made:
-                raise self._refusal(event, (*place, key), f"the key {preview(key)} stands here twice", "remove one")
+                raise self._error(event, (*place, key), f"duplicate key {preview(key)}", "remove one")
             self.lines[(*place, key)] = _line(event)
             made[key] = self._node(next(self._events), (*place, key))
         return made
@@ -106,17 +105,17 @@ class _Builder:
         return made
 
     def _key(self, event: yaml.Event, place: Place) -> str:
-        self._check_plainness(event, place)
+        self._check_supported(event, place)
         if not isinstance(event, yaml.ScalarEvent) or not event.value:
-            raise self._refusal(event, place, "a key that is not a word", "write key: value, or quote the text")
+            raise self._error(event, place, "invalid key", "write key: value, or quote the text")
         return self._text(event, place)
 
-    def _check_plainness(self, event: yaml.Event, place: Place) -> None:
+    def _check_supported(self, event: yaml.Event, place: Place) -> None:
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise self._refusal(event, place, "anchors and aliases are not read here", "write the value out")
+            raise self._error(event, place, "anchors and aliases are not supported", "write the value out")
         tag = getattr(event, "tag", None)
         if tag is not None:
-            raise self._refusal(event, place, f"the tag {preview(tag)} is not read here", "remove it; quote text")
+            raise self._error(event, place, f"the tag {preview(tag)} is not supported", "remove it, or quote the text")
 
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> Any:
         text = self._text(event, place)
@@ -125,32 +124,32 @@ class _Builder:
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if _OLD_BOOLEAN.fullmatch(text):
-            problem = f"{text} is a boolean to some readers of YAML and text to others"
-            raise self._refusal(event, place, problem, "write true or false, or quote it")
+            problem = f"{text} is ambiguous: a boolean in YAML 1.1, text in YAML 1.2"
+            raise self._error(event, place, problem, "write true or false, or quote it")
         if _OTHER_NUMBER.fullmatch(text):
-            problem = f"{text[:40]} is one number to some readers of YAML and another, or text, to others"
-            raise self._refusal(event, place, problem, f"write {_decimal(text)[:40]}, or quote it")
+            problem = f"{text[:40]} is ambiguous: YAML 1.1 and 1.2 read it differently"
+            raise self._error(event, place, problem, f"write {_decimal(text)[:40]}, or quote it")
         if _INTEGER.fullmatch(text):
             return self._integer(event, place)
         if _INFINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not isfinite(float(text))):
-            raise self._refusal(event, place, f"{text[:40]} is not a finite number", "use null, or quote it")
+            raise self._error(event, place, f"{text[:40]} is not a finite number", "use null, or quote it")
         return float(text) if _FLOAT.fullmatch(text) else text
 
     def _integer(self, event: yaml.ScalarEvent, place: Place) -> int:
         try:
             return int(event.value)
         except ValueError:  # Python's limit of digits
-            raise self._refusal(event, place, "an integer of too many digits", "quote it") from None
+            raise self._error(event, place, "integer with too many digits", "quote it") from None
 
     def _text(self, event: yaml.ScalarEvent, place: Place) -> str:
         text = str(event.value)
         if not text.isascii() and _HALF_CHARACTER.search(text):
-            raise self._refusal(event, place, "half a character (a lone surrogate)", "write the whole character")
+            raise self._error(event, place, "lone surrogate", "write the complete character")
         return text
 
-    def _refusal(self, event: yaml.Event, place: Place, problem: str, remedy: str) -> BadInput:
+    def _error(self, event: yaml.Event, place: Place, problem: str, remedy: str) -> BadInput:
         where = f"{self._path}:{_line(event)}"
-        return BadInput(f"{where}: {spell(place)}" if place else where, problem, remedy=remedy)
+        return BadInput(f"{where}: {format_place(place)}" if place else where, problem, remedy=remedy)
 
 
 def _line(event: yaml.Event) -> int:
@@ -159,7 +158,7 @@ def _line(event: yaml.Event) -> int:
 
 
 def _decimal(text: str) -> str:
-    """`010` → `10`, `0x1F` → `a decimal number`: what was meant is known only where other readers differ by zeros."""
+    """Suggest a decimal spelling: `010` → `10`, `0x1F` → `a decimal number`."""
     plain = re.sub(r"^([-+]?)0+(?=[0-9])", r"\1", text.replace("_", ""))
     return plain if _FLOAT.fullmatch(plain) else "a decimal number"
 
@@ -169,5 +168,7 @@ def _syntax(error: yaml.MarkedYAMLError, path: str) -> BadInput:
     where = path if mark is None else f"{path}:{mark.line + 1}"
     column = "" if mark is None else f" at column {mark.column + 1}"
     return BadInput(
-        where, f"not YAML{column}: {error.problem}", remedy="check indentation and quotes here and on the line above"
+        where,
+        f"invalid YAML{column}: {error.problem}",
+        remedy="check indentation and quotes on this line and the one above",
     )

@@ -1,4 +1,4 @@
-"""Where requests may go: http and https, plain http only at home, and never to a machine's own metadata."""
+"""Which addresses requests may go to: no metadata services, and plain http only on this machine."""
 
 from __future__ import annotations
 
@@ -24,53 +24,51 @@ FORBIDDEN_NETWORKS = tuple(
 )
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-
-@lru_cache(maxsize=1024)  # a run asks the same few addresses, thousands of times
+@lru_cache(maxsize=1024)  # a run requests the same few URLs thousands of times
 def check_url(url: str, insecure: bool = False) -> URL:
-    """The parsed URL, if a request may go there; BadInput otherwise. Names are checked again when resolved."""
+    """Parse a URL and raise BadInput if requests to it are not allowed.
+
+    `insecure` allows plain http to other machines. A host name is checked again when it is resolved.
+    """
     try:
         parsed = URL(url)
         host = parsed.host
     except ValueError:
-        raise BadInput("URL", "can not be read", expected="http://… or https://…") from None
+        raise BadInput("URL", "invalid", expected="http://… or https://…") from None
     where = f"{parsed.scheme}://{host or ''}"
     if parsed.scheme not in ("http", "https") or not host:
-        raise BadInput(where, "no such address is opened", expected="http://… or https://…")
+        raise BadInput(where, "URL scheme or host not supported", expected="http://… or https://…")
     if parsed.raw_user is not None or parsed.raw_password is not None:
-        raise BadInput(where, "the URL holds credentials", remedy="send them in a header, from an environment variable")
-    refuse_forbidden(host)
-    if parsed.scheme == "http" and not insecure and not _is_loopback(host):
-        raise BadInput(
-            where, "plain http would show keys and data to the network", remedy="use https or allow insecure"
-        )
+        raise BadInput(where, "the URL contains credentials", remedy="send them in a header, from the environment")
+    check_host(host)
+    if parsed.scheme == "http" and not insecure and not is_loopback(host):
+        raise BadInput(where, "plain http exposes keys and data to the network", remedy="use https or allow insecure")
     return parsed
 
 
-def refuse_forbidden(host: str, named: str | None = None) -> None:
-    """Raises BadInput where `host` (what the name `named` resolved to) must not be asked."""
-    address = _address(host)
+def check_host(host: str, name: str | None = None) -> None:
+    """Raise BadInput if `host` is a link-local or metadata address; `name` is the host name it was resolved from."""
+    address = _parse_address(host)
     if host.lower().rstrip(".") in FORBIDDEN_NAMES or (address and any(address in net for net in FORBIDDEN_NETWORKS)):
-        raise BadInput(named or host, f"{host} is a link-local or metadata address", expected="a public or own service")
+        raise BadInput(name or host, f"{host} is a link-local or metadata address", expected="the address of a service")
 
 
-def _address(host: str) -> Address | None:
-    """The address that a host is written as, seen through IPv6 wrappings of IPv4; None: it is a name."""
+def is_loopback(host: str) -> bool:
+    address = _parse_address(host)
+    return address.is_loopback if address else host.lower() == "localhost" or host.lower().endswith(".localhost")
+
+
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the IP address, with IPv4 unwrapped from IPv6; None if `host` is a name."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
-        if host.replace(".", "").isdigit():  # 2852039166 and 0251.0376.1 reach what 169.254.169.254 reaches
-            raise BadInput(host, "is no canonical IP address", expected="four numbers of 0 to 255") from None
+        if host.replace(".", "").isdigit():  # 2852039166 and 0251.0376.1 reach 169.254.169.254, too
+            raise BadInput(host, "invalid IP address", expected="four numbers from 0 to 255") from None
         return None
     if isinstance(address, ipaddress.IPv6Address):
-        within = address.ipv4_mapped or address.sixtofour
         if address in NAT64:
-            within = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        return within or address
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        return address.ipv4_mapped or address.sixtofour or address
     return address
-
-
-def _is_loopback(host: str) -> bool:
-    address = _address(host)
-    return address.is_loopback if address else host.lower() == "localhost" or host.lower().endswith(".localhost")

@@ -1,18 +1,20 @@
-"""Guarded HTTP: every body has a cap, every request a deadline, every message passes the redactor.
+"""HTTP requests with size limits, deadlines and redaction, on aiohttp.
 
-It asks once. Whether and when to ask again is decided by the engine, which alone knows what a repeat costs.
+A request is sent once. The engine decides about retries, because only it knows what a repeat costs.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
+import io
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
 from json import JSONEncoder
 from typing import Any
 
+import aiohttp
 from pydantic_core import to_json
 from yarl import URL
 
@@ -20,24 +22,25 @@ from memorybench.core.errors import BadInput, Malformed, MemorybenchError, Servi
 from memorybench.secrets.redaction import Redactor
 
 from .addresses import check_url
-from .bodies import ACCEPTED_ENCODING, Garbled, Received
-from .connections import Connections, Lost, NotConnected, Origin
-from .http1 import REDIRECTS, BrokenOff, NotHttp, Receiver, ReplyReader, field_lines, request_bytes
 from .replies import Reply, describe
+from .routes import ConnectionPool, Progress, Routes, current_progress
+from .tls import TlsFiles, failure_reason, remedy, tls_context
 
 BODY_CAP = 32 * 2**20
 ERROR_BODY_CAP = 16 * 2**10
-"""An error's body is only quoted; more of it is not read."""
+"""The body of an error is only quoted; the rest is not read."""
 DEADLINE = 120.0
 CONNECT_TIMEOUT = 10.0
 LONGEST_PAUSE = 60.0
-"""Seconds without a byte after which a download counts as broken off."""
-MOST_REDIRECTS = 3
+"""Seconds without a byte after which a download counts as lost."""
+MAX_REDIRECTS = 3
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MAX_UNBUFFERED = 2**20
+"""aiohttp warns about larger bodies of type bytes; it sends a file-like object in chunks."""
 
-_OURS_TO_SAY = frozenset({"connection", "content-length", "transfer-encoding"})
-"""Headers on which it hangs where a request ends and the next may begin."""
-_THOROUGH = JSONEncoder(separators=(",", ":"), allow_nan=False)
-_NO_REPLY = (NotConnected, Lost, BrokenOff, NotHttp, Garbled, TimeoutError, ValueError)
+_FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
+_FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
+_SLOW_ENCODER = JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 @asynccontextmanager
@@ -48,29 +51,47 @@ async def open_http(
     deadline: float = DEADLINE,
     connect_timeout: float = CONNECT_TIMEOUT,
     body_cap: int = BODY_CAP,
+    tls: TlsFiles | None = None,
 ) -> AsyncIterator[Http]:
-    """A pool of connections. `redactor` knows every secret that its requests will carry.
+    """Open a pool of connections. `redactor` must know every secret that the requests carry.
 
-    `insecure` allows plain http to other hosts than this one.
+    `insecure` allows plain http to other machines.
     """
-    connections = Connections(connect_timeout)
-    try:
-        yield Http(connections, redactor, insecure, deadline, body_cap)
-    finally:
-        await connections.close()
+    routes = Routes()
+    session = aiohttp.ClientSession(
+        connector=ConnectionPool(routes),
+        headers={"User-Agent": "memorybench"},
+        timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout),
+        cookie_jar=aiohttp.DummyCookieJar(),
+    )
+    # aiohttp repeats GET, PUT and DELETE when a pooled connection breaks, and has no public option against it
+    session._retry_connection = False
+    async with session:
+        yield Http(session, routes, redactor, insecure, deadline, connect_timeout, body_cap, tls or TlsFiles())
 
 
 class Http:
-    """Opened by `open_http`."""
+    """A pool of connections, opened by `open_http`."""
 
     def __init__(
-        self, connections: Connections, redactor: Redactor, insecure: bool, deadline: float, body_cap: int
+        self,
+        session: aiohttp.ClientSession,
+        routes: Routes,
+        redactor: Redactor,
+        insecure: bool,
+        deadline: float,
+        connect_timeout: float,
+        body_cap: int,
+        tls: TlsFiles,
     ) -> None:
-        self._connections = connections
+        self._session = session
+        self._routes = routes
         self._redactor = redactor
         self._insecure = insecure
         self._deadline = deadline
+        self._connect_timeout = connect_timeout
         self._body_cap = body_cap
+        self._tls = tls
 
     async def request(
         self,
@@ -82,164 +103,175 @@ class Http:
         json: Any = None,
         deadline: float | None = None,
     ) -> Reply:
-        """A reply of status 2xx; a ServiceError of the right kind for everything else.
+        """Send a request and return its reply of status 2xx; other replies raise the matching ServiceError.
 
-        `deadline`, in seconds, holds for all of it: redirects, and the last byte of a body that drips.
+        `deadline`, in seconds, covers everything from the connection to the last byte, redirects included. Redirects
+        are followed for GET and HEAD on the same server only, so that no header reaches another one.
         """
         address = check_url(url, self._insecure)
-        target = address.update_query(params) if params else address
-        payload = b"" if json is None else _payload(json)
+        if params:
+            address = address.update_query(params)
+        body = b"" if json is None else _encode(json)
         seconds = deadline or self._deadline
-        try:
-            return await self._reply(method, target, headers or {}, payload, seconds)
-        except _NO_REPLY as error:
-            # `from None`: what is being sent includes its headers.
-            raise _lost(error, describe(method, address, self._redactor), seconds) from None
+        time = asyncio.get_running_loop().time
+        end = time() + seconds
+        for _ in range(MAX_REDIRECTS + 1):
+            limits = aiohttp.ClientTimeout(total=max(end - time(), 1e-6), connect=self._connect_timeout)
+            async with self._exchange(method, address, headers or {}, body, limits, seconds) as response:
+                if response.status not in REDIRECTS:
+                    return await self._read(method, address, response)
+            where = describe(method, address, self._redactor)
+            target = _join(address, response, where)
+            if target.origin() != address.origin():
+                shown = describe("", target, self._redactor)
+                raise ServiceError(
+                    f"{where}: redirect to another server not followed:{shown}; use the final URL",
+                    status=response.status,
+                )
+            if method not in ("GET", "HEAD"):
+                raise ServiceError(
+                    f"{where}: redirect of a {method} not followed; use the final URL", status=response.status
+                )
+            address = target
+        raise ServiceError(f"{where}: more than {MAX_REDIRECTS} redirects", status=response.status)
 
-    async def receive(self, url: str, headers: Mapping[str, str], receiver: Receiver) -> None:
-        """Gives `receiver` the reply to a GET, whatever its status: for downloads.
+    @asynccontextmanager
+    async def stream(self, url: str, headers: Mapping[str, str]) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Yield the response to a GET, whatever its status, for the caller to read in chunks: for downloads.
 
-        It has no deadline as a whole, but may not pause for long. Redirects lead to other hosts, too, as those of file
-        stores do, at most MOST_REDIRECTS of them and from https only to https: `headers` must hold nothing secret.
+        There is no total deadline, but a limit on the pause between two chunks. Redirects may lead to other servers, as
+        those of file stores do, but not from https to http: `headers` must not contain secrets.
         """
         address = check_url(url, self._insecure)
-        try:
-            for _ in range(MOST_REDIRECTS + 1):
-                async with asyncio.timeout(LONGEST_PAUSE) as pause:
-                    directed = _Directed(receiver, pause)
-                    await self._exchange("GET", address, headers, b"", directed, math.inf)
-                if directed.elsewhere is None:
+        limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout, sock_read=LONGEST_PAUSE)
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._exchange("GET", address, headers, b"", limits, LONGEST_PAUSE) as response:
+                if response.status not in REDIRECTS:
+                    yield response
                     return
-                address = self._handed_on(address, directed.elsewhere)
-        except _NO_REPLY as error:
-            raise _lost(error, describe("GET", address, self._redactor), LONGEST_PAUSE) from None
-        raise ServiceError(f"{describe('GET', address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
+            where = describe("GET", address, self._redactor)
+            target = _join(address, response, where)
+            if address.scheme == "https" and target.scheme != "https":
+                raise ServiceError(f"{where}: redirect from https to {target.scheme} not followed")
+            address = check_url(str(target), self._insecure)
+        raise ServiceError(f"{where}: more than {MAX_REDIRECTS} redirects", status=response.status)
 
-    def named(self, url: str) -> str:
-        """What messages call a download from there."""
+    def describe(self, url: str) -> str:
+        """Name a download in an error message."""
         return describe("GET", check_url(url, self._insecure), self._redactor)
 
-    def _handed_on(self, address: URL, location: str) -> URL:
-        where = describe("GET", address, self._redactor)
-        target = _joined(address, location, where)
-        if address.scheme == "https" and target.scheme != "https":
-            raise ServiceError(f"{where}: redirects from https to {target.scheme}, which is not followed")
-        return check_url(str(target), self._insecure)
-
-    async def _reply(
-        self, method: str, address: URL, headers: Mapping[str, str], payload: bytes, seconds: float
-    ) -> Reply:
-        deadline = asyncio.get_running_loop().time() + seconds
-        for _ in range(MOST_REDIRECTS + 1):
-            received = Received(self._body_cap, ERROR_BODY_CAP)
-            await self._exchange(method, address, headers, payload, received, deadline)
-            if received.status not in REDIRECTS:
-                return self._read(method, address, received)
-            address = self._redirected(method, address, received.headers.get("location", ""))
-        raise ServiceError(f"{describe(method, address, self._redactor)}: redirected more than {MOST_REDIRECTS} times")
-
+    @asynccontextmanager
     async def _exchange(
         self,
         method: str,
         address: URL,
         headers: Mapping[str, str],
-        payload: bytes,
-        receiver: Receiver,
-        deadline: float,
-    ) -> None:
-        host, port = address.raw_host, address.port
-        assert host is not None  # check_url saw to it
-        assert port is not None
-        lines = _fields(address.host_port_subcomponent or "", tuple(headers.items()), bool(payload))
-        request = request_bytes(method, address.raw_path_qs, lines, payload)
-        origin = Origin(address.scheme == "https", host, port)
-        await self._connections.exchange(origin, request, ReplyReader(method, receiver), deadline)
+        body: bytes,
+        limits: aiohttp.ClientTimeout,
+        seconds: float,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request, yield its response, and translate the errors of sending and reading."""
+        progress = Progress()
+        current_progress.set(progress)
+        response = None
+        try:
+            if self._session.closed:
+                raise aiohttp.ClientConnectionError
+            try:
+                response = await self._session.request(
+                    method,
+                    address,
+                    headers=_prepare_headers(tuple(headers.items()), bool(body)),
+                    data=(body if len(body) <= MAX_UNBUFFERED else io.BytesIO(body)) if body else None,
+                    timeout=limits,
+                    allow_redirects=False,
+                    proxy=self._routes.find_proxy(address),
+                    ssl=tls_context(self._tls) if address.scheme == "https" else True,
+                )
+            except ValueError as error:
+                if isinstance(error, aiohttp.ClientError):
+                    raise
+                where = describe(method, address, self._redactor)
+                raise BadInput(where, "invalid character in a header or in the URL") from None
+            yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            # `from None`: aiohttp's errors contain the headers of the request
+            where = describe(method, address, self._redactor)
+            raise _translate(error, where, seconds, progress.is_connected) from None
+        finally:
+            if response is not None:
+                response.close()  # a response that was read to its end has returned its connection to the pool
 
-    def _read(self, method: str, address: URL, received: Received) -> Reply:
-        reply = Reply(received.status, received.headers, received.body(), method, address, self._redactor)
-        if not received.succeeded:
+    async def _read(self, method: str, address: URL, response: aiohttp.ClientResponse) -> Reply:
+        succeeded = 200 <= response.status < 300
+        cap = self._body_cap if succeeded else ERROR_BODY_CAP
+        body = bytearray()
+        try:
+            while len(body) <= cap and (piece := await response.content.readany()):
+                body += piece
+        except aiohttp.ClientError:
+            if succeeded:
+                raise
+        reply = Reply(response.status, response.headers, bytes(body[:cap]), method, address, self._redactor)
+        if not succeeded:
             raise reply.failure(reply.status)
-        if received.cut_off:
-            raise Malformed(f"{reply.where}: the reply is larger than {self._body_cap:,} bytes and was cut off")
+        if len(body) > cap:
+            raise Malformed(f"{reply.where}: the reply is larger than {cap:,} bytes", status=reply.status)
         return reply
 
-    def _redirected(self, method: str, address: URL, location: str) -> URL:
-        """Where to ask next: the same server, by the same method, or nowhere. So no header goes astray."""
-        where = describe(method, address, self._redactor)
-        target = _joined(address, location, where)
-        if target.origin() != address.origin():
-            raise ServiceError(f"{where}: redirects to {describe('', target, self._redactor)}, which is not followed")
-        if method not in ("GET", "HEAD"):
-            raise ServiceError(f"{where}: redirects a {method}, which is not followed")
-        return target
+
+@lru_cache(maxsize=256)  # a run sends the same few headers thousands of times
+def _prepare_headers(headers: tuple[tuple[str, str], ...], has_json: bool) -> Mapping[str, str]:
+    """Return the headers to send; ValueError if one is invalid, such as one that contains a line break."""
+    for name, value in headers:
+        line = f"{name}: {value}"
+        line.encode()  # fails on half a surrogate pair
+        if not _FIELD.fullmatch(line):
+            raise ValueError("invalid header")
+    prepared = {name: value for name, value in headers if name.lower() not in _FRAMING_HEADERS}
+    if has_json and not any(name.lower() == "content-type" for name in prepared):
+        prepared["Content-Type"] = "application/json"
+    return prepared
 
 
-class _Directed:
-    """Keeps from `receiver` what only leads elsewhere, and renews the time for its next piece."""
-
-    def __init__(self, receiver: Receiver, pause: asyncio.Timeout) -> None:
-        self._receiver = receiver
-        self._pause = pause
-        self.elsewhere: str | None = None
-
-    def head(self, status: int, headers: Mapping[str, str]) -> bool:
-        self._alive()
-        if status in REDIRECTS:
-            self.elsewhere = headers.get("location", "")
-            return False
-        return self._receiver.head(status, headers)
-
-    def piece(self, data: bytes) -> bool:
-        self._alive()
-        return self._receiver.piece(data)
-
-    def _alive(self) -> None:
-        self._pause.reschedule(asyncio.get_running_loop().time() + LONGEST_PAUSE)
+def _encode(json: Any) -> bytes:
+    """Encode JSON; ValueError if it contains NaN or an infinity."""
+    with suppress(ValueError):  # half a surrogate pair
+        encoded = to_json(json)  # takes a quarter of the time
+        if b"NaN" not in encoded and b"Infinity" not in encoded:
+            return encoded
+    return _SLOW_ENCODER.encode(json).encode()
 
 
-@lru_cache(maxsize=256)  # a run sends the same few, thousands of times
-def _fields(host: str, headers: tuple[tuple[str, str], ...], sends_json: bool) -> str:
-    """What is sent beside the length of the body. `headers` come before our own, whatever the case of their names."""
-    own = {"Host": host, "User-Agent": "memorybench", "Accept": "*/*", "Accept-Encoding": ACCEPTED_ENCODING}
-    if sends_json:
-        own["Content-Type"] = "application/json"
-    given = {name: value for name, value in headers if name.lower() not in _OURS_TO_SAY}
-    names = {name.lower() for name in given}
-    return field_lines({name: value for name, value in own.items() if name.lower() not in names} | given)
-
-
-def _payload(json: Any) -> bytes:
-    """ValueError where it holds NaN."""
-    with suppress(ValueError):  # half a surrogate
-        payload = to_json(json)  # a quarter of the time
-        if b"NaN" not in payload and b"Infinity" not in payload:
-            return payload
-    return _THOROUGH.encode(json).encode()
-
-
-def _joined(address: URL, location: str, where: str) -> URL:
+def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
     try:
-        return address.join(URL(location))
+        return address.join(URL(response.headers.get("Location", "")))
     except ValueError:
-        raise Malformed(f"{where}: redirects to what is no URL") from None
+        raise Malformed(f"{where}: redirect to an invalid URL", status=response.status) from None
 
 
-def _lost(error: Exception, where: str, seconds: float) -> MemorybenchError:
-    """Why there is no reply. Once a request may have left, the work may have been done: `uncertain`."""
+def _translate(error: Exception, where: str, seconds: float, is_connected: bool) -> MemorybenchError:
+    """Return the error for a request without a reply; it is `uncertain` if the request may have been received."""
+    if reason := failure_reason(error):
+        text = "; ".join(part for part in (f"no secure connection: {reason}", remedy(reason)) if part)
+        return ServiceError(f"{where}: {text}", reason=reason)
     match error:
-        case NotConnected(final=True):
-            return ServiceError(f"{where}: {error}")
-        case NotConnected():
-            return Transient(f"{where}: {error}")
+        case aiohttp.ClientHttpProxyError(status=status):
+            text = f"{where}: the proxy refused the connection: HTTP {status}; check HTTPS_PROXY"
+            return Transient(text) if status >= 500 else ServiceError(text)
+        case aiohttp.ClientProxyConnectionError():
+            return Transient(f"{where}: cannot connect to the proxy; check HTTPS_PROXY and HTTP_PROXY")
+        case aiohttp.ClientConnectorDNSError():
+            return Transient(f"{where}: host name not found")
+        case aiohttp.ClientConnectorError():
+            return Transient(f"{where}: cannot connect: {error.os_error.strerror or 'connection closed'}")
+        case TimeoutError() if not is_connected:
+            return Transient(f"{where}: connection timed out")
         case TimeoutError():
-            return Transient(f"{where}: no full reply within {seconds:g} s", uncertain=True)
-        case BrokenOff():
-            return Transient(f"{where}: the reply breaks off", uncertain=True)
-        case NotHttp():
-            return Malformed(f"{where}: the reply is no HTTP")
-        case Garbled():
-            return Malformed(f"{where}: {error}")
-        case ValueError():
-            return BadInput(where, "a header or the URL holds a character that can not be sent")
+            return Transient(f"{where}: timed out; no complete reply within {seconds:g} s", uncertain=True)
+        case aiohttp.ClientResponseError():
+            return Malformed(f"{where}: invalid HTTP response")
+        case aiohttp.ClientPayloadError():
+            return Transient(f"{where}: the reply is incomplete", uncertain=True)
         case _:
-            return Transient(f"{where}: the connection was lost", uncertain=True)
+            return Transient(f"{where}: connection lost", uncertain=is_connected)

@@ -1,12 +1,14 @@
-"""What a server said, and what an unhappy status means."""
+"""Replies of a server, and the errors that their statuses mean."""
 
 from __future__ import annotations
 
 import json
+import math
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, NoReturn
 
 from yarl import URL
@@ -15,19 +17,17 @@ from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import EXCERPT, printable
 
-from .retry_after import parse_retry_after
-
 DENIED = frozenset({401, 402, 403})
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 UNCERTAIN = frozenset({504, 524})
-"""A gateway gave up waiting; whoever stands behind it may have done the work."""
+"""A gateway timed out; the server behind it may have done the work."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reply:
     status: int
     headers: Mapping[str, str]
-    """Names in lower case."""
+    """Names are case-insensitive."""
     body: bytes = field(repr=False)
     method: str
     url: URL = field(repr=False)
@@ -38,41 +38,67 @@ class Reply:
         return describe(self.method, self.url, self.redactor)
 
     def json(self) -> Any:
-        """The body as JSON, whatever content type it claims; Malformed where it is none."""
+        """Parse the body as JSON, whatever its content type; Malformed if it is not valid JSON."""
         try:
             return _DECODER.decode(self.body.removeprefix(BOM_UTF8).decode())
         except (ValueError, RecursionError):  # bad UTF-8, bad JSON, NaN, 5,000 digits; 200,000 brackets
-            raise self.malformed("the reply is no JSON") from None
+            raise self.malformed("invalid JSON") from None
 
     def malformed(self, problem: str) -> Malformed:
-        """The error to raise when this reply is not what the API promises. `problem` must hold nothing secret."""
-        return Malformed(f"{self.where}: {problem}{self._excerpt()}")
+        """Return the error for a reply that does not match the API. `problem` must not contain secrets."""
+        return Malformed(f"{self.where}: {problem}{self._excerpt()}", status=self.status)
 
     def failure(self, status: int) -> ServiceError:
-        """The error that a status means. Some gateways send status 200 and hide the real one in the body."""
-        said = f"{self.where}: HTTP {status}{self._excerpt()}"
+        """Return the error that `status` means. Some gateways send 200 and put the real status into the body."""
+        message = f"{self.where}: HTTP {status}{self._excerpt()}"
         if status in DENIED:
-            return Denied(said)
+            return Denied(message, status=status)
         if status in TRANSIENT:
-            asked = parse_retry_after(
+            wait = parse_retry_after(
                 self.headers.get("retry-after"), date=self.headers.get("date"), now=datetime.now(UTC)
             )
-            return Transient(said, retry_after=asked, uncertain=status in UNCERTAIN)
-        return ServiceError(said)
+            return Transient(message, status=status, retry_after=wait, uncertain=status in UNCERTAIN)
+        return ServiceError(message, status=status)
 
     def _excerpt(self) -> str:
-        # Redacted before it is cut: half a key would not be recognised.
+        # Redacted before it is shortened, because half a key would not be recognised.
         text = printable(self.redactor.clean(self.body.decode("utf-8", "replace")))
         return f": {text[:EXCERPT]}{'…' if len(text) > EXCERPT else ''}" if text else ""
 
 
 def describe(method: str, url: URL, redactor: Redactor) -> str:
-    """Names a request in an error: without its query, which is long and may hold what is nobody's business."""
+    """Name a request in an error message, without its query, which is long and may be private."""
     return printable(redactor.clean(f"{method} {url.with_query(None)}"))
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+def parse_retry_after(value: str | None, *, date: str | None, now: datetime) -> float | None:
+    """Return the seconds to wait by a Retry-After header (RFC 9110, 10.2.3); None if missing or invalid.
+
+    A date counts from the reply's Date header if there is one, because the clocks may differ. The result is never
+    negative and has no upper limit.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        until = _parse_date(value)
+        if until is None:
+            return None
+        seconds = (until - (_parse_date(date) or now)).total_seconds()
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+def _parse_date(text: str | None) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(text or "")
+    except (ValueError, IndexError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _reject_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)

@@ -1,4 +1,4 @@
-"""One process per run. The kernel holds the lock, so that it vanishes with its owner, however that one ends."""
+"""Allows one process per run. The kernel holds the lock, so it is gone when its process ends, however it ends."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from memorybench.core.errors import BadInput, RunConflict
 
 
 class RunLock:
+    """Holds the lock of a run until `release`; raises RunConflict if another process has it."""
+
     def __init__(self, folder: Path, run: str) -> None:
         try:
-            for place in (folder.parent, folder):  # results are for their owner alone
+            for place in (folder.parent, folder):  # results are readable by their owner only
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise BadInput(
-                str(folder), f"can not be written ({error.strerror})", remedy="name another folder with --output"
+                str(folder), f"cannot be written ({error.strerror})", remedy="use another folder with --output"
             ) from error
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -36,7 +38,7 @@ class RunLock:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a process is writing the run of that folder now."""
+    """Return whether a process is writing the run of that folder."""
     try:
         file = os.open(folder / ".lock", os.O_RDONLY)
     except OSError:

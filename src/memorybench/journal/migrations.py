@@ -1,4 +1,4 @@
-"""The tables, as numbered steps. Append only: a results file of any age must find its way here."""
+"""The tables, as numbered migrations. Append only: a results file of any earlier version must open."""
 
 from __future__ import annotations
 
@@ -47,11 +47,18 @@ def first_tables(db: sqlite3.Connection) -> None:
 
 
 def shared_steps(db: sqlite3.Connection) -> None:
-    """What any run of the folder may take over is found without looking through all of them."""
+    """Find steps that any run may reuse without a scan of all steps."""
     db.execute("DROP INDEX canaries")
-    db.execute(
-        "CREATE INDEX shared_steps ON steps (key) WHERE name IN ('canary', 'entail', 'feedback', 'stated', 'written')"
-    )
+    db.execute(f"CREATE INDEX shared_steps ON steps (key) WHERE name IN {_SHARED_BEFORE_3}")
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables, shared_steps)
+def shared_column(db: sqlite3.Connection) -> None:
+    """Whether a step is shared between runs is a column instead of a list of names."""
+    db.execute("DROP INDEX shared_steps")
+    db.execute("ALTER TABLE steps ADD COLUMN shared INTEGER NOT NULL DEFAULT 0")
+    db.execute(f"UPDATE steps SET shared = 1 WHERE name IN {_SHARED_BEFORE_3}")  # noqa: S608  a constant
+    db.execute("CREATE INDEX shared_steps ON steps (key) WHERE shared = 1")
+
+
+_SHARED_BEFORE_3 = ("canary", "entail", "feedback", "stated", "written")
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables, shared_steps, shared_column)

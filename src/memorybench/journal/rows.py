@@ -16,7 +16,7 @@ RunStatus = Literal["running", "complete", "partial", "blocked"]
 
 
 class Fingerprint(Record):
-    """What a run depends on. The text is kept where it is small, to show what changed."""
+    """The digest of something that a run depends on, with its text if that is small, to show what changed."""
 
     digest: str
     text: str | None = None
@@ -39,7 +39,7 @@ class Run(Record):
 
 
 class Step(NamedTuple):
-    """Made of our own values a hundred thousand times: not checked again, so no Record."""
+    """One recorded step. Not a Record: it is created too often to be validated."""
 
     key: str
     name: str
@@ -53,38 +53,37 @@ class Step(NamedTuple):
     spent: Spending = NOTHING
     reused_from: str | None = None
     attempt: int | None = None
-    """The announcement it fulfils, where the work was paid."""
+    """The id of its attempt, if the work was paid."""
+    shared: bool = False
+    """Whether any run of the folder may reuse it."""
 
 
 def crc(*columns: object) -> int:
-    """A row's checksum: SQLite does not notice a bit that flips inside a value."""
+    """Return the checksum of a row: SQLite does not detect a flipped bit inside a value."""
     return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
 
 
 def storable(text: str) -> str:
-    """Half a surrogate, which no file takes, is spelled out."""
+    """Escape lone surrogates, which cannot be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> list[str]:
-    """One line for each thing that is no longer what it was."""
+    """Describe each fingerprint that changed, one line each."""
     lines = []
     for name in sorted(old.keys() | new.keys()):
         before, after = old.get(name), new.get(name)
         if before is None or after is None:
             lines.append(f"{name} was {'added' if before is None else 'removed'}")
         elif before.digest != after.digest:
-            lines.append(f"{name} changed: {_changed(before, after)}")
+            lines.append(f"{name} changed: {_describe_change(before, after)}")
     return lines
 
 
-def _changed(before: Fingerprint, after: Fingerprint) -> str:
+def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
     if before.text is None or after.text is None:
         return f"was {before.digest[:12]}, is {after.digest[:12]}"
     diff = difflib.unified_diff(before.text.splitlines(), after.text.splitlines(), lineterm="", n=0)
-    shown = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
-    return " ".join(_short(line) for line in shown[:4]) + (" …" if len(shown) > 4 else "")
-
-
-def _short(line: str) -> str:
-    return line if len(line) <= 120 else line[:119] + "…"
+    lines = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+    short = [line if len(line) <= 120 else line[:119] + "…" for line in lines[:4]]
+    return " ".join(short) + (" …" if len(lines) > 4 else "")

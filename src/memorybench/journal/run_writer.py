@@ -1,4 +1,4 @@
-"""A run being written: every row of it goes through here, and text is redacted on its way."""
+"""Writes one run: every row of it, with secrets removed from its texts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
@@ -18,140 +18,97 @@ from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome
 
-from .bloom_filter import BloomFilter
-from .database import FILE_NAME, check
+from .database import FILE_NAME, check, connect, sqlite_errors
 from .lock import RunLock
 from .rows import Fingerprint, Run, RunStatus, Step, crc, differences, storable
 from .run_reader import OPEN_ATTEMPT, RunReader
-from .writer import Landing, Statement, Writer, connection
+from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
 
-_STEP = (
-    "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain,"
-    " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INSERT_STEP = (
+    "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain, calls,"
+    " input_tokens, output_tokens, cost, reused_from, attempt, crc, shared)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
-_STEP_ROW = (
+_SELECT_STEP = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
     " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc FROM steps WHERE run = ? AND key = ?"
 )
-SHARED = ("canary", "entail", "feedback", "stated", "written")
-"""Steps that are about a judge, a pair of facts or a trace, and not about a run: what was once asked, or told, is not
-asked or told again in this folder."""
-_SHARED = f"SELECT run FROM steps WHERE name IN {SHARED} AND key = ? LIMIT 1"  # noqa: S608
-_ALL_SHARED = f"SELECT key FROM steps WHERE name IN {SHARED}"  # noqa: S608
-_NEWLY_SHARED = f"SELECT key FROM steps NOT INDEXED WHERE rowid > ? AND run <> ? AND name IN {SHARED}"  # noqa: S608
-_KNOWN_FOR = 0.1
-"""Seconds in which other processes are not asked again for what they share: hardly longer than a call takes."""
-_OUTCOME = (
+_INSERT_OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 
 
 def now() -> str:
+    """Return the time in UTC, to the millisecond."""
     seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
-    return f"{_second(seconds)}.{milliseconds:03d}+00:00"
+    return f"{_format_second(seconds)}.{milliseconds:03d}+00:00"
 
 
-@lru_cache(maxsize=1)  # asked for several times a step; to spell a date takes longer than to check a row
-def _second(seconds: int) -> str:
+@lru_cache(maxsize=1)  # called several times per step; formatting a date is slow
+def _format_second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 class RunWriter:
-    """Writes one run. `open_run` and `reopen_run` make them."""
+    """Writes one run. `open_run` and `reopen_run` create it."""
 
     def __init__(self, run: Run, writer: Writer, *, redact: Redact, reuse: str | None = None) -> None:
         self.run = run
         self._writer = writer
         self._redact = redact
         self._reuse = reuse
-        self._reads = connection(writer.path)
-        # made here, so that no commit need hand one back; one after the other, so that they lie on one page
+        with sqlite_errors(writer.path):
+            self._reads = connect(writer.path)
+            (has_steps,) = self._reads.execute(
+                "SELECT EXISTS (SELECT 1 FROM steps WHERE run = ?) OR EXISTS (SELECT 1 FROM steps WHERE shared = 1)",
+                (run.id,),
+            ).fetchone()
+        # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
-        self._seen = BloomFilter()
-        self._shared = BloomFilter()
-        self._shared_until, self._shared_at = self._last_row(), time.monotonic()
-        self.has_heritage = reuse is not None
-        """Whether there were steps, when it was opened, that this run need not do."""
-        for (key,) in self._reads.execute(_ALL_SHARED):
-            self._shared.add(key)
-            self.has_heritage = True
-        for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,)):
-            self._seen.add(key)
-            self.has_heritage = True
+        self.has_earlier_steps = reuse is not None or bool(has_steps)
+        """Whether the journal held steps that this run can use when it was opened."""
 
-    def step(self, key: str) -> str | None:
-        """The recorded result of a step, as JSON."""
-        if not self._seen.may_hold(key):
-            return None
-        row = self._row(self.run.id, key)
+    def result(self, key: str) -> str | None:
+        """Return the recorded result of a step as JSON."""
+        row = self._step_row(self.run.id, key)
         return None if row is None else str(row[3])
 
-    def reusable(self, key: str, name: str) -> Step | None:
-        """The step as another run recorded it, where this run may take steps over: any run of the folder will do for
-        what is shared."""
-        source = self._who_shares(key) if name in SHARED else self._reuse
-        if source is None:
-            return None
-        row = self._row(source, key)
+    def find_reusable(self, key: str, *, shared: bool) -> Step | None:
+        """Find a step of another run: of any run if it is shared, otherwise of the run given by `reuse`."""
+        source = self._reuse
+        if shared:
+            row = self._reads.execute("SELECT run FROM steps WHERE shared = 1 AND key = ? LIMIT 1", (key,)).fetchone()
+            source = row[0] if row else None
+        row = None if source is None else self._step_row(source, key)
         if row is None:
             return None
-        _, subject, inputs, result, started, seconds, *_ = row
-        return Step(
-            key=key,
-            name=name,
-            subject=subject,
-            inputs=inputs,
-            result=result,
-            started=started,
-            seconds=seconds,
-            reused_from=source,
-        )
+        name, subject, inputs, result, started, seconds, *_ = row
+        return Step(key, name, subject, inputs, result, started, seconds, reused_from=source, shared=shared)
 
-    def _who_shares(self, key: str) -> str | None:
-        """Another run that has such a step. Other processes may have added theirs since we looked."""
-        if time.monotonic() > self._shared_at + _KNOWN_FOR:
-            since, self._shared_until, self._shared_at = self._shared_until, self._last_row(), time.monotonic()
-            for (new,) in self._reads.execute(_NEWLY_SHARED, (since, self.run.id)):
-                self._shared.add(new)
-        if not self._shared.may_hold(key):
-            return None
-        found = self._reads.execute(_SHARED, (key,)).fetchone()
-        return found[0] if found else None
-
-    def _last_row(self) -> int:
-        last: int | None = self._reads.execute("SELECT max(rowid) FROM steps").fetchone()[0]
-        return last or 0
-
-    def _row(self, run: str, key: str) -> tuple[Any, ...] | None:
-        row = self._reads.execute(_STEP_ROW, (run, key)).fetchone()
+    def _step_row(self, run: str, key: str) -> tuple[Any, ...] | None:
+        row = self._reads.execute(_SELECT_STEP, (run, key)).fetchone()
         if row is not None and crc(run, key, *row[:-1]) != row[-1]:
-            raise JournalError(f"step {key} is damaged in the results file; restore a copy of it, or start a new run")
+            raise JournalError(f"{self._writer.path}: step {key} is damaged; restore a copy, or start a new run")
         return cast("tuple[Any, ...] | None", row)
 
     async def record_attempt(self, key: str, name: str, subject: str) -> int:
-        """Leaves a row that paid work is about to start: should we die, resume can say so."""
+        """Record that paid work is about to start, so that a resumed run knows of it after a crash."""
         attempt = next(self._attempts)
-        await self._writer.write(
-            [
-                (
-                    "INSERT INTO attempts (id, run, key, name, subject, started) VALUES (?,?,?,?,?,?)",
-                    (attempt, self.run.id, key, name, subject, now()),
-                )
-            ]
-        )
+        sql = "INSERT INTO attempts (id, run, key, name, subject, started) VALUES (?,?,?,?,?,?)"
+        await self._writer.write([(sql, (attempt, self.run.id, key, name, subject, now()))])
         return attempt
 
-    def redacted(self, result: str) -> str:
-        """A step's JSON without secrets: its texts are cleaned, its keys are ours and stay."""
+    def redact_json(self, result: str) -> str:
+        """Remove secrets from the strings of a JSON text; its keys stay."""
         if self._redact(result) == result:
             return result
-        return json.dumps(_cleaned(json.loads(result), self._redact), ensure_ascii=False)
+        return json.dumps(_redact_strings(json.loads(result), self._redact), ensure_ascii=False)
 
-    async def record(self, step: Step, written: Callable[[], None] | None = None) -> None:
-        """`step.result` as `redacted` gave it. `written` is called as soon as the row outlives this process."""
+    async def record_step(self, step: Step) -> None:
+        """Record a step; `step.result` comes from `redact_json`."""
         spent = step.spent
         columns = (
             self.run.id,
@@ -171,47 +128,20 @@ class RunWriter:
             step.reused_from,
             step.attempt,
         )
-        await self._writer.write([(_STEP, (*columns, crc(*columns)))], partial(self._kept, step.key, written))
+        # `shared` is newer than the checksum, which must stay the same for old rows
+        await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns), step.shared))])
 
-    def _kept(self, key: str, written: Callable[[], None] | None) -> None:
-        self._seen.add(key)
-        if written is not None:
-            written()
-
-    async def record_failure(
-        self,
-        attempt: int,
-        error: str,
-        *,
-        tries: int,
-        uncertain: int,
-        spent: Spending,
-        written: Callable[[], None] | None = None,
-    ) -> None:
-        """Paid work came to nothing: what it cost is kept all the same."""
-        await self._writer.write(
-            [
-                (
-                    "UPDATE attempts SET ended = ?, error = ?, tries = ?, uncertain = ?, calls = ?,"
-                    " input_tokens = ?, output_tokens = ?, cost = ? WHERE id = ?",
-                    (
-                        now(),
-                        storable(self._redact(error)),
-                        tries,
-                        uncertain,
-                        spent.calls,
-                        spent.input_tokens,
-                        spent.output_tokens,
-                        spent.cost,
-                        attempt,
-                    ),
-                )
-            ],
-            written,
+    async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
+        """Record that paid work failed, and what it cost."""
+        sql = (
+            "UPDATE attempts SET ended = ?, error = ?, tries = ?, uncertain = ?, calls = ?,"
+            " input_tokens = ?, output_tokens = ?, cost = ? WHERE id = ?"
         )
+        text = storable(self._redact(error))
+        cost = (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost)
+        await self._writer.write([(sql, (now(), text, tries, uncertain, *cost, attempt))])
 
-    def record_outcome(self, outcome: Outcome, ordinal: int, case: Case | None) -> Landing:
-        body = self._redact(outcome.model_dump_json())
+    async def record_outcome(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
         trial = outcome.trial
         columns = (
             self.run.id,
@@ -221,28 +151,27 @@ class RunWriter:
             trial.case_id,
             trial.subject.name,
             outcome.status,
-            body,
+            self._redact(outcome.model_dump_json()),
             now(),
         )
-        statements: list[Statement] = [(_OUTCOME, (*columns, crc(*columns)))]
+        statements: list[Statement] = [(_INSERT_OUTCOME, (*columns, crc(*columns)))]
         if case is not None:
-            kept = (self.run.id, trial.benchmark, case.id, self._redact(case.model_dump_json()))
-            statements.append(
-                ("INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)", (*kept, crc(*kept)))
-            )
-        return self._writer.write(statements)
+            row = (self.run.id, trial.benchmark, case.id, self._redact(case.model_dump_json()))
+            sql = "INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)"
+            statements.append((sql, (*row, crc(*row))))
+        await self._writer.write(statements)
 
     async def note(self, kind: str, text: str) -> None:
-        await self._writer.write(
-            [("INSERT INTO notes VALUES (?,?,?)", (self.run.id, kind, storable(self._redact(text))))]
-        )
+        row = (self.run.id, kind, storable(self._redact(text)))
+        await self._writer.write([("INSERT INTO notes VALUES (?,?,?)", row)])
 
     def scored(self) -> set[str]:
-        """Trials that need no more work."""
+        """Return the keys of trials that need no more work."""
         rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
         return {trial for (trial,) in rows}
 
     def end(self, status: RunStatus) -> None:
+        """Record how the run ended."""
         self._writer.write_now(
             [("UPDATE runs SET status = ?, finished = ? WHERE id = ?", (status, now(), self.run.id))]
         )
@@ -260,32 +189,26 @@ def open_run(
     fault: Callable[[], None] | None = None,
     reuse: str | None = None,
 ) -> Iterator[RunWriter]:
-    """Begins a new run in a results folder."""
+    """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated."""
     if (folder / FILE_NAME).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run.id):
-                raise RunConflict(f"run {run.id} exists already; continue it with --resume {run.id}, or name another")
+                raise RunConflict(
+                    f"run {run.id} already exists; continue it with --resume {run.id}, or use another name"
+                )
             if reuse is not None:
-                run_reader.run(reuse)  # raises where there is none
+                run_reader.run(reuse)  # raises if it does not exist
     elif reuse is not None:
-        raise BadInput(str(folder), f"no run {reuse!r} to reuse", remedy="name the folder that holds it with --output")
+        raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")
     run = run.model_copy(update={"created": now(), "status": "running"})
-    columns = (
-        run.id,
-        run.suite,
-        redact(canonical(dict(run.spec))),
-        redact(canonical(dict(run.fingerprints))),
-        run.program,
-        run.planned,
-        run.created,
-    )
-    row = (
+    spec, fingerprints = redact(canonical(dict(run.spec))), redact(canonical(dict(run.fingerprints)))
+    columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
+    sql = (
         "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
-        " VALUES (?,?,?,?,?,?,?,?,'running')",
-        (*columns, crc(*columns)),
+        " VALUES (?,?,?,?,?,?,?,?,'running')"
     )
-    with _writing(folder, run, redact, fault, reuse) as run_writer:
-        run_writer._writer.write_now([row])
+    with _locked(folder, run, redact, fault, reuse) as run_writer:
+        run_writer._writer.write_now([(sql, (*columns, crc(*columns)))])
         yield run_writer
 
 
@@ -298,16 +221,20 @@ def reopen_run(
     redact: Redact = str,
     fault: Callable[[], None] | None = None,
 ) -> Iterator[RunWriter]:
-    """Continues a run, provided that all it depends on is still the same."""
+    """Continue a run; raise RunConflict if anything that it depends on has changed."""
     with RunReader.open(folder, thorough=False) as run_reader:
         run = run_reader.run(run_id)
-    changed = differences(run.fingerprints, _redacted(fingerprints, redact))
-    if changed:
+    current = {
+        name: mark if mark.text is None else mark.model_copy(update={"text": redact(mark.text)})
+        for name, mark in fingerprints.items()
+    }
+    if changes := differences(run.fingerprints, current):
         raise RunConflict(
-            f"run {run_id} can not be resumed: {'; '.join(changed)}; undo the change, or start a new run"
-            f" with --reuse {run_id}, which takes over every step that is still the same"
+            f"run {run_id} cannot be resumed: {'; '.join(changes)}; undo the change, or start a new run"
+            f" with --reuse {run_id}, which reuses unchanged steps"
         )
-    with _writing(folder, run, redact, fault, _reuse_of(run)) as run_writer:
+    reuse = run.spec.get("reuse")
+    with _locked(folder, run, redact, fault, reuse if isinstance(reuse, str) else None) as run_writer:
         run_writer._writer.write_now(
             [
                 (
@@ -321,43 +248,28 @@ def reopen_run(
 
 
 @contextmanager
-def _writing(
+def _locked(
     folder: Path, run: Run, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
 ) -> Iterator[RunWriter]:
+    """Hold the lock of a run while it is written."""
     if (folder / FILE_NAME).exists():
-        check(folder / FILE_NAME, thorough=False)  # before the lock makes a folder beside a file we refuse
+        check(folder / FILE_NAME, thorough=False)  # before the lock creates a folder beside an invalid file
     lock = RunLock(folder / run.id, run.id)
     try:
-        writer = Writer(folder, fault=fault)
-        try:
-            run_writer = RunWriter(run, writer, redact=redact, reuse=reuse)
-            try:
-                yield run_writer
-            finally:
-                run_writer.close()
-        finally:
-            writer.close()
+        with (
+            closing(Writer(folder, fault=fault)) as writer,
+            closing(RunWriter(run, writer, redact=redact, reuse=reuse)) as run_writer,
+        ):
+            yield run_writer
     finally:
         lock.release()
 
 
-def _cleaned(value: Any, redact: Redact) -> Any:
+def _redact_strings(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
-        return [_cleaned(item, redact) for item in value]
+        return [_redact_strings(item, redact) for item in value]
     if isinstance(value, dict):
-        return {key: _cleaned(item, redact) for key, item in value.items()}
+        return {key: _redact_strings(item, redact) for key, item in value.items()}
     return value
-
-
-def _reuse_of(run: Run) -> str | None:
-    reuse = run.spec.get("reuse")
-    return reuse if isinstance(reuse, str) else None
-
-
-def _redacted(fingerprints: Mapping[str, Fingerprint], redact: Redact) -> Mapping[str, Fingerprint]:
-    return {
-        name: mark if mark.text is None else mark.model_copy(update={"text": redact(mark.text)})
-        for name, mark in fingerprints.items()
-    }

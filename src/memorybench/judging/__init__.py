@@ -1,13 +1,12 @@
-"""Is this response right? Asked of a model, read strictly, and never guessed.
+"""Judges: a model decides whether a response is right; an unclear verdict is Unreadable, never a guess.
 
-verdicts.py      read_verdict: what a judge decided, or Unreadable
-remarks.py       whether what it says besides bears that out
-prompts.py       the named judge prompts, and which of them serves a question
-delimiters.py    foreign text between marks that it can not close
-injection.py     responses that talk to the judge
-plain.py         foreign text as a reader sees it
-judge.py         Judge: prompt, call, verdict, as steps
-canaries.py      what a judge says of responses whose worth is known
+verdicts.py      read_verdict: parses the reply of a judge
+remarks.py       whether the remarks beside a verdict support it
+prompts.py       chooses and renders the judge prompt of a question (texts: catalog/prompts/)
+delimiters.py    encloses untrusted text in delimiters that it cannot close
+injection.py     detects responses that address the judge
+judge.py         Judge: renders the prompt, calls the model, records the verdict
+canaries.py      check_judge: tests a judge with responses of known correctness
 canary_cases.py  those responses, by prompt
 
 facts.py             a memory of any shape as atomic facts
@@ -18,5 +17,5 @@ matching.py          compare: do two facts say the same? by code
 matching_pairs.py    which fact is which, one-to-one and by coverage
 matching_judge.py    EntailmentJudge: what code can not decide
 matching_canaries.py what that judge says of pairs whose relation is known
-enumeration.py       Enumerator: what was said and what was written down, listed in calls of their own
+enumeration.py       Enumerator: lists the facts stated and the facts written, in separate calls
 """

@@ -1,4 +1,4 @@
-"""What a judge says of responses whose worth is known: asked once per judge and prompt, before its verdicts count."""
+"""Tests a judge with responses of known correctness, once per judge and prompt, before its verdicts count."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 
 class CanaryCount(Record):
-    """One kind of response under one prompt."""
+    """The verdicts on one kind of response under one prompt."""
 
     prompt: str
     kind: str
     right: bool
-    """What the judge should say."""
+    """The expected verdict."""
     agreed: int
     n: int
     unreadable: int = 0
-    """Not in n."""
+    """Replies that could not be read; not included in n."""
 
 
 class CanaryReport(Record):
@@ -39,12 +39,12 @@ class CanaryReport(Record):
 
     @property
     def sensitivity(self) -> tuple[int, int]:
-        """Right responses that were called right, of how many."""
+        """Returns how many right responses were called right, and how many there were."""
         return self._agreed(True)
 
     @property
     def specificity(self) -> tuple[int, int]:
-        """Wrong responses that were called wrong, of how many."""
+        """Returns how many wrong responses were called wrong, and how many there were."""
         return self._agreed(False)
 
     @property
@@ -52,14 +52,14 @@ class CanaryReport(Record):
         return sum(count.unreadable for count in self.counts)
 
     def sentence(self) -> str:
-        """For the report: `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 wrong)`."""
+        """Returns `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 wrong)`."""
         (hits, right), (passes, wrong) = self.sensitivity, self.specificity
         missed = {kind: sum(c.n - c.agreed for c in self.counts if c.kind == kind) for kind in KINDS}
         faults = [f"{kind}: {number} wrong" for kind, number in missed.items() if number]
         faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
         remark = f" ({', '.join(faults)})" if faults else ""
-        told = f"sensitivity {hits} of {right}, specificity {passes} of {wrong}"
-        return f"judge {self.judge} on canaries: {told}{remark}"
+        rates = f"sensitivity {hits} of {right}, specificity {passes} of {wrong}"
+        return f"judge {self.judge} on canaries: {rates}{remark}"
 
     def _agreed(self, right: bool) -> tuple[int, int]:
         counts = [count for count in self.counts if count.right == right]
@@ -67,41 +67,41 @@ class CanaryReport(Record):
 
 
 async def check_judge(steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt]) -> CanaryReport:
-    """Puts the canaries of each prompt to the judge. Recorded as steps: a resumed or reusing run does not pay again.
+    """Asks the judge about the canaries of each prompt. The verdicts are recorded steps and not paid for again.
 
-    An unreadable verdict is counted by itself; a budget that is used up blocks, as it does everywhere.
+    Unreadable verdicts are counted separately; an exhausted budget blocks, as it does everywhere.
     """
     rows = [(prompt, kind) for prompt in prompts for kind in KINDS]
-    counts = await _settled(*(_count(steps, judge, prompt, kind) for prompt, kind in rows))
+    counts = await _gather_all(*(_count(steps, judge, prompt, kind) for prompt, kind in rows))
     return CanaryReport(judge=judge.model.subject.name, counts=tuple(counts))
 
 
 async def _count(steps: Steps, judge: Judge, prompt: JudgePrompt, kind: str) -> CanaryCount:
-    said = await _settled(*(_says(steps, judge, prompt, case, kind) for case in CASES[prompt.kind]))
+    verdicts = await _gather_all(*(_verdict(steps, judge, prompt, case, kind) for case in CASES[prompt.kind]))
     right = kind in RIGHT
     return CanaryCount(
         prompt=prompt.name,
         kind=kind,
         right=right,
-        agreed=sum(verdict == right for verdict in said),
-        n=sum(verdict is not None for verdict in said),
-        unreadable=sum(verdict is None for verdict in said),
+        agreed=sum(verdict == right for verdict in verdicts),
+        n=sum(verdict is not None for verdict in verdicts),
+        unreadable=sum(verdict is None for verdict in verdicts),
     )
 
 
-async def _says(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool | None:
+async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool | None:
     question = Question(
         id=kind, haystack="", question=case.question, answers=(case.gold,), abstain=prompt.kind == ABSTENTION
     )
     try:
-        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind))
+        verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)
     except Unreadable:
         return None
     return verdict.correct
 
 
-async def _settled(*work: Awaitable[T]) -> list[T]:
-    """All results. Where one raises, the calls under way are finished, and so recorded, before it is raised."""
+async def _gather_all(*work: Awaitable[T]) -> list[T]:
+    """Awaits all calls, so that finished ones are recorded, and then raises the first error."""
     done: list[T] = []
     for result in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(result, BaseException):

@@ -1,4 +1,4 @@
-"""Foreign text in a prompt: between marks that nothing inside can close."""
+"""Encloses untrusted text in a prompt in delimiters that it cannot close."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _LENGTH = 16
 
 
 def mark_for(prompt: str, texts: Mapping[str, str]) -> str:
-    """A mark that stands in none of the texts.
+    """Returns a mark that occurs in none of the texts.
 
-    It is as good as random to whoever wrote them, for it depends on all of them, and the same for the same call: a
-    resumed run must find its recorded verdict under the same prompt.
+    Its author cannot predict it, because it depends on all texts. It is the same for the same call, so that a resumed
+    run finds the recorded verdict of the same prompt.
     """
     marks = (digest([prompt, dict(texts), attempt])[:_LENGTH] for attempt in count())
     everything = "\n".join((prompt, *texts.values()))

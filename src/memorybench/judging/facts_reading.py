@@ -12,9 +12,12 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
+from memorybench.text.fact_stems import stem_of
+from memorybench.text.normalisation import plain
+from memorybench.text.stop_words import FACT_STOP_WORDS as FILLERS
+
 from .facts_quantities import FIXED, MONTH_SIGNS, MONTHS, Quantity, taken_out
 from .facts_signs import Signs, rewritten, rule, rules, signs_of
-from .plain import plain
 
 DENIED, DOUBTED = "¬", "?"
 _MODES = DENIED + DOUBTED
@@ -88,22 +91,10 @@ _TOKEN_OR_MARK = re.compile(
     r"[\U000f0000-\U000ffffd]|~|\+(?<=[\U000f0000-\U000ffffd] \+)|[^\W_]+(?:\+\+?(?!\w)|#|-(?<=\b[a-f]-)(?=\s|$))?"
 )
 """A word with what sets C++ apart from C and A+ from A-; a mark; and the `+` or `~` of a number."""
-_FILLING = """
-    a an the this that these those is are was were be been being am has have had having own owns do does did will would
-    shall should can there it its he she they them his her their theirs i me my mine we us our ours you your of in on
-    at to for by with from as via through and or than then so too also very just now about around approximately
-    roughly who which what s ~
-"""
-FILLERS = frozenset(_FILLING.split())
 _DIRECTIONS = frozenset(("from", "to", "than", "over", "before", "after", "under", "above", "below"))
 _TURNING = _DIRECTIONS | {"by", "of", "for"}
 """Words that tell who does what to whom: with them, another order may be another fact."""
 _POSSESSIVE = re.compile(r"\w's\s|s'\s")
-_SHORT_FORMS = {
-    "hrs": "hour", "hr": "hour", "mins": "minute", "min": "minute", "secs": "second", "sec": "second", "yrs": "year",
-    "kgs": "kg", "kilo": "kg", "kilos": "kg", "kilogram": "kg", "kilograms": "kg", "km": "km", "kilometre": "km",
-    "kilometres": "km", "kilometer": "km", "kilometers": "km", "metre": "meter", "metres": "meter",
-}  # fmt: skip
 _WEEKDAYS = frozenset(("mon", "tues", "wednes", "thurs", "fri", "satur", "sun"))
 _NO_NAMES = frozenset((*MONTHS, "eur", "usd", "gbp", "chf", "jpy", "inr"))
 
@@ -144,30 +135,6 @@ class Reading(NamedTuple):
         for quantity in self.quantities:
             modes.setdefault(quantity.value, set()).add(quantity.mode)
         return {thing: frozenset(found) for thing, found in modes.items()}
-
-
-@lru_cache(maxsize=4_000)
-def stem_of(word: str) -> str:
-    """The word without the endings of number and tense. Crude on purpose: it only has to treat both sides alike."""
-    word = _SHORT_FORMS.get(word, word)
-    if len(word) <= 3:
-        return word
-    word = word.replace("isation", "ization")
-    if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        word = word[:-2]
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending in ("ing", "ed"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and re.search("[aeiouy]", word[: -len(ending)]):
-            word = word[: -len(ending)]
-            if word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
-    if word.endswith("y") and len(word) > 3 and word[-2] not in "aeiou":
-        word = word[:-1] + "i"
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
 def bare(word: str) -> str:

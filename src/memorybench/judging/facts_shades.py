@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from .facts_reading import FILLERS, Reading, stem_of, tokens_of
+from memorybench.text.fact_stems import stem_of
+from memorybench.text.stop_words import FACT_STOP_WORDS as FILLERS
+
+from .facts_reading import Reading, tokens_of
 
 _TENSES = {"was": "was", "were": "was", "had": "had", "did": "did", "been": "been"}
 _MODALS = frozenset(("will", "would", "shall", "should", "can"))

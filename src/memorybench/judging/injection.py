@@ -1,10 +1,10 @@
-"""Responses that talk to the judge instead of answering. They are judged all the same, and flagged for a person."""
+"""Detects responses that address the judge instead of answering. They are judged and flagged for a person."""
 
 from __future__ import annotations
 
 import re
 
-from .plain import plain
+from memorybench.text.normalisation import plain
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
 _JUDGE = r"(?:judge|grader|evaluator|examiner|scorer|assessor|marker|reviewer)"
@@ -15,7 +15,7 @@ _TO_YOU = (
 )
 _WHATEVER = r"[.,]?\s*(?:only\b|and nothing|regardless|no matter|whatever|for this\b)"
 
-# the reason that is shown, and what it is seen by
+# the reason shown in reports, and its pattern
 _SIGNS = tuple(
     (reason, re.compile(pattern, re.IGNORECASE | re.MULTILINE))
     for reason, pattern in (
@@ -62,6 +62,6 @@ _SIGNS = tuple(
 
 
 def talks_to_judge(response: str) -> str | None:
-    """Why a response looks as if it meant the judge; None: it does not."""
+    """Returns the reason why a response seems to address the judge; None: it does not."""
     text = plain(response)
     return next((reason for reason, sign in _SIGNS if sign.search(text)), None)

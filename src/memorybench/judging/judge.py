@@ -1,4 +1,4 @@
-"""A judge: asks a model whether a response is right, and reads what it decided inside the recorded step."""
+"""A judge: asks a model whether a response is right and records the verdict as a step."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _VERSION = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|:latest|-latest)$")
 class Verdict(Record):
     correct: bool
     reason: str = ""
-    """What the judge said, short; or why none was asked."""
+    """The shortened reply of the judge, or why no judge was asked."""
     flags: tuple[str, ...] = ()
-    """What a person should look at: the response talks to the judge."""
+    """Why a person should check the verdict: the response addresses the judge."""
     prompt: str = ""
-    """Which prompt was used; "": nobody was asked."""
+    """The name of the prompt; "": no judge was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,50 +43,60 @@ class Judge:
     prompts: JudgePrompts = field(default_factory=JudgePrompts)
 
     async def verdict(self, steps: Steps, question: Question, response: str, context: str = "") -> Verdict:
-        """Raises Unreadable where the judge can not be read twice in a row, or can not be reached: the response may
-        be right or wrong, the trial stays unscored.
+        """Returns the verdict on a response. An empty response is decided without asking the judge.
 
-        `context` is what the reader saw, for prompts that show it. An empty response is not worth a question.
+        Raises Unreadable if two replies in a row cannot be read or the judge cannot be reached: the trial stays
+        unscored. `context` is what the answering model was shown, for prompts that include it.
         """
         if not response.strip():
             return Verdict(correct=question.abstain, reason=EMPTY)
         return await self.ask(steps, "judge", self.prompts.of(question), question, response, context)
 
     async def ask(
-        self, steps: Steps, name: str, prompt: JudgePrompt, question: Question, response: str, context: str = ""
+        self,
+        steps: Steps,
+        name: str,
+        prompt: JudgePrompt,
+        question: Question,
+        response: str,
+        context: str = "",
+        *,
+        shared: bool = False,
     ) -> Verdict:
-        """The verdict by one prompt, as a step called `name`; asked once more where it can not be read."""
+        """Return the verdict by one prompt as the step `name`; ask a second time if the reply cannot be read.
+
+        A `shared` verdict is about the judge or a pair of facts, not about a run: other runs reuse it.
+        """
         text = prompt.render(question, response, context)
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
         first = {"model": self.model.subject, "prompt": text, "attempt": 1}
         second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
         try:
-            # a second reply that was left to us means that the first was not readable: it is not paid for again
-            if not steps.inherited(name, second):
+            # a recorded second reply means that the first was unreadable: it is not paid for again
+            if not steps.is_inherited(name, second, shared=shared):
                 with suppress(Unreadable):
-                    return await self._attempt(steps, name, first, blank)
-            return await self._attempt(steps, name, second, blank)
+                    return await self._attempt(steps, name, first, blank, shared)
+            return await self._attempt(steps, name, second, blank, shared)
         except ServiceError as error:
-            # the subject did its part: an instrument out of order is not its failure
+            # the provider has answered: a failing judge is not its failure
             raise Unreadable(f"the judge failed: {error}") from error
 
-    async def _attempt(self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict) -> Verdict:
+    async def _attempt(
+        self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, shared: bool
+    ) -> Verdict:
         async def ask() -> Verdict:
             completion = await self.model.complete([Turn(role="user", content=inputs["prompt"])])
             correct = read_verdict(completion.text, completion.finish)
             return blank.model_copy(update={"correct": correct, "reason": _short(completion.text)})
 
-        return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True)
+        return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True, shared=shared)
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:
-    """Whether a model judges its own answers, whichever door, version date or temperature it is called by."""
-    return _model_name(judge) == _model_name(reader)
-
-
-def _model_name(subject: Subject) -> str:
-    return _VERSION.sub("", subject.name.lower().rpartition("/")[2])
+    """Returns whether a model judges its own answers; endpoint, version date and temperature are ignored."""
+    own, other = (_VERSION.sub("", subject.name.lower().rpartition("/")[2]) for subject in (judge, reader))
+    return own == other
 
 
 def _short(reply: str) -> str:

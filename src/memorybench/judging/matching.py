@@ -15,9 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from memorybench.text.fact_stems import stem_of
+
 from .facts import MemoryFact
 from .facts_quantities import Quantity
-from .facts_reading import DENIED, Reading, bare, denies, glance_of, reading_of, stem_of
+from .facts_reading import DENIED, Reading, bare, denies, glance_of, reading_of
 from .facts_shades import alike, entails
 
 Relation = Literal["same", "different", "contradicts", "undecided"]

@@ -48,7 +48,7 @@ class EntailmentJudge:
     async def says(self, steps: Steps, first: MemoryFact, second: MemoryFact, step: str = STEP) -> bool:
         """Whether the first fact says all that the second says. Raises Unreadable where the judge does not tell."""
         question = Question(id="", haystack="", question="", answers=(str(first),))
-        verdict = await self.judge.ask(steps, step, PROMPT, question, str(second))
+        verdict = await self.judge.ask(steps, step, PROMPT, question, str(second), shared=True)
         return verdict.correct
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:

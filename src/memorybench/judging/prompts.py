@@ -1,8 +1,8 @@
-"""How a judge is asked: five prompts by name, and which of them, or of the benchmark's own, serves a question.
+"""Chooses and renders the judge prompt of a question.
 
-`default`, `temporal`, `knowledge-update` and `rubric` are the texts of LongMemEval (Wu et al., arXiv:2410.10813,
-figure 10) as our specification quotes them; `abstention` is in words of our own. The texts of LongMemEval end by
-asking for yes or no only, and so does every prompt here.
+The default prompts are in catalog/prompts/judge-*.txt. `default`, `temporal`, `knowledge-update` and `rubric` are the
+texts of LongMemEval (Wu et al., arXiv:2410.10813, figure 10); `abstention` is our own. Every prompt ends by asking for
+yes or no only.
 """
 
 from __future__ import annotations
@@ -13,49 +13,16 @@ from datetime import datetime
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
+from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
 from memorybench.files.templates import Template
 from memorybench.text.spelling import join_names, suggestion
 
 from .delimiters import fenced, mark_for
 
 DEFAULT, ABSTENTION = "default", "abstention"
-_CONTAINS = """\
-I will give you a question, a correct answer, and a response from a model.
-Please answer yes if the response contains the correct answer. Otherwise, answer no.
-"""
-_STEPS_COUNT = """\
-If the response is equivalent to the correct answer or contains all the intermediate
-steps to get the correct answer, you should also answer yes.
-If the response only contains a subset of the information required, answer no.
-"""
-TEXTS: Mapping[str, str] = {
-    DEFAULT: f"{_CONTAINS}{_STEPS_COUNT}",
-    "temporal": f"""\
-{_CONTAINS}{_STEPS_COUNT}\
-In addition, do not penalize off-by-one errors for the number of days.
-If the question asks for days/weeks/months and the model makes off-by-one errors
-(e.g., predicting 19 days when the answer is 18), the response is still correct.
-""",
-    "knowledge-update": f"""\
-{_CONTAINS}\
-If the response contains some previous information along with an updated answer,
-the response should be considered correct as long as the updated answer is correct.
-""",
-    "rubric": """\
-I will give you a question, a rubric for desired personalized response, and a response.
-Please answer yes if the response satisfies the desired response. Otherwise, answer no.
-The model does not need to reflect all points in the rubric. The response is correct
-as long as it recalls and utilizes the user's personal information correctly.
-""",
-    ABSTENTION: """\
-Below are a question that can not be answered from what is known, the reason why it can not, and a model's response.
-Answer yes if the response says that the question has no answer, or that the information is missing or incomplete;
-telling what is known besides does no harm. Answer no if it gives an answer as if it were known, or says neither.
-""",
-}
 _GOLD_NAMES = {"rubric": "rubric", ABSTENTION: "explanation"}
 _GOLD_OF_OTHERS = "correct-answer"
-_UNTOLD = "The conversations do not tell."
+_NO_GOLD = "The conversations do not tell."
 _OFF_BY_ONE = (
     "Being off by one in a number of days, weeks or months is no error here: 19 days are right where the answer is 18."
 )
@@ -69,18 +36,18 @@ Reply with one word and nothing else: yes or no.
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
     name: str
-    """What reports call it."""
+    """The name in reports."""
     template: Template
-    """With variables, or without any: then question, gold and response follow it."""
+    """If it has no variables, question, gold answer and response are appended."""
     kind: str = DEFAULT
-    """Which of the named prompts it takes the place of: tells what the gold is, and which canaries it gets."""
+    """The default prompt that it replaces; decides what the gold is called and which canaries apply."""
     note: str = ""
 
     def render(self, question: Question, response: str, context: str = "") -> str:
-        """The whole of what the judge is sent. The same for the same call."""
+        """Returns the full prompt for the judge; the same inputs give the same text."""
         gold_name = _GOLD_NAMES.get(self.kind, _GOLD_OF_OTHERS)
         gold = _gold(question)
-        foreign = {
+        untrusted = {
             "question": question.question,
             "questionType": question.kind,
             "retrievedContext": context,
@@ -88,55 +55,58 @@ class JudgePrompt:
             "rubric": gold,
             "response": response,
         }
-        told = "".join(part for part in self.template.parts if isinstance(part, str))
-        mark = mark_for(told, foreign)
+        own_text = "".join(part for part in self.template.parts if isinstance(part, str))
+        mark = mark_for(own_text, untrusted)
         if self.template.names:
-            values = {name: fenced(name, text, mark) for name, text in foreign.items()}
+            values = {name: fenced(name, text, mark) for name, text in untrusted.items()}
             body = self.template.render({**values, "questionDate": _date(question.asked_at)})
         else:
             shown = (("question", question.question), (gold_name, gold), ("response", response))
-            body = "\n".join((told.rstrip() + "\n", *(fenced(name, text, mark) for name, text in shown)))
+            body = "\n".join((own_text.rstrip() + "\n", *(fenced(name, text, mark) for name, text in shown)))
         note = f"\n{self.note}\n" if self.note else ""
         return f"{body.rstrip()}\n{note}{_ENDING.format(mark=mark)}"
 
 
 def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
-    """One of our five."""
-    if name not in TEXTS:
+    """Returns one of the prompts that ship with memorybench."""
+    if name not in JUDGE_PROMPTS:
         raise BadInput(
             where,
-            f'there is no judge prompt "{name}"',
-            expected=f"one of {join_names(TEXTS)}",
-            remedy=suggestion(name, TEXTS),
+            f'unknown judge prompt "{name}"',
+            expected=f"one of {join_names(JUDGE_PROMPTS)}",
+            remedy=suggestion(name, JUDGE_PROMPTS),
         )
-    return JudgePrompt(name, Template((TEXTS[name],), f"judge prompt {name}"), kind=name)
+    return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """All that may be asked of a judge in one benchmark."""
+    """The judge prompts of one benchmark."""
 
     override: Template | None = None
-    """Serves every question, whatever the benchmark says."""
+    """Used for every question instead of all others."""
     by_type: Mapping[str, Template] = field(default_factory=dict)
     default: Template | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """Question type → which named prompt serves it."""
+    """Question type → name of the default prompt."""
     off_by_one: frozenset[str] = frozenset()
-    """Question types for which a day, week or month more or less is forgiven."""
+    """Question types that tolerate an error of one day, week or month."""
 
     def __post_init__(self) -> None:
         for name in self.names.values():
-            named_prompt(name)  # raises where there is none: before anything is asked
+            named_prompt(name)  # raises for an unknown name before any call is made
 
     @classmethod
     def by_name(cls, override: Template | None = None) -> JudgePrompts:
-        """Ours alone: a question whose type is the name of one is judged by it, any other by the default."""
-        return cls(override=override, names={name: name for name in TEXTS})
+        """Returns the default prompts: a question type selects the prompt of that name, any other type `default`."""
+        return cls(override=override, names={name: name for name in JUDGE_PROMPTS})
 
     def of(self, question: Question) -> JudgePrompt:
-        """Abstention overrides the type; then the benchmark's text for the type, the prompt that it names for the
-        type, its default, ours."""
+        """Returns the prompt of a question.
+
+        The order is: override, the benchmark's text for the type, the prompt named for the type, the benchmark's
+        default, our default. Abstention takes the place of the type.
+        """
         kind = ABSTENTION if question.abstain else self.names.get(question.kind, DEFAULT)
         place = ABSTENTION if question.abstain else question.kind
         if self.override is not None:
@@ -147,23 +117,23 @@ class JudgePrompts:
             prompt = JudgePrompt("the benchmark's default", self.default, kind)
         else:
             prompt = named_prompt(kind)
-        return _forgiving(prompt) if question.kind in self.off_by_one and not question.abstain else prompt
+        return _with_tolerance(prompt) if question.kind in self.off_by_one and not question.abstain else prompt
 
     def used(self, questions: Iterable[Question]) -> tuple[JudgePrompt, ...]:
-        """Every prompt that these questions need, once."""
+        """Returns the distinct prompts of these questions."""
         return tuple(dict.fromkeys(self.of(question) for question in questions))
 
 
-def _forgiving(prompt: JudgePrompt) -> JudgePrompt:
-    told = " ".join(part for part in prompt.template.parts if isinstance(part, str)).lower()
-    if "off-by-one" in told or "off by one" in told:
+def _with_tolerance(prompt: JudgePrompt) -> JudgePrompt:
+    text = " ".join(part for part in prompt.template.parts if isinstance(part, str)).lower()
+    if "off-by-one" in text or "off by one" in text:
         return prompt
     return JudgePrompt(prompt.name, prompt.template, prompt.kind, _OFF_BY_ONE)
 
 
 def _gold(question: Question) -> str:
     if not question.answers:
-        return _UNTOLD if question.abstain else ""
+        return _NO_GOLD if question.abstain else ""
     if len(question.answers) == 1:
         return question.answers[0]
     return "Any one of these:\n" + "\n".join(f"- {answer}" for answer in question.answers)

@@ -1,7 +1,7 @@
-"""What a judge says beside its verdict: does it bear the verdict out, or leave it in doubt?
+"""Checks whether the remarks beside a verdict support it.
 
-Words, not understanding: a remark that contradicts its verdict by facts alone ("Yes. It says Porto, not Lisbon") is
-not noticed. What is noticed is what judges do: hedge, correct themselves, refuse, or say yes of what "is wrong".
+Only wording is checked: judges that hedge, correct themselves, refuse, or say yes to what "is wrong". A remark that
+contradicts its verdict by facts alone ("Yes. It says Porto, not Lisbon") is not detected.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NOT = re.compile(r"\b(?:not|no|nothing|never|neither|cannot)\b|n't\b", re.IGNOR
 
 
 def bears_out(remark: str, verdict: bool) -> bool:
-    """Whether a remark leaves its verdict certain. The stricter reading wins: doubt costs a question, not a score."""
+    """Returns whether a remark leaves its verdict certain. Doubt costs a second call, not a wrong score."""
     return not _UNDECIDED.search(remark) and all(claim == verdict for claim in _claims(remark))
 
 
 def _claims(remark: str) -> Iterator[bool]:
-    """What each clause says of the response, where it says it plainly: that it is right, or that it is not."""
+    """Yields for each clause that states it plainly whether the response is right."""
     for clause in _CLAUSES.split(remark):
         if _FAULTED.search(clause):
             yield bool(_NOT.search(clause))

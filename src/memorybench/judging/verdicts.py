@@ -1,8 +1,8 @@
-"""What a judge decided: one verdict word where a verdict stands, once, or JSON of a fixed shape. Never a guess.
+"""Parses the reply of a judge: a single verdict word, or JSON of a fixed shape.
 
-A reply that is not certain is `Unreadable`, which leaves a trial unscored. That costs a second question; a verdict
-read wrongly costs the score. So a verdict word counts only alone, at the beginning before its reasons, or at the end
-after them; and remarks that hedge, decide otherwise or contradict it leave nothing decided.
+An uncertain reply is `Unreadable`, which costs a second call; a misread verdict would cost the score. A verdict word
+counts only alone, at the beginning before its reasons, or at the end after them. Remarks that hedge or contradict it
+make the reply unreadable.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 
 from memorybench.core.errors import BadInput, Unreadable
 from memorybench.files.json_text import decode
+from memorybench.text.normalisation import plain, tidy
 from memorybench.text.sanitize import preview
 
-from .plain import plain, tidy
 from .remarks import bears_out
 
 VERDICTS = {
@@ -34,9 +34,7 @@ _JSON_REMARKS = frozenset(("reason", "reasoning", "explanation", "rationale"))
 _THOUGHT_ENDS = re.compile(r"</(?:think|thinking|reasoning)>")
 _FENCED = re.compile(r"(?:[^\n{`]{0,80}:\s*)?```\w*\s(.*?)```", re.DOTALL)
 _TAGS = re.compile(r"</?(?:answer|verdict|judge?ment|b|strong|em|i|p)>")
-_MARKUP = re.compile(
-    r"[*_`]|(?<!~)~(?!~)|\\boxed\{|\}(?=\$?$)"
-)  # what is ~~struck out~~ keeps its marks, and is not read
+_MARKUP = re.compile(r"[*_`]|(?<!~)~(?!~)|\\boxed\{|\}(?=\$?$)")  # ~~struck out~~ text keeps its marks and is not read
 _STRAIGHT = str.maketrans("“”«»‘’。", '""""\'\'.', "\ufe0f")
 _APPROVALS, _REJECTIONS = "✅☑✔👍", "❌✖✗✘👎"
 _SIGNS = re.compile(f"[{_APPROVALS}{_REJECTIONS}]")
@@ -55,7 +53,7 @@ _SENTENCE = re.compile(
     r"(?:the (?:response|answer)|it|this|that) is (?P<word>(?:not )?(?:correct|true)|incorrect|wrong|false)[.!]*",
     re.IGNORECASE,
 )
-# "no" before a noun ("no mention of it") decides nothing, unless it opens a clause
+# "no" before a noun ("no mention of it") is not a verdict unless it opens a clause
 _ANOTHER = re.compile(
     r"\byes\b|(?:^|[.,;:!?(\n])\s*no\b|\bno\b(?!\s+\w|-\w)"
     r"|(?:^|[.!:=\n])\s*(?:correct|incorrect|true|false|wrong)\s*(?:[.,;!\n]|$)",
@@ -64,37 +62,37 @@ _ANOTHER = re.compile(
 
 
 def read_verdict(reply: str, finish: str = "stop") -> bool:
-    """Whether the judge found the response right. Raises Unreadable where that is not certain."""
+    """Returns whether the judge calls the response right; raises Unreadable if that is uncertain."""
     if finish in _UNFINISHED:
-        raise Unreadable(f"the judge {_UNFINISHED[finish]} at {preview(reply)}; wanted yes or no")
-    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers swallow the tag that opens a thought
+        raise Unreadable(f"the judge's reply {_UNFINISHED[finish]}: {preview(reply)}; expected yes or no")
+    text = _THOUGHT_ENDS.split(plain(reply))[-1].strip()  # some servers omit the opening tag
     fenced = _FENCED.fullmatch(text)
     inner = (fenced[1] if fenced else text).strip()
-    verdict = _json_verdict(inner) if inner.startswith("{") else _spoken_verdict(inner)
+    verdict = _json_verdict(inner) if inner.startswith("{") else _text_verdict(inner)
     if verdict is None:
-        raise Unreadable(f"the judge said {preview(reply)}; wanted yes or no")
+        raise Unreadable(f"invalid verdict {preview(reply)}; expected yes or no")
     return verdict
 
 
 def _json_verdict(text: str) -> bool | None:
     try:
-        told = decode(text, "the reply")
+        fields = decode(text, "the reply")
     except BadInput:
         return None
-    decisive = told.keys() & _JSON_VERDICTS
-    if len(decisive) != 1 or not told.keys() <= decisive | _JSON_REMARKS:
+    decisive = fields.keys() & _JSON_VERDICTS
+    if len(decisive) != 1 or not fields.keys() <= decisive | _JSON_REMARKS:
         return None
-    value = told[decisive.pop()]
+    value = fields[decisive.pop()]
     verdict = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
-    remarks = [told[key] for key in told.keys() & _JSON_REMARKS]
+    remarks = [fields[key] for key in fields.keys() & _JSON_REMARKS]
     if not isinstance(verdict, bool) or not all(isinstance(remark, str) for remark in remarks):
         return None
     return verdict if all(bears_out(remark, verdict) for remark in remarks) else None
 
 
-def _spoken_verdict(text: str) -> bool | None:
+def _text_verdict(text: str) -> bool | None:
     if "<think" in text:
-        return None  # a thought that never ended
+        return None  # unfinished reasoning
     signs = _SIGNS.findall(text)
     text = _undecorated(_SIGNS.sub("", text))
     found = _SENTENCE.fullmatch(text) or _OPENING.match(text) or _CLOSING.search(text)
@@ -103,7 +101,7 @@ def _spoken_verdict(text: str) -> bool | None:
     verdict = VERDICTS[found["word"].lower()]
     before, after = text[: found.start()], text[found.end() :]
     if before.endswith(":"):
-        return None  # "The response:", and then the response
+        return None  # the reply quotes the response
     sure = all((sign in _APPROVALS) == verdict for sign in signs) and all(
         bears_out(remark, verdict) and not _ANOTHER.search(remark) for remark in (before, after)
     )
@@ -112,5 +110,5 @@ def _spoken_verdict(text: str) -> bool | None:
 
 def _undecorated(text: str) -> str:
     text = tidy(_MARKUP.sub("", _TAGS.sub("\n", text.translate(_STRAIGHT))))
-    # a mark of quotation before one line is decoration; before the first of several it quotes
+    # a ">" before a single line is decoration; before the first of several lines it is a quotation
     return text.strip(" #$|=<>:-–—") if "\n" not in text else text.strip(" #$|")

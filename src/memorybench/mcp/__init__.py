@@ -1,1 +1,24 @@
-"""Model Context Protocol: clients, and the recording proxy that agents connect to."""
+"""Model Context Protocol, by the official SDK (the extra `mcp`): clients, and the recording proxy for agents.
+
+config.py          the connection keys of a config file
+client.py          McpClient: lists and calls the tools of one server
+stdio.py           connects to a server that is started as a child process
+http.py            connects to a server over streamable HTTP
+proxy.py           a local server that records every tool call
+store_server.py    a memory store as MCP tools behind the proxy
+bridge.py          a program that connects an agent's standard streams to the proxy
+
+All other modules but config.py import the SDK: import them late, after `check_sdk`.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from memorybench.core.errors import BadInput
+
+
+def check_sdk(where: str) -> None:
+    """Raise BadInput if the MCP SDK is not installed. `where` names what needs it."""
+    if find_spec("mcp") is None:
+        raise BadInput(where, 'package "mcp" not found', remedy='pip install "memorybench[mcp]"')

@@ -1,59 +1,66 @@
-"""For agents that can only start programs: MCP on the standard streams, carried to one of our servers over HTTP.
+"""Connect the standard streams of an agent that can only start programs to a recording proxy on this machine.
 
-    python -m memorybench.mcp.bridge http://127.0.0.1:PORT/TOKEN/mcp
-
-It stands on the standard library alone: an agent waits for it to start.
+python -m memorybench.mcp.bridge http://127.0.0.1:PORT/TOKEN/mcp
 """
 
 from __future__ import annotations
 
-import json
 import sys
-from http.client import HTTPConnection, HTTPException
-from typing import BinaryIO
 from urllib.parse import urlsplit
 
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-_ACCEPTED = 202
-_UNREACHABLE = -32000
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
 
 
-def carry(url: str, source: BinaryIO, target: BinaryIO) -> None:
-    """Every line that comes, and what is answered to it. One at a time: so does the server."""
-    address = urlsplit(url)
+async def run_bridge(url: str) -> None:
+    """Pass messages on in both directions until standard input ends and every request has its reply."""
+    unanswered: set[types.RequestId] = set()
+    changed = anyio.Event()
+
+    async with (
+        httpx2.AsyncClient(timeout=None, trust_env=False) as http,  # a proxy in the environment is not for loopback
+        streamable_http_client(url, http_client=http) as (from_server, to_server),
+        stdio_server() as (from_agent, to_agent),
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def forward_replies() -> None:
+            nonlocal changed
+            async for item in from_server:
+                if isinstance(item, SessionMessage):
+                    await to_agent.send(item)
+                    if isinstance(item.message, types.JSONRPCResponse | types.JSONRPCError):
+                        unanswered.discard(item.message.id)
+                        changed.set()
+                        changed = anyio.Event()
+
+        tasks.start_soon(forward_replies)
+        async for item in from_agent:
+            if isinstance(item, SessionMessage):
+                if isinstance(item.message, types.JSONRPCRequest):
+                    unanswered.add(item.message.id)
+                await to_server.send(item)
+        while unanswered:
+            await changed.wait()
+        tasks.cancel_scope.cancel()
+        await to_agent.aclose()  # else stdio_server waits for more to write
+
+
+def main(arguments: list[str]) -> None:
+    if len(arguments) != 1:
+        sys.exit("usage: python -m memorybench.mcp.bridge URL")
+    address = urlsplit(arguments[0])
     if address.scheme != "http" or address.hostname != "127.0.0.1":
-        sys.exit("mcp.bridge leads to servers on this machine alone: http://127.0.0.1:PORT/…")
-    connection = HTTPConnection(address.hostname, address.port)
-    for line in source:
-        if not line.strip():
-            continue
-        try:
-            connection.request("POST", address.path, line, _HEADERS)
-            response = connection.getresponse()
-            answer = response.read()
-            if response.headers.get_content_type() != "application/json":
-                answer = b"" if response.status == _ACCEPTED else _complaint(line, f"HTTP {response.status}")
-        except (OSError, HTTPException) as error:
-            connection.close()
-            answer = _complaint(line, error)
-        if answer:
-            target.write(answer.replace(b"\n", b" ") + b"\n")
-            target.flush()
-
-
-def _complaint(line: bytes, error: object) -> bytes:
-    """What is said in the server's place; nothing to a notification."""
+        sys.exit("mcp.bridge: invalid URL; expected http://127.0.0.1:PORT/TOKEN/mcp")
     try:
-        id = json.loads(line).get("id")
-    except (ValueError, AttributeError):
-        id = None
-    if id is None:
-        return b""
-    problem = {"code": _UNREACHABLE, "message": f"the memory server is gone: {error}"}
-    return json.dumps({"jsonrpc": "2.0", "id": id, "error": problem}).encode()
+        anyio.run(run_bridge, arguments[0])
+    except* (httpx2.HTTPError, OSError) as errors:
+        sys.exit(f"mcp.bridge: the memory server cannot be reached: {errors.exceptions[0]}")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m memorybench.mcp.bridge URL")
-    carry(sys.argv[1], sys.stdin.buffer, sys.stdout.buffer)
+    main(sys.argv[1:])

@@ -1,119 +1,187 @@
-"""A client of the Model Context Protocol: the handshake, tools, and nothing else, over any transport.
-
-`mcp_stdio.open_mcp_stdio` starts a server as a child process, `mcp_http.open_mcp_http` asks one over HTTP.
-"""
+"""List and call the tools of one MCP server, over any transport of the SDK."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from itertools import count
-from typing import Any, Protocol
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+import mcp_types as types
+from mcp import Client, MCPError
+from mcp.client import Transport
+from pydantic import BaseModel, ValidationError
 
 from memorybench import __version__
-from memorybench.core.errors import Malformed, MemorybenchError, Transient
-
-from .messages import VERSIONS, Message, Reader, Tool, ToolResult, notification, request
+from memorybench.core.errors import BadInput, Malformed, MemorybenchError, ServiceError, Transient
+from memorybench.files.json_text import decode
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.sanitize import EXCERPT, preview, printable, sanitize
+from memorybench.text.spelling import join_names, suggestion
 
 DEADLINE = 60.0
-MOST_PAGES = 1_000
-"""A list of tools that goes on after this many pages never ends."""
-_FAREWELL = 1.0
-"""Seconds to tell a server that a call is given up."""
+MESSAGE_CAP = 32 * 2**20
+MAX_PAGES = 1_000
+"""A server whose list of tools has more pages is treated as broken."""
+
+R = TypeVar("R", bound=BaseModel)
+FindFailure = Callable[[MCPError], Awaitable[MemorybenchError | None]]
+"""Returns the error of the transport that caused an error of the SDK, if there is one."""
+
+# without a handler, Python prints warnings of the SDK to stderr, and they may quote secrets
+for _name in ("mcp", "client"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
-class Transport(Protocol):
-    """Carries messages to one server; what goes wrong on the way is raised as a ServiceError."""
+class ToolError(ServiceError):
+    """The tool was called and reported a failure."""
 
-    async def ask(self, message: Message) -> Message:
-        """The reply to a request. Many may be under way at once."""
-        ...
 
-    async def tell(self, message: Message) -> None:
-        """A notification: no reply is waited for."""
-        ...
+@dataclass(frozen=True, slots=True)
+class Tool:
+    name: str
+    description: str = ""
+    input_schema: Mapping[str, Any] = field(default_factory=dict)
 
-    def agreed(self, version: str) -> None:
-        """Both sides will speak this version from now on."""
-        ...
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    text: str
+    """All text parts, joined by newlines."""
+    structured: Any = None
+    """The structured content; None if the server sent none."""
+
+    def value(self) -> Any:
+        """Return the structured content, else the text as JSON, else the text."""
+        if self.structured is not None:
+            return self.structured
+        try:
+            return decode(self.text, "result")
+        except BadInput:
+            return self.text
 
 
 class McpClient:
-    """Calls tools of one server. Any number of calls may be in flight.
+    """Calls tools of one server, any number at once. Opened by `open_mcp_stdio` and `open_mcp_http`.
 
-    A call that is not answered in time is cancelled and raises Transient: the server may have done it all the same.
+    A call without a reply in time is cancelled and raises Transient: the server may have done the work.
     """
 
-    def __init__(self, transport: Transport, reader: Reader, deadline: float) -> None:
-        self._transport = transport
-        self._reader = reader
+    def __init__(
+        self, client: Client, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+    ) -> None:
+        self._session = client.session
+        self._where = where
+        self._redactor = redactor
         self._deadline = deadline
-        self._ids = count(1)
-        self.server_info: Mapping[str, Any] = {}
-        """Name and version, as the server tells them in the handshake."""
-
-    async def shake_hands(self) -> None:
-        """To be called once, before anything else."""
-        proposed = {
-            "protocolVersion": VERSIONS[0],
-            "capabilities": {},
-            "clientInfo": {"name": "memorybench", "version": __version__},
-        }
-        result = await self.request("initialize", proposed)
-        version = self._reader.version(result)
-        info = result.get("serverInfo")
-        self.server_info = info if isinstance(info, dict) else {}
-        self._transport.agreed(version)
-        await self._transport.tell(notification("notifications/initialized"))
+        self._find_failure = find_failure
+        info = client.server_info
+        self.server_info = info.model_dump(by_alias=True, exclude_none=True) if info else {}
+        """Name and version of the server."""
 
     async def list_tools(self) -> Sequence[Tool]:
         tools: list[Tool] = []
-        params: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
-            result = await self.request("tools/list", params)
-            tools += self._reader.tools(result)
-            if not result.get("nextCursor"):
+        cursor: str | None = None
+        for _ in range(MAX_PAGES):
+            request = types.ListToolsRequest(params=types.PaginatedRequestParams(cursor=cursor))
+            page = await self._send(request, types.ListToolsResult, "tools/list")
+            tools += [Tool(tool.name, tool.description or "", tool.input_schema) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
                 return tools
-            params = {"cursor": result["nextCursor"]}
-        raise Malformed(f"{self._reader.server}: tools/list goes on after {MOST_PAGES:,} pages")
+        raise Malformed(f"{self._where}: tools/list has more than {MAX_PAGES:,} pages")
+
+    async def require_tools(self, names: Iterable[str], where: str) -> None:
+        """Raise BadInput if the server lacks one of the tools that the config at `where` names."""
+        offered = [tool.name for tool in await self.list_tools()]
+        for name in names:
+            if name not in offered:
+                raise BadInput(
+                    where,
+                    f"unknown tool {preview(name)}",
+                    expected=f"one of {sanitize(join_names(offered))}",
+                    remedy=suggestion(name, offered),
+                )
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any], *, deadline: float | None = None) -> ToolResult:
-        """What the tool answered; ToolError where it says that it failed."""
-        params = {"name": name, "arguments": dict(arguments)}
-        return self._reader.tool_result(await self.request("tools/call", params, deadline=deadline), name)
+        """Return the result of a tool; raise ToolError where the tool reports a failure."""
+        request = types.CallToolRequest(params=types.CallToolRequestParams(name=name, arguments=dict(arguments)))
+        # not session.call_tool, which may list the tools first to validate the result
+        result = await self._send(request, types.CallToolResult, f"tools/call {name}", deadline)
+        text = "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+        if result.is_error:
+            raise ToolError(f"{self._where}: {name}: {self._clean(text) or 'failed with no error message'}")
+        return ToolResult(text, result.structured_content)
 
-    async def ping(self) -> None:
-        await self.request("ping")
-
-    async def request(
-        self, method: str, params: Mapping[str, Any] | None = None, *, deadline: float | None = None
-    ) -> Mapping[str, Any]:
-        """The result of any request; `deadline` in seconds."""
-        message = request(next(self._ids), method, params)
+    async def _send(
+        self, request: types.ClientRequest, result_type: type[R], name: str, deadline: float | None = None
+    ) -> R:
         seconds = deadline or self._deadline
         try:
-            async with asyncio.timeout(seconds):
-                reply = await self._transport.ask(message)
-        except TimeoutError:
-            await self._cancel(message, "timed out")
-            raise Transient(
-                f"{self._reader.server}: {_named(message)}: no reply within {seconds:g} s", uncertain=True
-            ) from None
-        except asyncio.CancelledError:
-            await self._cancel(message, "no longer needed")
-            raise
-        return self._reader.result(reply, _named(message))
+            return await self._session.send_request(request, result_type, request_read_timeout_seconds=seconds)
+        except (MCPError, ValidationError) as error:
+            await raise_service_error(error, f"{self._where}: {name}", self._redactor, seconds, self._find_failure)
 
-    async def _cancel(self, message: Message, reason: str) -> None:
-        if message["method"] == "initialize":
-            return  # the protocol forbids to cancel it
-        told = notification("notifications/cancelled", {"requestId": message["id"], "reason": reason})
-        with suppress(MemorybenchError, TimeoutError):  # what matters is the call that is given up
-            async with asyncio.timeout(_FAREWELL):  # a server that hangs may not read either
-                await self._transport.tell(told)
+    def _clean(self, text: str) -> str:
+        return clean_excerpt(text, self._redactor)
 
 
-def _named(message: Message) -> str:
-    tool = message.get("params", {}).get("name") if message["method"] == "tools/call" else None
-    return f"{message['method']} {tool}" if tool else str(message["method"])
+@asynccontextmanager
+async def open_client(
+    transport: Transport, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+) -> AsyncIterator[McpClient]:
+    """Connect to a server. `where` names it in errors.
+
+    The SDK's context managers must be left by the task that entered them, so one task of their own holds them.
+    """
+    connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+    closing = asyncio.Event()
+
+    async def hold_connection() -> None:
+        info = types.Implementation(name="memorybench", version=__version__)
+        async with Client(transport, client_info=info, read_timeout_seconds=deadline, cache=None) as client:
+            connected.set_result(client)
+            await closing.wait()
+
+    holder = asyncio.create_task(hold_connection())
+    waiting: list[asyncio.Future[Any]] = [holder, connected]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if not connected.done():
+            error = holder.exception() or ConnectionError("closed")
+            await raise_service_error(error, f"{where}: connect", redactor, deadline, find_failure)
+        yield McpClient(connected.result(), where, redactor, deadline, find_failure)
+    finally:
+        closing.set()
+        if not connected.done():
+            holder.cancel()
+        await asyncio.gather(holder, return_exceptions=True)
+
+
+async def raise_service_error(
+    error: BaseException, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+) -> NoReturn:
+    """Raise the ServiceError that an error of the SDK means."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MemorybenchError):
+        raise error
+    if isinstance(error, ValidationError):
+        raise Malformed(f"{where}: invalid result") from None
+    if not isinstance(error, MCPError):
+        raise ServiceError(f"{where}: {clean_excerpt(str(error), redactor)}") from None
+    if (failure := await find_failure(error)) is not None:
+        raise failure from None
+    if error.code == types.REQUEST_TIMEOUT:
+        raise Transient(f"{where}: timed out after {deadline:g} s", uncertain=True) from None
+    if error.code == types.PARSE_ERROR:
+        raise Malformed(f"{where}: {clean_excerpt(error.message, redactor)}") from None
+    raise ServiceError(f"{where}: error {error.code}: {clean_excerpt(error.message, redactor)}") from None
+
+
+def clean_excerpt(text: str, redactor: Redactor) -> str:
+    """Return the beginning of a server's text. It is redacted before it is cut: half a key is not recognised."""
+    text = printable(redactor.clean(text))
+    return text if len(text) <= EXCERPT else f"{text[:EXCERPT]}…"

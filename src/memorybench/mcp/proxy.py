@@ -1,27 +1,41 @@
-"""A recorder between an agent and a store: every call of a tool is passed on as it is, and noted."""
+"""A local MCP server between an agent and a store, which records every tool call."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import secrets
+import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from memorybench.core.agents import Operation, ToolCall
-from memorybench.core.errors import Malformed, MemorybenchError
+import mcp_types as types
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from starlette.applications import Starlette
+from starlette.routing import Route
 
-from .client import MOST_PAGES, McpClient
-from .server import open_mcp_server
+from memorybench import __version__
+from memorybench.core.agents import Operation, ToolCall
+from memorybench.core.errors import MemorybenchError
+
+from .client import MESSAGE_CAP
+
+# without a handler, Python prints warnings of the server to stderr
+logging.getLogger("uvicorn").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a tool answered, as the protocol writes it, and what that means for a memory."""
+class ToolAnswer:
+    """What a tool answers, and what the call did to the memory."""
 
-    result: Mapping[str, Any]
+    text: str
+    structured: Any = None
     operation: Operation | None = None
     ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
@@ -29,125 +43,101 @@ class Answer:
     error: str | None = None
 
 
-class Upstream(Protocol):
-    """Tools that lead to a store."""
+class Tools(Protocol):
+    """The tools that a proxy offers."""
 
-    async def list_tools(self) -> Sequence[Mapping[str, Any]]: ...
+    async def list_tools(self) -> Sequence[types.Tool]: ...
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Answer: ...
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer: ...
 
 
 class Proxy:
-    """Opened by `open_proxy`."""
+    """Records the tool calls of one session. Opened by `open_proxy`."""
 
-    def __init__(self, upstream: Upstream, session: int, user: str) -> None:
+    def __init__(self, tools: Tools, session: int, user: str) -> None:
         self.url = ""
         self.connected = False
         self.calls: list[ToolCall] = []
-        self._upstream = upstream
+        self._tools = tools
         self._session = session
         self._user = user
-        # one call at a time: what came first is then the same for the store and for the record
-        self._turn = asyncio.Lock()
+        # one call at a time, so that calls are recorded in the order in which the store saw them
+        self._lock = asyncio.Lock()
 
     @property
     def command(self) -> tuple[str, ...]:
-        # -P: nothing in the folder where the agent works can pass itself off as a module
+        # -P: a file in the agent's folder must not be imported in the place of a module
         return (sys.executable, "-P", "-m", "memorybench.mcp.bridge", self.url)
 
-    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+    async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
         self.connected = True
-        return await self._upstream.list_tools()
+        return types.ListToolsResult(tools=list(await self._tools.list_tools()))
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        self.connected = True  # some agents are told their tools beforehand, and never ask
-        async with self._turn:
-            begun = time.perf_counter()
+    async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        self.connected = True  # some agents know their tools beforehand and never list them
+        arguments = params.arguments or {}
+        async with self._lock:
+            started = time.perf_counter()
             try:
-                answer = await self._upstream.call_tool(name, arguments)
-            except Exception as error:  # a call that broke was made all the same, and is shown
+                answer = await self._tools.call_tool(params.name, arguments)
+            except Exception as error:  # a call that failed unexpectedly is recorded as well
                 problem = str(error) if isinstance(error, MemorybenchError) else f"{type(error).__name__}: {error}"
-                answer = Answer(failed(problem, error=problem), error=problem)
-            seconds = time.perf_counter() - begun
-            self.calls.append(self._noted(name, arguments, answer, seconds))
-            return answer.result
-
-    def _noted(self, name: str, arguments: Mapping[str, Any], answer: Answer, seconds: float) -> ToolCall:
-        return ToolCall(
-            session=self._session,
-            tool=name,
-            operation=answer.operation,
-            user=self._user,
-            arguments=arguments,
-            result=text_of(answer.result),
-            ids=answer.ids,
-            texts=answer.texts,
-            refused=answer.refused,
-            error=answer.error,
-            seconds=seconds,
+                answer = ToolAnswer(problem, {"error": problem}, error=problem)
+            self.calls.append(
+                ToolCall(
+                    session=self._session,
+                    tool=params.name,
+                    operation=answer.operation,
+                    user=self._user,
+                    arguments=arguments,
+                    result=answer.text,
+                    ids=answer.ids,
+                    texts=answer.texts,
+                    refused=answer.refused,
+                    error=answer.error,
+                    seconds=time.perf_counter() - started,
+                )
+            )
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=answer.text)],
+            structured_content=answer.structured,
+            is_error=answer.refused is not None or answer.error is not None,
         )
 
 
 @asynccontextmanager
-async def open_proxy(upstream: Upstream, *, session: int = 1, user: str = "user") -> AsyncIterator[Proxy]:
-    """A server of its own for each session: what is noted there was done there. `user`: who the agent works for."""
-    proxy = Proxy(upstream, session, user)
-    async with open_mcp_server(proxy) as proxy.url:
-        yield proxy
+async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> AsyncIterator[Proxy]:
+    """Start a server for one session of an agent that works for `user`.
 
-
-class ClientTools:
-    """The tools of another MCP server, under their own names and as that server tells them.
-
-    `operations` says what calling a tool does to the memory. `refusal` is found in what a tool says when it declines to
-    store something; without it no failure counts as a refusal.
+    It listens on a free port of the loopback address. A random token in its URL keeps other programs out.
     """
+    proxy = Proxy(tools, session, user)
+    server = Server("memory", version=__version__, on_list_tools=proxy.list_tools, on_call_tool=proxy.call_tool)
+    manager = StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=MESSAGE_CAP
+    )
+    path = f"/{secrets.token_urlsafe(24)}/mcp"
+    app = Starlette(routes=[Route(path, StreamableHTTPASGIApp(manager), methods=["POST"])])
+    config = uvicorn.Config(
+        app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
+    )
+    web_server = _WebServer(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        proxy.url = f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
 
-    def __init__(self, client: McpClient, operations: Mapping[str, Operation], refusal: _Pattern | None = None) -> None:
-        self._client = client
-        self._operations = operations
-        self._refusal = refusal
+        async def serve() -> None:
+            async with manager.run():
+                await web_server.serve(sockets=[listener])
 
-    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
-        tools: list[Mapping[str, Any]] = []
-        parameters: dict[str, Any] = {}
-        for _ in range(MOST_PAGES):
-            result = await self._client.request("tools/list", parameters)
-            tools += result.get("tools") or []
-            if not result.get("nextCursor"):
-                return tools
-            parameters = {"cursor": result["nextCursor"]}
-        raise Malformed(f"tools/list goes on after {MOST_PAGES:,} pages")
-
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Answer:
-        operation = self._operations.get(name)
+        serving = asyncio.create_task(serve())
         try:
-            result = await self._client.request("tools/call", {"name": name, "arguments": dict(arguments)})
-        except MemorybenchError as error:
-            return Answer(failed(str(error), error=str(error)), operation, error=str(error))
-        text = text_of(result)
-        if result.get("isError"):
-            declined = self._refusal is not None and self._refusal.search(text) is not None
-            return Answer(result, operation, refused=text if declined else None, error=None if declined else text)
-        return Answer(result, operation, texts=(text,) if operation in ("recall", "list") else ())
+            yield proxy
+        finally:
+            web_server.should_exit = True
+            await serving
 
 
-class _Pattern(Protocol):
-    def search(self, text: str, /) -> object | None: ...
-
-
-def text_of(result: Mapping[str, Any]) -> str:
-    """All text parts of a result, one after the other."""
-    content = result.get("content")
-    parts = content if isinstance(content, list) else []
-    texts = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
-    return "\n".join(texts)
-
-
-def failed(reason: str, **marks: Any) -> dict[str, Any]:
-    """The result of a tool that failed, for the agent to read; `marks` tell programs why."""
-    return {
-        "content": [{"type": "text", "text": reason}],
-        "isError": True,
-        **({"structuredContent": marks} if marks else {}),
-    }
+class _WebServer(uvicorn.Server):
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield  # signals belong to the engine

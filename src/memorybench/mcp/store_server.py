@@ -1,7 +1,7 @@
-"""Any memory store as six MCP tools, or as many of them as it has operations.
+"""A memory store as MCP tools: one tool per operation that the store has.
 
-The descriptions say what the tools do and no more: when to store something, and what had better not be stored, is what
-the agent is examined in.
+The descriptions say only what the tools do. When to store something, and what not to store, is what the agent is tested
+on.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mcp_types as types
 from pydantic import Field, ValidationError
 
 from memorybench.core.agents import Operation, Serve, Served
@@ -20,10 +20,10 @@ from memorybench.core.errors import MemorybenchError, Refused
 from memorybench.core.records import Record
 from memorybench.core.stores import MemoryStore, NewFact, StoredFact
 
-from .proxy import Answer, failed, open_proxy
+from .proxy import ToolAnswer, open_proxy
 
-RECALLED = 5
-"""Facts that a recall brings up, unless it asks for more or fewer."""
+DEFAULT_LIMIT = 5
+"""Facts that a recall returns by default."""
 
 
 class _Remember(Record):
@@ -50,7 +50,7 @@ class _Recall(Record):
     """Searches long-term memory. Returns the facts that match best, with their ids."""
 
     query: str = Field(min_length=1, description="What to look for.")
-    limit: int = Field(default=RECALLED, ge=1, le=100, description="How many facts to return at most.")
+    limit: int = Field(default=DEFAULT_LIMIT, ge=1, le=100, description="How many facts to return at most.")
 
 
 class _List(Record):
@@ -63,14 +63,7 @@ class _Curate(Record):
     apply: bool = Field(default=False, description="Whether to carry the proposals out.")
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
-    told: Any
-    ids: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
-
-
-_ASKED: Mapping[Operation, type[Record]] = {
+_ARGUMENTS: Mapping[Operation, type[Record]] = {
     "remember": _Remember,
     "update": _Update,
     "forget": _Forget,
@@ -81,58 +74,61 @@ _ASKED: Mapping[Operation, type[Record]] = {
 
 
 class StoreTools:
-    """The tools of one store, used in the name of one person."""
+    """The tools of one store, used in the name of `user`."""
 
     def __init__(self, store: MemoryStore, user: str = "user") -> None:
         self._store = store
         self._user = user
-        able = {"remember", *store.capabilities}
-        self._offered = {name: asked for name, asked in _ASKED.items() if name in able}
+        operations = {"remember", *store.capabilities}
+        self._offered = {name: arguments for name, arguments in _ARGUMENTS.items() if name in operations}
 
-    async def list_tools(self) -> Sequence[Mapping[str, Any]]:
+    async def list_tools(self) -> Sequence[types.Tool]:
         return [
-            {"name": name, "description": asked.__doc__, "inputSchema": _schema(asked)}
-            for name, asked in self._offered.items()
+            types.Tool(name=name, description=arguments.__doc__, input_schema=_input_schema(arguments))
+            for name, arguments in self._offered.items()
         ]
 
-    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer:
         operation = next((offered for offered in self._offered if offered == name), None)
         if operation is None:
-            return _failure(None, f"there is no tool {name!r}; there are {', '.join(self._offered)}")
+            return _failure(None, f"unknown tool {name!r}; expected one of {', '.join(self._offered)}")
         try:
-            done = await self._performed(self._offered[operation].model_validate(arguments))
+            return await self._perform(operation, self._offered[operation].model_validate(arguments))
         except ValidationError as error:
-            return _failure(operation, _misread(error))
+            problems = (f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
+            return _failure(operation, f"invalid arguments: {'; '.join(problems)}")
         except Refused as error:
-            return Answer(failed(f"refused: {error}", refused=str(error)), operation, refused=str(error))
+            return ToolAnswer(f"refused: {error}", {"refused": str(error)}, operation, refused=str(error))
         except MemorybenchError as error:
             return _failure(operation, str(error))
-        content = [{"type": "text", "text": json.dumps(done.told, ensure_ascii=False)}]
-        return Answer({"content": content, "structuredContent": done.told}, operation, done.ids, done.texts)
 
-    async def _performed(self, asked: Record) -> _Done:
+    async def _perform(self, operation: Operation, arguments: Record) -> ToolAnswer:
         store, user = self._store, self._user
-        match asked:
+        value: dict[str, Any]
+        ids: tuple[str, ...]
+        match arguments:
             case _Remember(content=content, category=category):
-                kept = category if "category" in store.capabilities else ""
-                id = await store.remember(user, NewFact(content=content, category=kept or None))
-                return _Done({"id": id}, (id,))
+                stored_category = category if "category" in store.capabilities else ""
+                id = await store.remember(user, NewFact(content=content, category=stored_category or None))
+                value, ids = {"id": id}, (id,)
             case _Update(id=id, content=content):
                 id = await store.update(user, id, content)
-                return _Done({"id": id}, (id,))
+                value, ids = {"id": id}, (id,)
             case _Forget(id=id):
                 await store.forget(user, id)
-                return _Done({"forgotten": id}, (id,))
-            case _Recall(query=query, limit=limit):
-                return _facts(await store.recall(user, query, limit))
+                value, ids = {"forgotten": id}, (id,)
             case _Curate(apply=apply):
                 curation = await store.curate(user, apply=apply)
-                return _Done(curation.plain(), tuple(id for one in curation.proposals for id in one.ids))
-        return _facts(await store.list(user))
+                value, ids = curation.plain(), tuple(id for one in curation.proposals for id in one.ids)
+            case _Recall(query=query, limit=limit):
+                return _facts_answer(operation, await store.recall(user, query, limit))
+            case _:
+                return _facts_answer(operation, await store.list(user))
+        return ToolAnswer(json.dumps(value, ensure_ascii=False), value, operation, ids)
 
 
-def serving(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]], user: str = "user") -> Serve:
-    """How an agent is given the store that `open_store` opens on a folder."""
+def serve_store(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore]], user: str = "user") -> Serve:
+    """Return a function that opens a store on a folder and serves it to one session of an agent."""
 
     @asynccontextmanager
     async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
@@ -145,30 +141,26 @@ def serving(open_store: Callable[[Path], AbstractAsyncContextManager[MemoryStore
     return serve
 
 
-def _facts(facts: Sequence[StoredFact]) -> _Done:
-    told = [fact.model_dump(include={"id", "content", "category"}, exclude_none=True) for fact in facts]
-    return _Done({"facts": told}, tuple(fact.id for fact in facts), tuple(fact.content for fact in facts))
+def _facts_answer(operation: Operation, facts: Sequence[StoredFact]) -> ToolAnswer:
+    rows = [fact.model_dump(include={"id", "content", "category"}, exclude_none=True) for fact in facts]
+    ids, texts = tuple(fact.id for fact in facts), tuple(fact.content for fact in facts)
+    return ToolAnswer(json.dumps({"facts": rows}, ensure_ascii=False), {"facts": rows}, operation, ids, texts)
 
 
-def _schema(asked: type[Record]) -> dict[str, Any]:
-    """As tools are described: without the titles that pydantic makes of our names."""
-    made = asked.model_json_schema()
+def _input_schema(arguments: type[Record]) -> dict[str, Any]:
+    """Return the JSON schema of a tool's arguments, without the titles that pydantic derives from our names."""
+    schema = arguments.model_json_schema()
     properties = {
         name: {key: value for key, value in field.items() if key != "title"}
-        for name, field in made.get("properties", {}).items()
+        for name, field in schema.get("properties", {}).items()
     }
     return {
         "type": "object",
         "properties": properties,
-        "required": made.get("required", []),
+        "required": schema.get("required", []),
         "additionalProperties": False,
     }
 
 
-def _failure(operation: Operation | None, problem: str) -> Answer:
-    return Answer(failed(problem, error=problem), operation, error=problem)
-
-
-def _misread(error: ValidationError) -> str:
-    problems = (f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
-    return f"the arguments do not fit: {'; '.join(problems)}"
+def _failure(operation: Operation | None, problem: str) -> ToolAnswer:
+    return ToolAnswer(problem, {"error": problem}, operation, error=problem)

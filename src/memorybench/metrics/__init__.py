@@ -1,1 +1,12 @@
-"""Numbers about outcomes: what one answer is worth, what many say together, and how sure that is."""
+"""Scores of single questions, measures of many outcomes, and their confidence intervals.
+
+retrieval.py   retrieval metrics: formulas, cutoffs and table columns, one entry each
+answers.py     exact match, contains and token F1 (SQuAD)
+locomo.py      LoCoMo's official F1
+rates.py       means, totals and pooled shares of scores
+names.py       metric names and their aliases
+intervals.py   every confidence interval
+comparison.py  paired comparison of two providers
+drift.py       unpaired comparison of two runs
+agreement.py   a judge against human labels, and scores corrected for its errors
+"""

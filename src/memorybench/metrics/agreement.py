@@ -1,4 +1,4 @@
-"""How far a judge can be trusted: its verdicts against those of people, and what that does to a score."""
+"""Compares a judge with human labels, and corrects a score for the judge's errors."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ _CELLS = tuple(tuple(float(row == column) for column in range(4)) for row in ran
 
 
 class Confusion(Record):
-    """How often judge and person said what of the same response."""
+    """Counts of the verdicts of judge and person on the same responses."""
 
     both_yes: int = 0
     judge_yes: int = 0
-    """The judge alone said yes: a wrong response was let pass."""
+    """The judge alone said yes: a false positive."""
     person_yes: int = 0
-    """The person alone said yes: a right response was turned down."""
+    """The person alone said yes: a false negative."""
     both_no: int = 0
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[bool, bool]]) -> Confusion:
-        """From pairs of what the person and what the judge said."""
-        said = list(pairs)
+        """Counts pairs of (person's verdict, judge's verdict)."""
+        verdicts = list(pairs)
         return cls(
-            both_yes=said.count((True, True)),
-            judge_yes=said.count((False, True)),
-            person_yes=said.count((True, False)),
-            both_no=said.count((False, False)),
+            both_yes=verdicts.count((True, True)),
+            judge_yes=verdicts.count((False, True)),
+            person_yes=verdicts.count((True, False)),
+            both_no=verdicts.count((False, False)),
         )
 
     @property
@@ -63,15 +63,15 @@ def agreement(confusion: Confusion) -> Interval:
 
 
 def kappa(confusion: Confusion) -> Interval:
-    """Agreement beyond chance: 1 is perfect, 0 what chance alone would give.
+    """Agreement beyond chance: 1 is perfect, 0 is chance.
 
     Cohen, "A coefficient of agreement for nominal scales", Educational and Psychological Measurement 20, 1960.
-    Undefined where judge and person both give a single answer throughout: then chance explains everything.
+    Undefined if judge and person both give one verdict throughout: chance explains everything.
     """
     perfect = confusion.n == confusion.both_yes + confusion.both_no
     if perfect and confusion.both_yes and confusion.both_no:
-        # no response that is left out would change anything: what may yet differ is how often they agree
-        chance = _by_chance(_cells(confusion))
+        # leaving out a response changes nothing, so only the rate of agreement is uncertain
+        chance = _chance_agreement(_cells(confusion))
         least = agreement(confusion).low or 0.0
         return Interval(1.0, (least - chance) / (1 - chance), 1.0)
     rows = [cell for cell, times in zip(_CELLS, _cells(confusion), strict=True) for _ in range(times)]
@@ -79,32 +79,32 @@ def kappa(confusion: Confusion) -> Interval:
 
 
 def corrected(score: float, n: int | None, confusion: Confusion, level: float = 0.95) -> Interval:
-    """What share of responses is right, given that a judge of known faults calls the share `score` of `n` right.
+    """Estimates the share of right responses from the share `score` of `n` that an imperfect judge calls right.
 
     Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology
     107, 1978; limits by Lang and Reiczigel, "Confidence limits for prevalence of disease adjusted for estimated
-    sensitivity and specificity", Preventive Veterinary Medicine 113, 2014: they allow for the judge having been
-    tried on few responses. All are cut to 0 … 1. Undefined where sensitivity + specificity is at most 1, for such a
-    judge tells nothing. `n` None: the score is taken as exact.
+    sensitivity and specificity", Preventive Veterinary Medicine 113, 2014: they allow for a small
+    sample of labelled responses. All are clamped to 0 … 1. Undefined if sensitivity + specificity is at most 1: such
+    a judge carries no information. `n` None: the score is exact.
     """
     sens, spec = sensitivity(confusion).value, specificity(confusion).value
     if sens is None or spec is None or sens + spec <= 1:
         return Interval(None)
-    value = _cut((score + spec - 1) / (sens + spec - 1))
+    value = _clamp((score + spec - 1) / (sens + spec - 1))
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    seen, doubt = score, 0.0
+    observed, variance = score, 0.0
     if n is not None:
-        seen = (n * score + z**2 / 2) / (n + z**2)
-        doubt = seen * (1 - seen) / (n + z**2)
-    sens, sens_doubt = _shrunk(confusion.both_yes, confusion.rights)
-    spec, spec_doubt = _shrunk(confusion.both_no, confusion.wrongs)
+        observed = (n * score + z**2 / 2) / (n + z**2)
+        variance = observed * (1 - observed) / (n + z**2)
+    sens, sens_variance = _smoothed_share(confusion.both_yes, confusion.rights)
+    spec, spec_variance = _smoothed_share(confusion.both_no, confusion.wrongs)
     power = sens + spec - 1
     if power <= 0:
         return Interval(value)
-    centre = (seen + spec - 1) / power
-    shift = 2 * z**2 * (centre * sens_doubt - (1 - centre) * spec_doubt)
-    half = z * sqrt(doubt + centre**2 * sens_doubt + (1 - centre) ** 2 * spec_doubt) / power
-    return Interval(value, min(_cut(centre + shift - half), value), max(_cut(centre + shift + half), value))
+    centre = (observed + spec - 1) / power
+    shift = 2 * z**2 * (centre * sens_variance - (1 - centre) * spec_variance)
+    half = z * sqrt(variance + centre**2 * sens_variance + (1 - centre) ** 2 * spec_variance) / power
+    return Interval(value, min(_clamp(centre + shift - half), value), max(_clamp(centre + shift + half), value))
 
 
 def _share(hits: int, n: int) -> Interval:
@@ -118,23 +118,23 @@ def _cells(confusion: Confusion) -> tuple[int, int, int, int]:
 def _kappa(counts: Sequence[float]) -> float | None:
     if not sum(counts):
         return None
-    chance = _by_chance(counts)
+    chance = _chance_agreement(counts)
     return None if chance == 1 else ((counts[0] + counts[3]) / sum(counts) - chance) / (1 - chance)
 
 
-def _by_chance(counts: Sequence[float]) -> float:
-    """How often they would agree if each said yes as often as they do, but blindly."""
+def _chance_agreement(counts: Sequence[float]) -> float:
+    """Returns the expected agreement if both gave their verdicts at random, at the same rates."""
     both_yes, judge_yes, person_yes, both_no = counts
     yes = (both_yes + judge_yes) * (both_yes + person_yes)
     no = (both_no + person_yes) * (both_no + judge_yes)
     return (yes + no) / sum(counts) ** 2
 
 
-def _shrunk(hits: int, n: int) -> tuple[float, float]:
-    """A share, drawn towards one half as by one hit and one miss more, and its variance."""
+def _smoothed_share(hits: int, n: int) -> tuple[float, float]:
+    """Returns the share with one hit and one miss added, and its variance."""
     share = (hits + 1) / (n + 2)
     return share, share * (1 - share) / (n + 2)
 
 
-def _cut(value: float) -> float:
+def _clamp(value: float) -> float:
     return min(1.0, max(0.0, value))

@@ -1,4 +1,4 @@
-"""Two arms on the same items: how far apart they are, whether that may be luck, and what it would take to tell."""
+"""Compares two providers on the same items: difference, p-value, and the sample size that would show it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from memorybench.core.records import Record
 from .intervals import SHARE, UNBOUNDED, Bounds, Interval, interval, passes_needed, pooled, standard_error
 
 ENUMERATED = 14
-"""Up to so many clusters every flip is tried; above, DRAWN of them."""
+"""Up to this many clusters every sign flip is enumerated; above, DRAWN flips are sampled."""
 DRAWN = 19_999
 FLIPS_AT_ONCE = 500
 
 
 class Comparison(Record):
-    """First minus second, over the items that both arms have a value for."""
+    """First minus second, over the items for which both have a value."""
 
     n: int
     planned: int
     difference: float | None
-    """None: no item has a value in both arms."""
+    """None: no item has a value in both."""
     low: float | None = None
     high: float | None = None
     p: float | None = None
     adjusted_p: float | None = None
-    """With regard to all comparisons made together (`holm`); p where there is only this one."""
+    """Adjusted for all comparisons made together (`holm`); equal to p if there is only this one."""
     tells_apart: bool = False
-    """Whether the adjusted p-value is below 1 − level. The interval is of this comparison alone."""
+    """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
-    """About how many items would part two arms that differ this much; None: these do not differ, or nobody knows."""
+    """About how many items would show a difference of this size; None: there is no difference, or it is unknown."""
 
 
 def compare(
@@ -43,27 +43,27 @@ def compare(
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
-    """Values and clusters by item. An item that one arm lacks says nothing about the difference and is left out.
+    """Compares values by item; `clusters` is by item as well. An item that one side lacks is left out.
 
-    `bounds` are those of a single value; as in `interval` they are found to be 0 and 1, or else there are none.
+    `bounds` are those of a single value; by default 0 and 1 if every value is one of these, else unbounded.
     """
     items = sorted(first.keys() & second.keys())
     if not items:
         return Comparison(n=0, planned=planned, difference=None)
     differences = [first[item] - second[item] for item in items]
     grouped = [clusters.get(item, "") for item in items]
-    two_valued = all(arm[item] in (0, 1) for arm in (first, second) for item in items)
+    two_valued = all(side[item] in (0, 1) for side in (first, second) for item in items)
     if bounds is None:
         bounds = SHARE if two_valued else UNBOUNDED
-    found = _difference_interval(differences, grouped, level, bounds)
+    estimate = _difference_interval(differences, grouped, level, bounds)
     sums = [total for (total,) in pooled([(difference,) for difference in differences], grouped)]
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
     return Comparison(
         n=len(items),
         planned=planned,
-        difference=found.value,
-        low=found.low,
-        high=found.high,
+        difference=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
         p=p,
         adjusted_p=p,
         tells_apart=p < 1 - level,
@@ -72,7 +72,7 @@ def compare(
 
 
 def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Comparison, ...]:
-    """The same comparisons, judged together. Those without a p-value take no part.
+    """Returns the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
 
     Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979.
     """
@@ -91,7 +91,7 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
 
 
 def mcnemar_p(differences: Sequence[float]) -> float:
-    """Exact and two-sided, of differences −1, 0 and 1 between independent items: only those that differ are counted.
+    """Returns the exact two-sided p-value of differences −1, 0 and 1 between independent items.
 
     McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 12, 1947.
     """
@@ -103,26 +103,26 @@ def mcnemar_p(differences: Sequence[float]) -> float:
 
 
 def flip_p(sums: Sequence[float]) -> float:
-    """How often arms swapped at random within each cluster differ as much as these, from each cluster's differences.
+    """Returns the two-sided p-value of a sign-flip test on the sum of differences of each cluster.
 
-    Two-sided: if the arms are alike, each sum could as well have the other sign (Fisher, "The design of experiments",
-    1935, § 21). With more clusters than can be enumerated the flips are drawn, always the same, and the arms as they
-    are count as one draw, so that p is never 0 (Phipson and Smyth, "Permutation p-values should never be zero", 2010).
+    If both sides are alike, each sum could as well have the other sign (Fisher, "The design of experiments", 1935,
+    § 21). With more clusters than can be enumerated the flips are sampled with a fixed seed, and the observed signs
+    count as one sample, so that p is never 0 (Phipson and Smyth, "Permutation p-values should never be zero", 2010).
     """
-    # the order and signs of the sums do not matter, sorting sees to it that they do not move the draws either
+    # sorted, so that neither the order nor the signs of the sums influence the sampling
     sizes = sorted(abs(total) for total in sums if total)
     observed = abs(fsum(sums))
     if len(sizes) <= ENUMERATED:
-        return _share_as_far(sizes, observed)
-    return _drawn_as_far(sizes, observed)
+        return _enumerated_p(sizes, observed)
+    return _sampled_p(sizes, observed)
 
 
 def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int:
-    """About how many paired items show `difference` with this power, two-sided; two digits, for it is an estimate.
+    """Returns about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
-    design effect if items come in clusters: n × the squared standard error. Never fewer than could show anything at
-    all if every item agreed.
+    design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if
+    every item agrees.
     """
     z = NormalDist().inv_cdf
     exact = (z(0.5 + level / 2) + z(power)) ** 2 * variance / difference**2
@@ -136,7 +136,7 @@ def _difference_interval(
 ) -> Interval:
     width = bounds[1] - bounds[0]
     if not any(differences) and bounds != UNBOUNDED:
-        # no item differs: the arms are no further apart than the share of differing items that this leaves possible
+        # no item differs: the difference is bounded by the share of differing items that is still possible
         differing = interval(differences, clusters, level, bounds=SHARE).high
         return Interval(0.0) if differing is None else Interval(0.0, -differing * width, differing * width)
     return interval(differences, clusters, level, bounds=(-width, width))
@@ -150,7 +150,7 @@ def _needed(differences: Sequence[float], clusters: Sequence[str], level: float)
     return needed_items(difference, len(differences) * error**2, level)
 
 
-def _share_as_far(sizes: Sequence[float], observed: float) -> float:
+def _enumerated_p(sizes: Sequence[float], observed: float) -> float:
     import numpy as np
 
     reached = np.zeros(1)
@@ -159,18 +159,18 @@ def _share_as_far(sizes: Sequence[float], observed: float) -> float:
     return float(np.mean(np.abs(reached) >= _rounded_down(observed)))
 
 
-def _drawn_as_far(sizes: Sequence[float], observed: float) -> float:
+def _sampled_p(sizes: Sequence[float], observed: float) -> float:
     import numpy as np
 
     draw = np.random.default_rng(0)
-    as_far = 1
+    extreme = 1
     for start in range(0, DRAWN, FLIPS_AT_ONCE):
         flips = min(FLIPS_AT_ONCE, DRAWN - start)
         signs = draw.integers(0, 2, (flips, len(sizes)), dtype=np.int8) * 2.0 - 1.0
-        as_far += int(np.sum(np.abs(signs @ np.asarray(sizes)) >= _rounded_down(observed)))
-    return as_far / (DRAWN + 1)
+        extreme += int(np.sum(np.abs(signs @ np.asarray(sizes)) >= _rounded_down(observed)))
+    return extreme / (DRAWN + 1)
 
 
 def _rounded_down(observed: float) -> float:
-    # sums of the same numbers in another order differ in the last digits; a tie must stay a tie
+    # sums in another order differ in the last digits; a tie must stay a tie
     return observed * (1 - 1e-9)

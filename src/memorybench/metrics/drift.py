@@ -1,4 +1,4 @@
-"""Two runs over different items, such as the traces of today and those of a baseline: did the figures move?"""
+"""Compares two runs over different items, such as today's traces and a baseline's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from memorybench.core.records import Record
 from .comparison import DRAWN, Comparison, holm
 
 PERMUTED = 400
-"""Up to so many items in both runs together labels are permuted; above, Welch's t is as good and takes no time."""
+"""Up to this many items in both runs together a permutation test is used; above, Welch's t."""
 _AT_ONCE = 500
 
 
 class Drift(Record):
-    """How far a mean moved: today's minus the baseline's. No item is in both runs, so nothing is paired."""
+    """Today's mean minus the baseline's. No item is in both runs, so nothing is paired."""
 
     name: str
     n: int
@@ -26,18 +26,18 @@ class Drift(Record):
     difference: float | None = None
     low: float | None = None
     high: float | None = None
-    """Of Welch's interval; None: there are too few items, or none differ."""
+    """Ends of Welch's interval; None: there are too few items, or none differ."""
     p: float | None = None
     adjusted_p: float | None = None
-    """With regard to all figures that are looked at together."""
+    """Adjusted for all measures that are compared together."""
     test: str = ""
     worse: bool = False
-    """Whether it went down by more than luck explains: the adjusted p-value is below 1 − level."""
+    """Whether it decreased significantly: the adjusted p-value is below 1 − level."""
     better: bool = False
-    """The same upwards."""
+    """Whether it increased significantly."""
 
     def sentence(self) -> str:
-        """For a person: what moved, and how sure that is."""
+        """Describes the change and its p-value in one line."""
         if self.difference is None or self.value is None or self.baseline is None:
             return f"{self.name}: nothing to compare ({self.n} traces today, {self.baseline_n} in the baseline)"
         moved = f"{self.name}: {self.value:.3f} today, {self.baseline:.3f} in the baseline ({self.difference:+.3f})"
@@ -51,10 +51,10 @@ class Drift(Record):
 def drifts(
     today: Mapping[str, Sequence[float]], baseline: Mapping[str, Sequence[float]], level: float = 0.95
 ) -> tuple[Drift, ...]:
-    """One for each figure of today, by its values per item; higher is better. Holm over all of them."""
-    found = [_drift(name, values, baseline.get(name, ()), level) for name, values in today.items()]
-    # `holm` judges comparisons; all it looks at is p
-    judged = holm([Comparison(n=one.n, planned=one.n, difference=one.difference, p=one.p) for one in found], level)
+    """Compares each measure of today, given by its values per item, with the baseline; p-values are Holm-adjusted."""
+    changes = [_drift(name, values, baseline.get(name, ()), level) for name, values in today.items()]
+    # `holm` reads only p
+    judged = holm([Comparison(n=one.n, planned=one.n, difference=one.difference, p=one.p) for one in changes], level)
     return tuple(
         one.model_copy(
             update={
@@ -63,31 +63,32 @@ def drifts(
                 "better": other.tells_apart and one.difference is not None and one.difference > 0,
             }
         )
-        for one, other in zip(found, judged, strict=True)
+        for one, other in zip(changes, judged, strict=True)
     )
 
 
 def permutation_p(first: Sequence[float], second: Sequence[float]) -> float:
-    """How often items dealt at random into two heaps of these sizes differ in their means as much as these; two-sided.
+    """Returns the two-sided p-value of a permutation test on the difference of means.
 
-    Drawn, always the same, and the heaps as they are count as one draw: p is never 0 (Phipson and Smyth, 2010).
+    Permutations are sampled with a fixed seed, and the observed labels count as one sample: p is never 0
+    (Phipson and Smyth, 2010).
     """
     import numpy as np
 
     items = np.asarray((*first, *second), dtype=float)
-    items -= items.mean()  # then the sum of one heap tells all: the other has the same with the other sign
-    # sums of the same numbers in another order differ in the last digits; a tie must stay a tie
+    items -= items.mean()  # then one group's sum suffices: the other has the opposite sign
+    # sums in another order differ in the last digits; a tie must stay a tie
     observed = abs(float(items[: len(first)].sum())) * (1 - 1e-9)
     draw = np.random.default_rng(0)
-    as_far = 1
+    extreme = 1
     for start in range(0, DRAWN, _AT_ONCE):
-        dealt = draw.permuted(np.tile(items, (min(_AT_ONCE, DRAWN - start), 1)), axis=1)
-        as_far += int(np.sum(np.abs(dealt[:, : len(first)].sum(axis=1)) >= observed))
-    return as_far / (DRAWN + 1)
+        permuted = draw.permuted(np.tile(items, (min(_AT_ONCE, DRAWN - start), 1)), axis=1)
+        extreme += int(np.sum(np.abs(permuted[:, : len(first)].sum(axis=1)) >= observed))
+    return extreme / (DRAWN + 1)
 
 
 def welch(first: Sequence[float], second: Sequence[float], level: float = 0.95) -> tuple[float, float, float] | None:
-    """p, and the ends of the interval of the difference of means; None where neither side varies, or has two items.
+    """Returns p and the ends of the interval of the difference of means; None: no variance, or fewer than two items.
 
     Welch, "The generalization of 'Student's' problem when several different population variances are involved",
     Biometrika 34, 1947.

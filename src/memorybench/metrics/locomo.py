@@ -1,32 +1,38 @@
-"""LoCoMo's official score of an answer: Maharana et al., "Evaluating very long-term conversational memory of LLM
-agents", 2024, its `task_eval/evaluation.py`. There is no missing value: an empty answer is an answer, worth 0.
+"""LoCoMo's official answer score, by question category.
 
-An answer that is empty on both sides after normalisation scores 0, other than in `text.token_f1`, as it does there.
+Maharana et al., "Evaluating very long-term conversational memory of LLM agents", 2024, `task_eval/evaluation.py`.
+There is no missing value: an empty answer is an answer and scores 0. If both texts are empty after normalisation the
+score is 0, as in the official code, whereas `answers.token_f1` gives 1.
+
+The benchmark card (catalog/benchmarks/locomo.yaml) maps the numbers in the data to the category names used here.
 """
 
 from __future__ import annotations
 
 import re
-import string
 from math import fsum
 
-from .porter import stem
-from .text import overlap_f1
+from memorybench.text.normalisation import NO_PUNCTUATION
+from memorybench.text.porter import stem
 
-MULTI_HOP, TEMPORAL, OPEN_DOMAIN, SINGLE_HOP, ADVERSARIAL = 1, 2, 3, 4, 5
+from .answers import overlap_f1
+
+CATEGORIES = frozenset({"multi-hop", "temporal", "open-domain", "single-hop", "adversarial"})
 _REFUSALS = ("no information available", "not mentioned")
-_SMALL_WORDS = re.compile(r"\b(a|an|the|and)\b")
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_IGNORED_WORDS = re.compile(r"\b(a|an|the|and)\b")
 
 
-def answer_score(category: int, answer: str, gold: str) -> float:
-    """Between 0 and 1. Of an adversarial question the gold is not looked at: right is to say that nothing is known."""
-    if category == ADVERSARIAL:
+def answer_score(category: str, answer: str, gold: str) -> float:
+    """Returns a score between 0 and 1. For an adversarial question the gold is ignored and a refusal scores 1."""
+    if category == "adversarial":
         return float(any(refusal in answer.lower() for refusal in _REFUSALS))
-    if category == MULTI_HOP:
-        return _listed_f1(answer, gold)
-    if category == OPEN_DOMAIN:
-        gold = gold.split(";")[0]  # what follows explains
+    if category == "multi-hop":
+        # each part of the gold counts with the part of the answer that fits it best
+        parts = answer.split(",")
+        best = [max(stemmed_f1(part, gold_part) for part in parts) for gold_part in gold.split(",")]
+        return fsum(best) / len(best)
+    if category == "open-domain":
+        gold = gold.split(";")[0]  # an explanation follows the semicolon
     return stemmed_f1(answer, gold)
 
 
@@ -34,13 +40,6 @@ def stemmed_f1(answer: str, gold: str) -> float:
     return overlap_f1(_stems(answer), _stems(gold))
 
 
-def _listed_f1(answer: str, gold: str) -> float:
-    """Each part of the gold against the part of the answer that fits it best; parts stand between commas."""
-    parts = answer.split(",")
-    best = [max(stemmed_f1(part, wanted) for part in parts) for wanted in gold.split(",")]
-    return fsum(best) / len(best)
-
-
 def _stems(text: str) -> list[str]:
-    bare = text.lower().translate(_NO_PUNCTUATION)
-    return [stem(word) for word in _SMALL_WORDS.sub(" ", bare).split()]
+    without_punctuation = text.lower().translate(NO_PUNCTUATION)
+    return [stem(word) for word in _IGNORED_WORDS.sub(" ", without_punctuation).split()]

@@ -1,5 +1,8 @@
-"""Metrics that read named scores from outcomes. An outcome without the score does not count in n, whatever its status:
-what retrieval found is known even where the judge could not be read."""
+"""Metrics that aggregate named scores of outcomes.
+
+An outcome without the score does not count in n, whatever its status: retrieval scores exist even where the judge's
+reply could not be read.
+"""
 
 from __future__ import annotations
 
@@ -16,41 +19,57 @@ Rows = Sequence[tuple[float, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
-    """The mean of a score between 0 and 1: a verdict, or a share such as recall@5."""
-
-    name: str
-    score: str
-    higher_is_better: bool = True
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return _read(outcome, self.score)
-
-    def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        found = interval([value for (value,) in rows], clusters, bounds=SHARE)
-        return _measure(self.name, found, len(rows), planned, self.higher_is_better)
-
-
-@dataclass(frozen=True, slots=True)
-class Mean:
-    """The mean of a score without bounds, such as tokens of context."""
-
+class _ScoreMetric:
     name: str
     score: str
     higher_is_better: bool = True
     unit: str = ""
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return _read(outcome, self.score)
+        value = outcome.score(self.score)
+        return None if value is None else (value,)
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        found = interval([value for (value,) in rows], clusters, bounds=UNBOUNDED)
-        return _measure(self.name, found, len(rows), planned, self.higher_is_better, self.unit)
+        estimate = self.estimate([value for (value,) in rows], clusters)
+        return _measure(self.name, estimate, len(rows), planned, self.higher_is_better, self.unit)
+
+    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Rate(_ScoreMetric):
+    """The mean of a score between 0 and 1: a verdict, or a share such as recall@5."""
+
+    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+        return interval(values, clusters, bounds=SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean(_ScoreMetric):
+    """The mean of a score without bounds, such as context tokens."""
+
+    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+        return interval(values, clusters, bounds=UNBOUNDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Total(_ScoreMetric):
+    """The sum of a score, such as cost. It has no interval, because it is an amount and not an estimate.
+
+    If n is below planned, the rest is unknown and not included.
+    """
+
+    higher_is_better: bool = False
+    unit: str = "$"
+
+    def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
+        return Interval(fsum(values) if values else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Pooled:
-    """A share made of the sums of several scores, such as micro F1 of tp, fp and fn."""
+    """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn."""
 
     name: str
     scores: tuple[str, ...]
@@ -58,67 +77,16 @@ class Pooled:
     higher_is_better: bool = True
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return _read(outcome, *self.scores)
+        values = tuple(value for name in self.scores if (value := outcome.score(name)) is not None)
+        return values if len(values) == len(self.scores) else None
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        found = ratio_interval(rows, clusters, self.statistic)
-        return _measure(self.name, found, len(rows), planned, self.higher_is_better)
+        estimate = ratio_interval(rows, clusters, self.statistic)
+        return _measure(self.name, estimate, len(rows), planned, self.higher_is_better)
 
 
-@dataclass(frozen=True, slots=True)
-class Percentile:
-    """What `percent` of the values do not exceed, between two values in proportion (Hyndman and Fan 1996, type 7).
-
-    It describes this run, e.g. its latency, and claims nothing about others: there is no interval.
-    """
-
-    name: str
-    score: str
-    percent: float
-    higher_is_better: bool = False
-    unit: str = "s"
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return _read(outcome, self.score)
-
-    def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        import numpy as np
-
-        value = float(np.percentile([value for (value,) in rows], self.percent)) if rows else None
-        return _measure(self.name, Interval(value), len(rows), planned, self.higher_is_better, self.unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Total:
-    """The sum of a score, such as cost. Where n is below planned, the rest is unknown and not in it. No interval:
-    it is what was spent, not an estimate."""
-
-    name: str
-    score: str
-    higher_is_better: bool = False
-    unit: str = "$"
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        return _read(outcome, self.score)
-
-    def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
-        value = fsum(value for (value,) in rows) if rows else None
-        return _measure(self.name, Interval(value), len(rows), planned, self.higher_is_better, self.unit)
-
-
-def _read(outcome: Outcome, *names: str) -> tuple[float, ...] | None:
-    values = tuple(value for name in names if (value := outcome.score(name)) is not None)
-    return values if len(values) == len(names) else None
-
-
-def _measure(name: str, found: Interval, n: int, planned: int, higher_is_better: bool, unit: str = "") -> Measure:
+def _measure(name: str, estimate: Interval, n: int, planned: int, higher_is_better: bool, unit: str = "") -> Measure:
+    value, low, high = estimate
     return Measure(
-        name=name,
-        value=found.value,
-        n=n,
-        planned=planned,
-        low=found.low,
-        high=found.high,
-        higher_is_better=higher_is_better,
-        unit=unit,
+        name=name, value=value, n=n, planned=planned, low=low, high=high, higher_is_better=higher_is_better, unit=unit
     )

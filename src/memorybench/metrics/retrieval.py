@@ -1,32 +1,41 @@
-"""What a ranking of ids is worth, given the ids of the gold evidence.
+"""Retrieval metrics: what a ranking of ids is worth, given the ids of the gold evidence.
 
-For one question each; a report shows their means. All are None where there is no gold evidence: nothing could be
-found, so such questions are left out instead of counting as all found or as nothing found. A system that does not
-say where its memories came from has no ranking to give: do not call these for it.
+To add a metric, write its formula and its entry in `RETRIEVAL_METRICS` below; to add a cutoff such as recall@7, add it
+to the metric's entry. Config names, `--threshold` names, scores, measures and table columns follow from the entry.
+A package adds a `RetrievalMetric` by an entry point of the group `memorybench.metrics`.
 
-An id that is retrieved twice counts once, at its first place; ids further down move up. So a ranking of turns that is
-named by their sessions is cut at k different sessions.
+Each formula is about one question. It is None where there is no gold evidence: such questions are left out of the
+mean. A provider that does not report the sources of its memories has no ranking, so no formula is applied to it.
+
+An id that is retrieved twice counts once, at its first rank; ids further down move up. A ranking of turns that is
+named by their sessions is therefore cut at k different sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from memorybench.core.measures import Measure, RetrievalMetric
+from memorybench.core.trials import Outcome
+
+from .rates import Rate
 
 
 def recall(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """The share of the gold that stands among the first k (Manning, Raghavan, Schütze 2008, § 8.3)."""
+    """The share of the gold among the first k (Manning, Raghavan, Schütze 2008, § 8.3)."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else sum(hits) / len(set(gold))
 
 
 def recall_any(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """1 if any of the gold stands among the first k (LongMemEval, Wu et al. 2024); others call it hit rate."""
+    """1 if any of the gold is among the first k (LongMemEval, Wu et al. 2024); also known as hit rate."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else float(any(hits))
 
 
 def recall_all(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """1 if all of the gold stands among the first k (LongMemEval, Wu et al. 2024)."""
+    """1 if all of the gold is among the first k (LongMemEval, Wu et al. 2024)."""
     hits = _hits(ranked, gold, k)
     return None if hits is None else float(sum(hits) == len(set(gold)))
 
@@ -34,38 +43,36 @@ def recall_all(ranked: Sequence[str], gold: Collection[str], k: int) -> float | 
 def precision(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
     """The share of k that is gold (Manning, Raghavan, Schütze 2008, § 8.4).
 
-    Divided by the k that was asked for, also where fewer came back: else answering with one sure id would win.
+    Divided by k even if fewer ids were retrieved; otherwise a provider that returns a single sure id would win.
     """
     hits = _hits(ranked, gold, k)
     return None if hits is None else sum(hits) / k
 
 
 def ndcg(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """Binary gains, discounted by log2(place + 1), over the best that k places allow.
+    """Binary gains, discounted by log2(rank + 1), divided by the best sum that k ranks allow.
 
     Järvelin and Kekäläinen, "Cumulated gain-based evaluation of IR techniques", TOIS 20, 2002, in the form of
-    Burges et al. 2005, where the second place is discounted, too.
+    Burges et al. 2005, which discounts the second rank as well.
     """
     hits = _hits(ranked, gold, k)
     return None if hits is None else _discounted(hits) / _discounted(_ideal(gold, k))
 
 
 def ndcg_any(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
-    """LongMemEval's own (Wu et al. 2024, its `run_retrieval.py`), which is not the standard: the first gain in full,
-    then each discounted by log2(place), so that the first two places weigh the same.
+    """LongMemEval's nDCG (Wu et al. 2024, `run_retrieval.py`), which differs from the standard: the first gain counts
+    in full and the others are discounted by log2(rank), so the first two ranks weigh the same.
 
-    The ideal is of all gold in the corpus, cut at k. Equal to the official figures to the last digit, but where a
-    corpus holds one id several times: there the official code counts each.
+    The ideal is that of all gold in the corpus, cut at k. Equal to the official figures to the last digit, except
+    where a corpus contains one id several times: the official code counts each.
     """
     hits = _hits(ranked, gold, k)
-    if hits is None:
-        return None
-    return _first_in_full(hits) / _first_in_full(_ideal(gold, k))
+    return None if hits is None else _first_in_full(hits) / _first_in_full(_ideal(gold, k))
 
 
-def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float | None:
-    """1 / the place of the first gold id, 0 where none was retrieved; the mean of many is MRR (Voorhees 1999)."""
-    hits = _hits(ranked, gold, len(ranked))
+def reciprocal_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """1 / the rank of the first gold id, 0 if it is not among the first k; the mean of many is MRR (Voorhees 1999)."""
+    hits = _hits(ranked, gold, k)
     if hits is None:
         return None
     return 1 / (hits.index(1.0) + 1) if 1.0 in hits else 0.0
@@ -74,8 +81,8 @@ def reciprocal_rank(ranked: Sequence[str], gold: Collection[str]) -> float | Non
 def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] | None:
     if not gold:
         return None
-    wanted = set(gold)
-    return [float(found in wanted) for found in list(dict.fromkeys(ranked))[:k]]
+    gold_ids = set(gold)
+    return [float(id in gold_ids) for id in list(dict.fromkeys(ranked))[:k]]
 
 
 def _ideal(gold: Collection[str], k: int) -> list[float]:
@@ -87,8 +94,56 @@ def _first_in_full(gains: Sequence[float]) -> float:
 
 
 def _discounted(gains: Sequence[float]) -> float:
-    """Each gain over log2(place + 1)."""
-    # numpy, because the order in which it adds is in the last digit of the official figures
+    """The sum of each gain divided by log2(rank + 1)."""
+    # numpy, because its order of addition decides the last digit of the official figures
     import numpy as np
 
     return float(np.sum(np.asarray(gains) / np.log2(np.arange(2, len(gains) + 2))))
+
+
+CUTOFFS = (1, 3, 5, 10)
+RETRIEVAL_METRICS = (
+    RetrievalMetric(
+        "recall",
+        recall,
+        CUTOFFS,
+        columns=("recall@5", "recall@10", "recall@1", "recall@3"),
+        narrow_columns=("recall@5",),
+        both_levels=True,
+    ),
+    RetrievalMetric("recall_any", recall_any, CUTOFFS, columns=("recall_any@5",), narrow_columns=("recall_any@5",)),
+    RetrievalMetric("recall_all", recall_all, CUTOFFS, columns=("recall_all@5",)),
+    RetrievalMetric("precision", precision, CUTOFFS, columns=("precision@5",)),
+    RetrievalMetric("ndcg", ndcg, CUTOFFS, columns=("ndcg@10",), narrow_columns=("ndcg@10",)),
+    RetrievalMetric("ndcg_any", ndcg_any, CUTOFFS),
+    RetrievalMetric("mrr", reciprocal_rank, columns=("mrr",), both_levels=True),
+)
+COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.columns)
+NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.narrow_columns)
+
+PROVENANCE_UNKNOWN = "provenance_unknown"
+"""A score of searches that found nothing: they count as 0 only if the same provider reported sources elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalMean:
+    """The mean of a retrieval score. A provider that never reports the sources of its memories has none, not 0."""
+
+    name: str
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        value = outcome.score(self.name)
+        if value is None:
+            return None
+        return value, float(outcome.score(PROVENANCE_UNKNOWN) is None)
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        rate = Rate(self.name, self.name)
+        if not any(has_sources for _, has_sources in rows):
+            return rate.measure([], [], planned)
+        return rate.measure([(value,) for value, _ in rows], clusters, planned)
+
+
+def retrieval_metrics(plugins: Iterable[object] = ()) -> tuple[RetrievalMetric, ...]:
+    """Returns the built-in retrieval metrics and those among `plugins`."""
+    return (*RETRIEVAL_METRICS, *(plugin for plugin in plugins if isinstance(plugin, RetrievalMetric)))

@@ -1,1 +1,1 @@
-"""Models that answer and judge: OpenAI and all that speak like it, Anthropic, and a scripted one for tests."""
+"""Models that answer and judge: servers with the API of OpenAI or Anthropic, and a scripted model for tests."""

@@ -14,7 +14,7 @@ from memorybench.core.trials import Subject
 from .options import Options
 from .presets import ModelAddress
 from .prices import Usage, spending
-from .replying import count, members
+from .replying import count, joined_text, members, text_or
 from .schemas import closed
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 API_VERSION = "2023-06-01"
 MAX_TOKENS = 4096
-"""The API wants a limit; this one holds where the options name none."""
+"""The default, because the API requires a limit."""
 FINISHES = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -33,16 +33,16 @@ FINISHES = {
     "tool_use": "tools",
 }
 SAMPLED = re.compile(r"claude-(3|(opus|sonnet|haiku)-4(-[0-6])?(-\d{8}|-latest|$))")
-"""The last models that take a temperature; from Opus 4.7 on it is an error to send one."""
-UNKNOWN_KEYWORDS = frozenset(
+"""Models that accept a temperature; Opus 4.7 and later reject it."""
+UNSUPPORTED_KEYWORDS = frozenset(
     {"default", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
     | {"minLength", "maxLength", "minItems", "maxItems", "uniqueItems"}
 )
-"""Of JSON Schema; the API refuses schemas that hold them."""
+"""Keywords of JSON Schema that the API rejects."""
 
 
 class AnthropicModel:
-    """Opened by `open_model`."""
+    """A model with the Messages API, opened by `open_model`."""
 
     def __init__(self, address: ModelAddress, options: Options, http: Http, key: str | None) -> None:
         temperature = options.temperature if SAMPLED.match(address.model) else None
@@ -52,14 +52,14 @@ class AnthropicModel:
             name=address.name,
             settings={
                 "temperature": temperature,
-                "seed": None,  # the API has none
+                "seed": None,  # not supported by the API
                 "max_tokens": max_tokens,
                 "base_url": address.base_url,
             },
         )
-        self._sent: dict[str, Any] = {"model": address.model, "max_tokens": max_tokens}
+        self._defaults: dict[str, Any] = {"model": address.model, "max_tokens": max_tokens}
         if temperature is not None:
-            self._sent["temperature"] = temperature
+            self._defaults["temperature"] = temperature
         self._headers = {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
         self._url = f"{address.base_url}/v1/messages"
         self._address = address
@@ -67,42 +67,34 @@ class AnthropicModel:
         self._http = http
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        said = [{"role": turn.role, "content": turn.content} for turn in turns if turn.role != "system"]
-        body = {**self._sent, "messages": said}
+        messages = [{"role": turn.role, "content": turn.content} for turn in turns if turn.role != "system"]
+        body = {**self._defaults, "messages": messages}
         system = "\n\n".join(turn.content for turn in turns if turn.role == "system")
         if system:
             body["system"] = system
         if schema is not None:
-            wanted = {"type": "json_schema", "schema": closed(schema, without=UNKNOWN_KEYWORDS)}
-            body["output_config"] = {"format": wanted}
+            output = {"type": "json_schema", "schema": closed(schema, without=UNSUPPORTED_KEYWORDS)}
+            body["output_config"] = {"format": output}
         reply = await self._http.request("POST", self._url, headers=self._headers, json=body, deadline=self._timeout)
         return self._read(reply)
 
     def _read(self, reply: Reply) -> Completion:
-        told = members(reply.json())
-        version = told.get("model")
-        model = version if isinstance(version, str) and version else self._address.model
-        spent = spending(_usage(members(told.get("usage"))), self._address.priced_as, model, self._address.model)
-        charge(spent)  # whether the reply is of use or not
-        blocks = told.get("content")
+        data = members(reply.json())
+        model = text_or(data.get("model"), self._address.model)
+        spent = spending(_usage(members(data.get("usage"))), self._address.priced_as, model, self._address.model)
+        charge(spent)  # an invalid reply costs as much
+        blocks = data.get("content")
         if not isinstance(blocks, list):
-            raise reply.malformed("the reply holds no content")
-        texts = [members(block).get("text") for block in blocks if members(block).get("type") == "text"]
-        stop = told.get("stop_reason")
-        finish = stop if isinstance(stop, str) and stop else "unknown"
-        return Completion(
-            text="".join(text for text in texts if isinstance(text, str)),
-            finish=FINISHES.get(finish, finish),
-            model=model,
-            spent=spent,
-        )
+            raise reply.malformed("content is missing")
+        finish = text_or(data.get("stop_reason"), "unknown")
+        return Completion(text=joined_text(blocks), finish=FINISHES.get(finish, finish), model=model, spent=spent)
 
 
-def _usage(told: Mapping[str, Any]) -> Usage | None:
-    """Anthropic counts what goes through the cache apart from the input; we count it in."""
-    fresh, reply = count(told.get("input_tokens")), count(told.get("output_tokens"))
-    if fresh is None or reply is None:
+def _usage(usage: Mapping[str, Any]) -> Usage | None:
+    """Read the token counts. Anthropic does not count cached tokens as input; we do."""
+    uncached, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
+    if uncached is None or output is None:
         return None
-    cached = count(told.get("cache_read_input_tokens")) or 0
-    stored = count(told.get("cache_creation_input_tokens")) or 0
-    return Usage(fresh + cached + stored, reply, cached_tokens=cached, stored_tokens=stored)
+    cached = count(usage.get("cache_read_input_tokens")) or 0
+    stored = count(usage.get("cache_creation_input_tokens")) or 0
+    return Usage(uncached + cached + stored, output, cached_tokens=cached, stored_tokens=stored)

@@ -1,4 +1,4 @@
-"""Makes a resolved model usable."""
+"""Opens models."""
 
 from __future__ import annotations
 
@@ -29,9 +29,6 @@ async def open_model(
     options: Options | None = None,
     insecure: bool = False,
 ) -> AsyncIterator[Model]:
-    """The model, open until the block ends. Sends nothing by itself.
-
-    `redactor` must know `key`: whoever reads the keys (`presets.key_of`) makes it, from all of them.
-    """
+    """Open a model. Nothing is sent before the first call. `redactor` must know `key`."""
     async with open_http(redactor, insecure=insecure) as http:
         yield KINDS[address.kind](address, options or Options(), http, key)

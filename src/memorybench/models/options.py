@@ -1,4 +1,4 @@
-"""How a model is asked."""
+"""Options of model calls."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from memorybench.core.records import Record
 
 class Options(Record):
     temperature: float | None = Field(default=0.0, ge=0)
-    """None: the server's own. Models that take no temperature are not sent one, and their subject says so."""
+    """None: the default of the server. It is not sent to models that reject a temperature; see their subject."""
     seed: int | None = None
     max_tokens: int | None = Field(default=None, ge=1)
     timeout: float = Field(default=120.0, gt=0)
-    """Seconds for one call, from the first to the last byte."""
+    """Seconds for one call, from the connection to the last byte."""

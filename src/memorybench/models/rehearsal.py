@@ -1,4 +1,4 @@
-"""Models that follow a rule, for rehearsals and tests from the command line: no network, no key, no cost."""
+"""Models that follow a rule, for rehearsals and tests: no network, no key, no cost."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ from .scripted import ScriptedModel
 
 PREFIX = "scripted/"
 _WORD = re.compile(r"\w+")
-_ASKED = re.compile(r"^\s*Question:\s*(.+)$", re.MULTILINE)
+_QUESTION = re.compile(r"^\s*Question:\s*(.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"<([A-Za-z-]+) ([0-9a-f]+)>\s*(.*?)\s*</\1 \2>", re.DOTALL)
 _ABSTAINS = re.compile(
     r"don't know|do not know|not (?:mention|say|tell|know)|no information|unanswerable", re.IGNORECASE
 )
-_STORED = re.compile(r"<(?:conversation|excerpt)>\s*(.*?)\s*</(?:conversation|excerpt)>", re.DOTALL)
-_REMEMBERED = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
+_SOURCE = re.compile(r"<(?:conversation|excerpt)>\s*(.*?)\s*</(?:conversation|excerpt)>", re.DOTALL)
+_MEMORY_LINE = re.compile(r"^\[\d{4}-\d\d-\d\d\] [^:\n]+: (.+)$", re.MULTILINE)
 
 
 def quote(turns: Sequence[Turn]) -> str:
-    """Says the remembered line that shares most words with the question; "I don't know" where none shares any."""
+    """Return the memory line that shares most words with the question; "I don't know" if none shares any."""
     prompt = turns[-1].content
-    asked = _ASKED.search(prompt)
-    wanted = _words(asked[1] if asked else prompt)
-    lines = [line for line in _REMEMBERED.findall(prompt) if _words(line) & wanted]
-    return max(lines, key=lambda line: len(_words(line) & wanted), default="I don't know")
+    question = _QUESTION.search(prompt)
+    words = _words(question[1] if question else prompt)
+    lines = [line for line in _MEMORY_LINE.findall(prompt) if _words(line) & words]
+    return max(lines, key=lambda line: len(_words(line) & words), default="I don't know")
 
 
 def silence(turns: Sequence[Turn]) -> str:
-    """Never knows."""
+    """Return "I don't know"."""
     return "I don't know"
 
 
 def judge(turns: Sequence[Turn]) -> str:
-    """Says yes where the response holds most of the gold's telling words, or abstains where that is asked for."""
+    """Return yes if the response contains half of the gold answer's long words, or abstains as expected."""
     blocks = {name.lower(): text for name, _, text in _BLOCK.findall(turns[-1].content)}
     response = blocks.pop("response", "")
     blocks.pop("question", None)
-    if "explanation" in blocks:  # why the question can not be answered
+    if "explanation" in blocks:  # the reason why the question cannot be answered
         return "yes" if _ABSTAINS.search(response) else "no"
     gold = " ".join(blocks.values())
-    wanted, said = _words(gold), _words(response)
-    if not wanted:  # all its words are short: "Tom", "42 km"
-        wanted, said = set(_WORD.findall(gold.lower())), set(_WORD.findall(response.lower()))
-    return "yes" if wanted and len(wanted & said) >= len(wanted) / 2 else "no"
+    expected, actual = _words(gold), _words(response)
+    if not expected:  # all its words are short: "Tom", "42 km"
+        expected, actual = set(_WORD.findall(gold.lower())), set(_WORD.findall(response.lower()))
+    return "yes" if expected and len(expected & actual) >= len(expected) / 2 else "no"
 
 
 def notes(turns: Sequence[Turn]) -> str:
-    """Plays the model that works on what is stored: its first words, as questions where JSON is asked for."""
+    """Return the first words of the stored text, or questions about them if the prompt asks for JSON."""
     prompt = turns[-1].content
-    stored = _STORED.findall(prompt)
-    sentences = [sentence.strip() for sentence in re.split(r"[.!?\n]+", stored[-1] if stored else prompt)]
-    telling = [" ".join(sentence.split()[:12]) for sentence in sentences if len(_words(sentence)) >= 3]
+    sources = _SOURCE.findall(prompt)
+    sentences = [sentence.strip() for sentence in re.split(r"[.!?\n]+", sources[-1] if sources else prompt)]
+    phrases = [" ".join(sentence.split()[:12]) for sentence in sentences if len(_words(sentence)) >= 3]
     if '"questions"' in prompt:
-        return json.dumps({"questions": [f"What was said about {sentence}?" for sentence in telling[:5]] or ["What?"]})
-    return f"About {'; '.join(telling[:3])}."
+        return json.dumps({"questions": [f"What was said about {sentence}?" for sentence in phrases[:5]] or ["What?"]})
+    return f"About {'; '.join(phrases[:3])}."
 
 
 RULES: Mapping[str, Callable[[Sequence[Turn]], str]] = {
@@ -70,11 +70,11 @@ RULES: Mapping[str, Callable[[Sequence[Turn]], str]] = {
 
 
 def rehearse(name: str) -> ScriptedModel:
-    """`scripted/quote` and its like."""
+    """Return the model of a name such as `scripted/quote`."""
     rule = RULES.get(name.removeprefix(PREFIX))
     if rule is None:
         known = ", ".join(f"{PREFIX}{rule}" for rule in RULES)
-        raise BadInput(f'model "{name}"', "there is no such script", expected=f"one of {known}")
+        raise BadInput(f'model "{name}"', "unknown script", expected=f"one of {known}")
     return ScriptedModel(rule, name=name)
 
 

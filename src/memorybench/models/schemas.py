@@ -1,4 +1,4 @@
-"""JSON schemas as the structured-output APIs want them."""
+"""JSON schemas in the form that structured-output APIs require."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ LISTED = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def closed(schema: Mapping[str, Any], *, without: Collection[str] = ("default",)) -> dict[str, Any]:
-    """A copy whose objects hold all their fields and no others, as OpenAI's strict mode and Anthropic demand.
+    """Return a copy in which objects require all properties and allow no others, as OpenAI and Anthropic demand.
 
-    `without`: keywords that are left out, for APIs that refuse them. What comes back is checked by the caller anyway.
-    Made once: who asks with the same schema again gets the same copy. Neither may be changed.
+    `without` names keywords to leave out for APIs that reject them. The copy is cached by the identity of the schema;
+    neither may be changed.
     """
-    return _known(_Itself(schema), frozenset(without))
+    return _close_cached(_Identity(schema), frozenset(without))
 
 
-class _Itself:
-    """A schema as a key: equal to itself alone, and kept alive so that no other can take its place."""
+class _Identity:
+    """A cache key that is equal to itself alone and keeps its schema alive."""
 
     __slots__ = ("schema",)
 
@@ -28,27 +28,27 @@ class _Itself:
         self.schema = schema
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Itself) and self.schema is other.schema
+        return isinstance(other, _Identity) and self.schema is other.schema
 
     def __hash__(self) -> int:
         return id(self.schema)
 
 
 @lru_cache(maxsize=32)
-def _known(key: _Itself, without: frozenset[str]) -> dict[str, Any]:
-    return _closed(key.schema, without)
+def _close_cached(key: _Identity, without: frozenset[str]) -> dict[str, Any]:
+    return _close(key.schema, without)
 
 
-def _closed(schema: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
-    kept: dict[str, Any] = {keyword: value for keyword, value in schema.items() if keyword not in without}
+def _close(schema: Mapping[str, Any], without: frozenset[str]) -> dict[str, Any]:
+    copy: dict[str, Any] = {keyword: value for keyword, value in schema.items() if keyword not in without}
     for keyword in NAMED:
-        if keyword in kept:
-            kept[keyword] = {name: _closed(part, without) for name, part in kept[keyword].items()}
+        if keyword in copy:
+            copy[keyword] = {name: _close(part, without) for name, part in copy[keyword].items()}
     for keyword in LISTED:
-        if keyword in kept:
-            kept[keyword] = [_closed(part, without) for part in kept[keyword]]
-    if isinstance(kept.get("items"), Mapping):
-        kept["items"] = _closed(kept["items"], without)
-    if "properties" in kept:
-        kept |= {"additionalProperties": False, "required": list(kept["properties"])}
-    return kept
+        if keyword in copy:
+            copy[keyword] = [_close(part, without) for part in copy[keyword]]
+    if isinstance(copy.get("items"), Mapping):
+        copy["items"] = _close(copy["items"], without)
+    if "properties" in copy:
+        copy |= {"additionalProperties": False, "required": list(copy["properties"])}
+    return copy

@@ -1,4 +1,4 @@
-"""A model that says what it is told to, for tests and rehearsals: no network, no key, no chance."""
+"""A model that returns scripted replies, for tests and rehearsals: no network, no key, no randomness."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from memorybench.core.spending import Spending, charge
 from memorybench.core.trials import Subject
 
 Line = str | Completion | MemorybenchError
-"""What it says, or the error it raises."""
+"""A reply, or the error to raise."""
 Script = Callable[[Sequence[Turn]], Line] | Sequence[Line] | Mapping[str, Line]
-"""A function of the turns; or lines said in order; or the line for the first key that the last turn holds."""
+"""A function of the turns; or replies in order; or the reply for the first key that the last turn contains."""
 
 
 class ScriptedModel:
@@ -30,12 +30,12 @@ class ScriptedModel:
         ledger: Path | None = None,
         before: Callable[[], Awaitable[object]] | None = None,
     ) -> None:
-        """`ledger`: a file that gets a JSON line for each call, to be counted from outside the process.
+        """`ledger` is a file that gets a JSON line per call, so that other processes can count calls.
 
-        `before` is awaited in each call, after the ledger was written: the place for a delay or a crash.
+        `before` is awaited in each call, after the ledger is written: for a delay or a crash.
         """
         self.subject = Subject(role="model", name=name)
-        self._next = _director(script)
+        self._next = _player(script)
         self._spent = spent or Spending(calls=1)
         self._ledger = ledger
         self._before = before
@@ -54,23 +54,23 @@ class ScriptedModel:
         return line
 
 
-def _director(script: Script) -> Callable[[Sequence[Turn]], Line]:
+def _player(script: Script) -> Callable[[Sequence[Turn]], Line]:
     if isinstance(script, Mapping):
         cues = dict(script)
 
         def by_cue(turns: Sequence[Turn]) -> Line:
-            heard = turns[-1].content
-            return next((line for cue, line in cues.items() if cue in heard), ServiceError(f"no line for {heard!r}"))
+            prompt = turns[-1].content
+            return next((line for cue, line in cues.items() if cue in prompt), ServiceError(f"no line for {prompt!r}"))
 
         return by_cue
     if isinstance(script, Sequence):
         lines = iter(script)
-        return lambda _: next(lines, ServiceError("the script has come to its end"))
+        return lambda _: next(lines, ServiceError("the script has no more lines"))
     return script
 
 
 def _append(ledger: Path, entry: Mapping[str, Any]) -> None:
-    """In one write at the end of the file, so that lines of several processes never mix."""
+    """Append a line in one write, so that lines of several processes do not mix."""
     file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(file, f"{json.dumps(entry)}\n".encode())

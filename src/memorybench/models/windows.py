@@ -1,4 +1,4 @@
-"""How many tokens a model can read at once: from the price table, else from the server that runs it."""
+"""Context windows of models: from the price table, or from the server that runs the model."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from memorybench.secrets.redaction import Redactor
 from .presets import ModelAddress
 
 _NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
-"""What servers call it: LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the largest."""
+"""The key in LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the maximum."""
 _DEADLINE = 10.0
 
 
-def listed_window(address: ModelAddress) -> int | None:
-    """None: the table does not tell. Sends nothing."""
+def known_window(address: ModelAddress) -> int | None:
+    """Return the context window in tokens by the price table; None if unknown. Sends nothing."""
     if address.priced_as is None:
         return None
     from genai_prices import Usage, calc_price
 
     try:
-        listed = calc_price(Usage(input_tokens=1), address.model, provider_id=address.priced_as)
+        return calc_price(Usage(input_tokens=1), address.model, provider_id=address.priced_as).model.context_window
     except LookupError:
         return None
-    return listed.model.context_window
 
 
-async def told_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
-    """What the server's list of models says; None: it says nothing, or can not be asked."""
+async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
+    """Return the context window in tokens by the server's list of models; None if unknown."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         async with open_http(redactor) as http:

@@ -1,6 +1,7 @@
-"""A program that runs to its end: its input, its output up to a cap, its last words, and nothing left behind.
+"""Start programs, exchange data with them, and end them with everything they started.
 
-What is under way is written down, so that a process that can not wait leaves nothing behind, either (`abandon_all`).
+Running programs and temporary folders are registered, so that `abandon_all` can end and remove them when this process
+must exit at once.
 """
 
 from __future__ import annotations
@@ -9,39 +10,37 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memorybench.core.errors import Malformed, ServiceError
+from memorybench.core.errors import BadInput, Malformed, ServiceError
+from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import EXCERPT, printable
 
-PATIENCE = 3.0
-"""Seconds that a program has to end by itself, or to obey SIGTERM, when nobody waits for it any more."""
-_PIECE = 2**16
-TAIL = 8192
-"""Bytes of its last words that are kept: so many more than are quoted that no secret in a quote is cut in two."""
+GRACE = 3.0
+"""Seconds that a program has to exit by itself, and again after SIGTERM."""
+STDERR_TAIL = 8192
+"""Bytes of error output that are kept: more than is quoted, so that a quote never holds half of a secret."""
+_CHUNK = 2**16
+INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "NODE_PATH", "SSL_CERT_FILE")
+"""Variables that every program gets. API keys are not among them."""
 
-# of this process: whoever leaves it at once must know all of them, whichever run or thread they belong to
+# shared by all runs and threads of this process, because `abandon_all` must reach every program
 _groups: set[int] = set()
 _folders: set[Path] = set()
 
 
-@contextmanager
-def running(group: int) -> Iterator[None]:
-    """While open, the process group is ended by `abandon_all`."""
-    _groups.add(group)
-    try:
-        yield
-    finally:
-        _groups.discard(group)
+class ProgramTimeout(ServiceError):
+    """The program did not finish in time and was ended. It may have done its work."""
 
 
 @contextmanager
 def temporary_folder(prefix: str) -> Iterator[Path]:
-    """A folder that is gone afterwards, also after `abandon_all`."""
+    """Create a folder that is removed on exit, and also by `abandon_all`."""
     with TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
         folder = Path(name)
         _folders.add(folder)
@@ -52,30 +51,161 @@ def temporary_folder(prefix: str) -> Iterator[Path]:
 
 
 def abandon_all() -> None:
-    """Ends every program under way and removes every temporary folder, without waiting for anything.
+    """Kill every running program and remove every temporary folder, without waiting.
 
-    For whoever is about to leave by `os._exit`: nothing that is open is closed, and no task hears of it.
+    Call it right before `os._exit`: nothing is closed and no task is notified.
     """
     for group in tuple(_groups):
-        _signal(group, signal.SIGKILL)
-    for _ in range(3):  # what is just being killed may have written into a folder that was being removed
+        _signal_group(group, signal.SIGKILL)
+    for _ in range(3):  # a program that is being killed may still write into a folder
         for folder in tuple(_folders):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class Overdue(ServiceError):
-    """It was ended for taking too long; what it was asked to do may have been done."""
+def child_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return the INHERITED part of `environment`, updated with `own`."""
+    return {name: environment[name] for name in INHERITED if name in environment} | dict(own)
+
+
+def check_program(program: str, where: str, *, path: str | None, install: str = "") -> None:
+    """Raise BadInput unless `program` is found on `path`."""
+    if shutil.which(program, path=path) is None:
+        remedy = f"install it: {install}" if install else "install it, or give its full path"
+        raise BadInput(where, f'program "{printable(program)}" not found', remedy=remedy)
+
+
+def describe_exit(status: int) -> str:
+    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
+
+
+def quote_stderr(text: str) -> str:
+    """Return the end of a program's error output for an error message. `text` must be redacted already."""
+    text = printable(text)
+    if not text:
+        return " with no error message"
+    return f"; error output: {'…' if len(text) > EXCERPT else ''}{text[-EXCERPT:]}"
+
+
+class Program:
+    """A running program. Opened by `open_program`."""
+
+    def __init__(self, process: Process, where: str) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.where = where
+        self.stdin, self.stdout = process.stdin, process.stdout
+        self._process = process
+        self._stderr = b""
+        self._stderr_reader = asyncio.create_task(self._read_stderr())
+        self._is_terminated = False
+
+    def log(self, data: bytes) -> None:
+        """Keep `data` as if it were error output."""
+        self._stderr = (self._stderr + data)[-STDERR_TAIL:]
+
+    def terminate(self) -> None:
+        self._is_terminated = True
+        _signal_group(self._process.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._is_terminated = True
+        _signal_group(self._process.pid, signal.SIGKILL)
+
+    async def send_input(self, data: bytes) -> None:
+        """Write `data` to its standard input and close it. A program may exit before it has read everything."""
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.stdin.write(data)
+            await self.stdin.drain()
+        self.stdin.close()
+
+    async def wait(self) -> tuple[int, bytes]:
+        """Return the exit status and the end of the error output."""
+        status = await self._process.wait()
+        await self._stderr_reader
+        return status, self._stderr
+
+    async def exit_error(self, redactor: Redactor) -> ServiceError:
+        """Return the error that describes why its output ended."""
+        # programs that it started may hold its streams open after it has exited
+        await asyncio.wait([self._stderr_reader], timeout=GRACE)
+        has_exited = await self._has_exited()
+        ending = describe_exit(self._process.returncode or 0) if has_exited else "closed its output"
+        stderr = redactor.clean(self._stderr.decode("utf-8", "replace"))
+        return ServiceError(f"{self.where}: {ending}{quote_stderr(stderr)}")
+
+    async def end(self) -> None:
+        """Close its input, then send SIGTERM, then kill whatever is left of its process group."""
+        try:
+            self.stdin.close()
+            if not self._is_terminated and not await self._has_exited():
+                self.terminate()
+            await self._has_exited()
+        finally:
+            self.kill()  # also after a second cancellation, and also what an exited program has started
+            self._stderr_reader.cancel()
+            await asyncio.gather(self._stderr_reader, return_exceptions=True)
+            # a process that left the group may hold the pipes open, and wait() would wait for their end
+            self._process._transport.close()  # type: ignore[attr-defined]
+            await self._process.wait()
+            with suppress(BrokenPipeError, ConnectionResetError):
+                await self.stdin.wait_closed()
+
+    async def _has_exited(self) -> bool:
+        """Wait up to GRACE seconds for the program to exit."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GRACE):
+                await self._process.wait()
+        return self._process.returncode is not None
+
+    async def _read_stderr(self) -> None:
+        while self._process.stderr is not None and (data := await self._process.stderr.read(STDERR_TAIL)):
+            self.log(data)
+
+
+@asynccontextmanager
+async def open_program(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path,
+    where: str,
+    line_cap: int = _CHUNK,
+    stderr: int | None = PIPE,
+) -> AsyncIterator[Program]:
+    """Start `command` with exactly the environment `env`; on exit, end it with everything it started.
+
+    `where` names it in errors. `stderr=None` leaves its error output to the terminal.
+    """
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=stderr,
+            limit=line_cap,
+            start_new_session=True,  # a process group, so that what it starts is ended with it
+        )
+    except OSError as error:
+        raise BadInput(where, f"cannot be started: {error.strerror}", remedy="check the command") from None
+    _groups.add(process.pid)
+    program = Program(process, where)
+    try:
+        yield program
+    finally:
+        try:
+            await program.end()
+        finally:
+            _groups.discard(process.pid)
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class CompletedProgram:
     status: int
     output: bytes
-    last_words: bytes
-
-    @property
-    def ending(self) -> str:
-        return how_ended(self.status)
+    stderr: bytes
+    """The end of its error output."""
 
 
 async def run_program(
@@ -87,106 +217,40 @@ async def run_program(
     deadline: float,
     output_cap: int,
     where: str,
-) -> Finished:
-    """Runs `command` with exactly the environment `env`. It is ended after `deadline` seconds, with all it started.
+) -> CompletedProgram:
+    """Run `command` to its end, with exactly the environment `env`, for at most `deadline` seconds.
 
-    Where the task is cancelled, it is asked to end first: an agent may have something to put away.
+    When the task is cancelled, the program gets SIGTERM and time to save its work.
     """
-    process = await _started(command, env, cwd, where)
-    with running(process.pid):
-        return await _finished(process, stdin=stdin, deadline=deadline, output_cap=output_cap, where=where)
-
-
-async def _finished(
-    process: asyncio.subprocess.Process, *, stdin: bytes, deadline: float, output_cap: int, where: str
-) -> Finished:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    telling = asyncio.create_task(_tell(process.stdin, stdin))
-    complaining = asyncio.create_task(_last_words(process.stderr))
     try:
-        async with asyncio.timeout(deadline):
-            output = await _read(process.stdout, output_cap, where)
-            status = await process.wait()
-            words = await complaining
-    except TimeoutError:
-        raise Overdue(f"{where}: not finished within {deadline:g} s, and was ended") from None
-    except asyncio.CancelledError:
-        _signal(process.pid, signal.SIGTERM)
-        await ended(process)
-        raise
-    finally:
-        # also when cancelled twice; and a program that has ended may have left others behind
-        _signal(process.pid, signal.SIGKILL)
-        for task in (telling, complaining):
-            task.cancel()
-        await asyncio.gather(telling, complaining, return_exceptions=True)
-        # what fled from its group may hold the pipes open, and some versions of asyncio wait for their end
-        process._transport.close()  # type: ignore[attr-defined]
-        await process.wait()
-    return Finished(status, output, words)
+        async with open_program(command, env=env, cwd=cwd, where=where) as program:
+            sending = asyncio.create_task(program.send_input(stdin))
+            try:
+                async with asyncio.timeout(deadline):
+                    output = bytearray()
+                    while data := await program.stdout.read(_CHUNK):
+                        output += data
+                        if len(output) > output_cap:
+                            raise Malformed(f"{where}: the output is larger than {output_cap:,} bytes")
+                    status, stderr = await program.wait()
+                return CompletedProgram(status, bytes(output), stderr)
+            except TimeoutError:
+                program.kill()
+                raise ProgramTimeout(f"{where}: timed out after {deadline:g} s and was ended") from None
+            except asyncio.CancelledError:
+                program.terminate()
+                raise
+            except BaseException:
+                program.kill()
+                raise
+            finally:
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+    except BadInput as error:
+        # the command was checked before the run: now it is a failed trial, not wrong input
+        raise ServiceError(str(error)) from None
 
 
-async def ended(process: asyncio.subprocess.Process) -> bool:
-    """Whether it ends by itself, given a little time."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(PATIENCE):
-            await process.wait()
-    return process.returncode is not None
-
-
-def how_ended(status: int) -> str:
-    return f"ended by signal {-status}" if status < 0 else f"ended with status {status}"
-
-
-def quoted(words: str) -> str:
-    """Last words for a message; they were redacted before: half a key would not be recognised."""
-    text = printable(words)
-    return f"; its last words: {'…' if len(text) > EXCERPT else ''}{text[-EXCERPT:]}" if text else " without a word"
-
-
-def _signal(group: int, number: int) -> None:
+def _signal_group(group: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
-
-
-async def _started(command: Sequence[str], env: Mapping[str, str], cwd: Path, where: str) -> asyncio.subprocess.Process:
-    try:
-        return await asyncio.create_subprocess_exec(
-            *command,
-            env=dict(env),
-            cwd=cwd,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,  # so that what it starts is ended with it
-        )
-    except OSError as error:
-        raise ServiceError(f"{where}: can not be started: {error.strerror}") from None
-
-
-async def _tell(stdin: asyncio.StreamWriter, text: bytes) -> None:
-    # a program that needs no input may close it, or end, before it has read all
-    with suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(text)
-        await stdin.drain()
-    stdin.close()
-    with suppress(BrokenPipeError, ConnectionResetError):
-        await stdin.wait_closed()
-
-
-async def _read(stdout: asyncio.StreamReader, cap: int, where: str) -> bytes:
-    output = bytearray()
-    while piece := await stdout.read(_PIECE):
-        output += piece
-        if len(output) > cap:
-            raise Malformed(f"{where}: its output is larger than {cap:,} bytes")
-    return bytes(output)
-
-
-async def _last_words(stderr: asyncio.StreamReader) -> bytes:
-    words = b""
-    while piece := await stderr.read(TAIL):
-        words = (words + piece)[-TAIL:]
-    return words

@@ -1,35 +1,31 @@
-"""Anticipatory questions: a model writes what each chunk answers, and a question is matched with questions, too."""
+"""The provider aqrag: a model writes questions that each chunk answers; a query is compared with both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import ValidationError
 
-from memorybench.core.contracts import Embedder, Model
-from memorybench.core.errors import BadInput
+from memorybench.core.contracts import Model
 from memorybench.core.records import Record, digest
 from memorybench.files.templates import Template
 
-from .chunk_memory import ChunkMemory, Enriched, Ranking, open_chunk_memory
-from .chunk_store import KeptChunk, Kind
-from .chunking import Chunk
-from .config import Local, ProviderConfig, Retrieval
-from .dense import top
-from .enrichment import Notebook, Scribe
-from .turn_memory import Asked, Hit
+from .config.provider import Enhancement, Retrieval
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
+from .storage.chunking import Chunk
+from .storage.chunks import StoredChunk
+from .storage.enrichment import SavedReplies, Writer
+from .storage.indexed import Hit, Query
+from .storage.vectors import best_rows
 
 if TYPE_CHECKING:
     from numpy import float32
     from numpy.typing import NDArray
 
-WEIGHTS = {"chunk": 0.5, "questions": 0.5}
-"""What `local.retrieval.weights` may name, and what each counts unless it does."""
+    from .storage.chunk_memory import Cosines
 
 _PROMPT = Template.parse(
     """\
@@ -53,87 +49,69 @@ class _Reply(Record):
     questions: tuple[str, ...]
 
 
-def _schema(most: int) -> Mapping[str, Any]:
-    questions = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": most}
-    return {"type": "object", "properties": {"questions": questions}}
-
-
-def _questions(text: str, most: int) -> Sequence[str]:
+def _parse_questions(text: str, limit: int) -> Sequence[str]:
     try:
-        told = _Reply.model_validate_json(text).questions
+        reply = _Reply.model_validate_json(text)
     except ValidationError:
         raise ValueError('it is not JSON of the form {"questions": ["…"]}') from None
-    questions = list(dict.fromkeys(question.strip() for question in told if question.strip()))
+    questions = list(dict.fromkeys(question.strip() for question in reply.questions if question.strip()))
     if not questions:
-        raise ValueError("it holds no question")
-    return questions[:most]
+        raise ValueError("it contains no question")
+    return questions[:limit]
 
 
-@dataclass(frozen=True, slots=True)
-class _Weighted:
-    weights: Mapping[str, float]
-    most: int | None
+class Aqrag(ChunkMemory[Sequence[str]]):
+    strategies = ("weighted",)
+    weights: ClassVar = {"chunk": 0.5, "questions": 0.5}
+    writes_questions = True
 
-    def best(self, asked: Asked, cosines: Mapping[Kind, NDArray[float32]], limit: int) -> Sequence[Hit]:
-        """The weighted sum of a chunk's own cosine and that of the nearest of its questions.
+    @classmethod
+    def is_enriched(cls, enhancement: Enhancement) -> bool:
+        return enhancement.enabled and enhancement.generate_questions
 
-        Where a chunk has no questions its own cosine stands in for theirs: it is neither favoured nor punished.
-        """
-        import numpy as np
-
-        questions: NDArray[float32] = np.where(np.isnan(cosines["question"]), cosines["chunk"], cosines["question"])
-        scores = self.weights["chunk"] * cosines["chunk"] + self.weights["questions"] * questions
-        return top(scores, min(limit, self.most or limit))
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Anticipation:
-    scribe: Scribe[Sequence[str]] | None
-    """None: chunks are kept without questions."""
-    count: int
-    retrieval: Retrieval
-    settings: Mapping[str, Any]
-
-    async def enrich(self, session: Sequence[Chunk], row: int, notebook: Notebook) -> Enriched:
-        if self.scribe is None:
-            return Enriched()
-        prompt = _PROMPT.render({"chunk": session[row].text, "count": self.count})
-        return Enriched(questions=await self.scribe.write(prompt, notebook))
-
-    def ranking(self, chunks: Sequence[KeptChunk]) -> Ranking:
-        return _Weighted(weights_of(self.retrieval), self.retrieval.max_results)
-
-
-def weights_of(retrieval: Retrieval) -> Mapping[str, float]:
-    """Those named, and 0 for the others; the usual ones where none is named."""
-    return {**dict.fromkeys(WEIGHTS, 0.0), **retrieval.weights} if retrieval.weights else WEIGHTS
-
-
-def open_aqrag(
-    config: ProviderConfig, file: Path, embedder: Embedder, model: Model | None, *, config_file: Path | None = None
-) -> AbstractAsyncContextManager[ChunkMemory]:
-    """Memories in `file`, or in the Postgres that `config` names. `model` writes the questions, if any are wanted.
-
-    `config_file` is where the paths in `config` are seen from.
-    """
-    local = config.local or Local()
-    enhancement = local.enhancement
-    asks = enhancement is not None and enhancement.enabled and enhancement.generate_questions
-    count = enhancement.questions_per_chunk if enhancement else 0
-    scribe, settings = None, {}
-    if asks:
-        if model is None:
-            raise BadInput(
-                f'provider "{config.name}"', "no model writes its questions", remedy="name enhancement.model"
-            )
-        scribe = Scribe(model, partial(_questions, most=count), _schema(count))
+    @classmethod
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[Sequence[str]]:
+        count = enhancement.questions_per_chunk
+        questions = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": count}
+        schema = {"type": "object", "properties": {"questions": questions}}
         settings = {
             "questions_per_chunk": count,
             "model": model.subject.plain(),
             "prompt": digest(_PROMPT.render({"chunk": "", "count": count})),
         }
-    method = _Anticipation(scribe, count, local.retrieval, settings)
-    return open_chunk_memory(config, file, embedder, method, config_file)
+        return Enrichment(Writer(model, partial(_parse_questions, limit=count), schema), settings)
+
+    async def enrich(
+        self, chunks: Sequence[Chunk], row: int, writer: Writer[Sequence[str]], saved: SavedReplies
+    ) -> Addition:
+        count = self._enrichment.settings["questions_per_chunk"]
+        prompt = _PROMPT.render({"chunk": chunks[row].text, "count": count})
+        return Addition(questions=await writer.write(prompt, saved))
+
+    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
+        return _WeightedRanking(weights_of(self._retrieval), self._retrieval.max_results)
+
+
+def weights_of(retrieval: Retrieval) -> Mapping[str, float]:
+    """Return the configured weights, with 0 for the missing ones; the defaults if none is configured."""
+    return {**dict.fromkeys(Aqrag.weights, 0.0), **retrieval.weights} if retrieval.weights else Aqrag.weights
+
+
+@dataclass(frozen=True, slots=True)
+class _WeightedRanking:
+    weights: Mapping[str, float]
+    max_results: int | None
+
+    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+        """Rank by the weighted sum of the chunk's own cosine and that of its nearest question.
+
+        For a chunk without questions, its own cosine is used twice.
+        """
+        import numpy as np
+
+        questions: NDArray[float32] = np.where(np.isnan(cosines["question"]), cosines["chunk"], cosines["question"])
+        scores = self.weights["chunk"] * cosines["chunk"] + self.weights["questions"] * questions
+        return best_rows(scores, min(limit, self.max_results or limit))
+
+    def close(self) -> None:
+        """Do nothing: the ranking holds no resource."""

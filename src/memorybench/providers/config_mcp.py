@@ -1,40 +1,31 @@
-"""The part of a provider config that speaks of an MCP server: how it is reached, and which tools do what.
+"""The `mcp` section of a provider config: how the server is reached, and which tools do what.
 
 Field docstrings are the user's documentation, as in config_requests.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
 
-from .config_requests import Response, Section
+from memorybench.mcp.config import ServerConnection, ToolCall
 
-
-class ToolCall(Section):
-    """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
-
-    tool: str
-    """The tool's name."""
-    arguments: Mapping[str, Any] = Field(default_factory=dict)
-    """Its arguments. A key whose variable has no value is left out."""
+from .config.requests import Response, Section
 
 
 class AddTool(ToolCall):
     unit: Literal["session", "message"] = "session"
-    """What a document is: a whole session, or one message of it."""
+    """What one document is: a session or a message."""
     document: Any = None
-    """The template of one document, for a tool that takes many: `$.documents` in the arguments is the list of those of
-    one session. Without it, the tool is called for each document."""
+    """The template of one document, for a tool that takes a list: `$.documents` in the arguments is the list for one
+    session. Without it, the tool is called once per document."""
 
 
 class SearchTool(ToolCall):
     query_words: bool = False
-    """For a search that finds only what holds the query as it stands: the tool is called for each telling word of the
-    query, which is then `query`, and what more of the words have found comes first; what as many have found is ordered
-    by its text. The score is the number of words."""
+    """For a tool that searches for the exact query: it is called once per keyword of the query, with `query` being the
+    keyword. Memories are ordered by the number of keywords that found them (their score), then by text."""
     response: Response
     """How memories are read from the structured content of the result, else from its text, which must be JSON."""
 
@@ -50,28 +41,18 @@ class Tools(Section):
     search: SearchTool
     """Finds memories."""
     clear: ToolCall | None = None
-    """Forgets a scope; needed unless each scope has a process of its own, whose folder is deleted."""
+    """Deletes a scope. Not needed if each scope has its own process, because its folder is deleted."""
     list: ListTool | None = None
-    """Gives all that a scope holds."""
+    """Lists all memories of a scope."""
 
 
-class Mcp(Section):
-    """An MCP server, which is started for the run or asked over HTTP."""
+class Mcp(ServerConnection):
+    """An MCP server, started for the run or reached over HTTP."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments. Where `${scopeFolder}` stands in them or in `env`, each scope gets a process and a
-    folder of its own; else one process serves all scopes, and may keep its data in `${dataFolder}`."""
-    env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program. Beside these it sees PATH, HOME and the like, and none of your keys."""
-    install: str = ""
-    """How the program is installed; shown where it is missing."""
+    """The program and its arguments. If they or `env` contain `${scopeFolder}`, each scope gets its own process and
+    folder; else one process serves all scopes and may store its data in `${dataFolder}`."""
     processes: int = Field(default=8, ge=1)
-    """Processes that run at once, where each scope has one."""
-    url: str | None = None
-    """In the place of `command`: where a server answers over HTTP (streamable HTTP)."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
-    timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that a call may take."""
+    """Maximum number of processes at once, if each scope has its own."""
     tools: Tools
     """Which tool does what."""

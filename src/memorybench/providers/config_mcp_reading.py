@@ -5,11 +5,12 @@ from __future__ import annotations
 from memorybench.core.errors import BadInput
 from memorybench.files.bodies import BodyTemplate
 from memorybench.files.located import Document
+from memorybench.mcp.config import ToolCall, check_connection
 from memorybench.text.spelling import join_names
 
-from .config import ProviderConfig
-from .config_mcp import AddTool, ListTool, Mcp, SearchTool, ToolCall
-from .config_variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
+from .config.provider import ProviderConfig
+from .config.variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
+from .config_mcp import AddTool, ListTool, Mcp, SearchTool
 
 FOLDERS = frozenset({"scopeFolder", "dataFolder"})
 DOCUMENTS = "documents"
@@ -22,7 +23,7 @@ VARIABLES = {
 
 
 def check_mcp(config: ProviderConfig, document: Document) -> None:
-    """Nothing to check where no `mcp` section stands and none is needed."""
+    """Check the `mcp` section and the adapter that needs it."""
     if config.adapter != "builtin:mcp":
         if config.mcp is not None:
             raise BadInput(document.where("mcp"), "has no effect", expected="adapter: builtin:mcp beside it")
@@ -30,7 +31,7 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
     if config.mcp is None:
         raise BadInput(document.where(), '"mcp" is missing', expected="mcp beside adapter: builtin:mcp")
     part = document.at("mcp")
-    _check_way(config.mcp, part)
+    check_connection(config.mcp, part)
     folders = folders_used(config.mcp, part)
     calls = {stage: call for stage in VARIABLES if (call := getattr(config.mcp.tools, stage)) is not None}
     for stage, call in calls.items():
@@ -38,32 +39,24 @@ def check_mcp(config: ProviderConfig, document: Document) -> None:
         if "scopeFolder" not in folders and not names & SCOPE:
             raise BadInput(
                 part.where("tools", stage),
-                "scope without run and haystack: all would share one memory",
+                "scope without run and haystack: all scopes would share one memory",
                 expected=f"one of {join_names(SCOPE)} in the arguments, or ${{scopeFolder}} in command or env",
             )
     if "scopeFolder" not in folders and "clear" not in calls:
-        raise BadInput(part.where("tools"), '"clear" is missing', remedy="name a tool that forgets a scope")
+        raise BadInput(part.where("tools"), '"clear" is missing', remedy="name a tool that deletes a scope")
 
 
 def folders_used(mcp: Mcp, part: Document) -> frozenset[str]:
-    """Which of its folders the program is told."""
-    told = Document(part.path, {"command": list(mcp.command), "env": dict(mcp.env)}, part.line_of, part.within)
-    used = frozenset(name for name, _ in variables_in(BodyTemplate.parse(told, FOLDERS).root))
+    """Return the folder variables that the command and environment use."""
+    program = Document(part.path, {"command": list(mcp.command), "env": dict(mcp.env)}, part.line_of, part.within)
+    used = frozenset(name for name, _ in variables_in(BodyTemplate.parse(program, FOLDERS).root))
     if used == FOLDERS:
-        raise BadInput(part.where(), "scopeFolder and dataFolder stand side by side", remedy="keep one")
+        raise BadInput(part.where(), "scopeFolder and dataFolder cannot be combined", remedy="remove one")
     return used
 
 
-def _check_way(mcp: Mcp, part: Document) -> None:
-    if bool(mcp.command) == bool(mcp.url):
-        raise BadInput(part.where(), "one way to reach the server is needed", expected="either command or url")
-    for name in ("env", "install") if mcp.url else ("headers",):
-        if getattr(mcp, name):
-            raise BadInput(part.where(name), f"has no effect beside {'url' if mcp.url else 'command'}")
-
-
 def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """The variables that a call uses."""
+    """Check one call and return the variables that it uses."""
     names: set[str] = set()
     if isinstance(call, AddTool) and call.document is not None:
         names |= _names(part.at("document"), known)
@@ -73,10 +66,10 @@ def _check_call(call: ToolCall, part: Document, known: frozenset[str]) -> frozen
     if isinstance(call, AddTool) and (call.document is not None) != (DOCUMENTS in names):
         raise BadInput(part.where(), "document and $.documents need each other", remedy="add the other, or remove both")
     if isinstance(call, SearchTool) and "query" not in names:
-        raise BadInput(part.where("arguments"), "the query is not asked for", expected="$.query in the arguments")
+        raise BadInput(part.where("arguments"), "the query is missing", expected="$.query in the arguments")
     if isinstance(call, SearchTool) and call.query_words and not call.response.id_field:
         raise BadInput(
-            part.where("response"), '"idField" is missing', expected="it beside queryWords, to count hits by"
+            part.where("response"), '"idField" is missing', expected="idField beside queryWords, to count hits"
         )
     if isinstance(call, SearchTool | ListTool):
         check_response(call.response, part.at("response"))

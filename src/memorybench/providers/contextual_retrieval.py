@@ -1,42 +1,34 @@
-"""Contextual retrieval: a model writes what each chunk is about, and the two are found together, by words and by
-meaning."""
+"""The provider contextual-retrieval: a model writes a context for each chunk, which is searched with the chunk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ClassVar
 
-from memorybench.core.contracts import Embedder, Model
-from memorybench.core.errors import BadInput
+from memorybench.core.contracts import Model
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
 
 from .bm25 import LexicalIndex
-from .chunk_memory import ChunkMemory, Enriched, Ranking, open_chunk_memory
-from .chunk_store import KeptChunk, Kind
-from .chunking import Chunk, tokens
-from .config import Local, ProviderConfig, Retrieval
-from .dense import top
-from .enrichment import Notebook, Scribe
-from .hybrid import DENSE_WEIGHT, fused
-from .turn_memory import Asked, Hit
-from .turn_store import KeptTurn
+from .config.provider import Enhancement, Retrieval
+from .hybrid import DENSE_WEIGHT, add_scores
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
+from .storage.chunking import Chunk, count_tokens
+from .storage.chunks import StoredChunk
+from .storage.enrichment import SavedReplies, Writer
+from .storage.indexed import Hit, Query
+from .storage.turns import StoredTurn
+from .storage.vectors import best_rows
 
 if TYPE_CHECKING:
-    from numpy import float32
-    from numpy.typing import NDArray
+    from .storage.chunk_memory import Cosines
 
-WEIGHTS = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
-"""What `local.retrieval.weights` may name, and what each counts unless it does."""
-
-_AROUND_TOKENS = 4_000
-"""Of the session around a chunk, shown to the model. Nearly every session of a chat is shown whole; of a very long one
-not, for each of its chunks would be paid with all the others."""
-_LONGEST = 1_000
-"""Characters of a context. A model that goes on and on would bury the chunk."""
+_EXCERPT_TOKENS = 4_000
+"""The most of a session that is shown to the model with a chunk. Nearly all sessions fit; a very long one does not,
+because each of its chunks would cost as much as the whole session."""
+_MAX_CHARACTERS = 1_000
+"""Of a context, so that it does not outweigh its chunk."""
 
 _PROMPT = Template.parse(
     """\
@@ -60,84 +52,63 @@ your sentences, too. Answer with the sentences alone.""",
 )
 
 
-def _context(text: str) -> str:
-    context = " ".join(text.split())[:_LONGEST]
+def _parse_context(text: str) -> str:
+    context = " ".join(text.split())[:_MAX_CHARACTERS]
     if not context:
-        raise ValueError("it says nothing")
+        raise ValueError("it is empty")
     return context
 
 
-def _around(session: Sequence[Chunk], row: int) -> str:
-    """The chunk among its neighbours, as far as there is room; first those before it: "it" and "that" refer to them."""
-    first, last, room = row, row + 1, _AROUND_TOKENS - tokens(session[row].text)
+def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
+    """Return a chunk with as many neighbours as fit; those before it first, because "it" refers to them."""
+    first, last, room = row, row + 1, _EXCERPT_TOKENS - count_tokens(chunks[row].text)
     while True:
-        if first > 0 and tokens(session[first - 1].text) <= room:
+        if first > 0 and count_tokens(chunks[first - 1].text) <= room:
             first -= 1
-            room -= tokens(session[first].text)
-        elif last < len(session) and tokens(session[last].text) <= room:
-            room -= tokens(session[last].text)
+            room -= count_tokens(chunks[first].text)
+        elif last < len(chunks) and count_tokens(chunks[last].text) <= room:
+            room -= count_tokens(chunks[last].text)
             last += 1
         else:
-            return "\n".join(chunk.text for chunk in session[first:last])
+            return "\n".join(chunk.text for chunk in chunks[first:last])
+
+
+class ContextualRetrieval(ChunkMemory[str]):
+    strategies = ("lexical", "dense", "weighted")
+    weights: ClassVar = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
+
+    @classmethod
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[str]:
+        settings = {"model": model.subject.plain(), "prompt": digest(_PROMPT.render({"around": "", "chunk": ""}))}
+        return Enrichment(Writer(model, _parse_context), settings)
+
+    async def enrich(self, chunks: Sequence[Chunk], row: int, writer: Writer[str], saved: SavedReplies) -> Addition:
+        prompt = _PROMPT.render({"around": _excerpt(chunks, row), "chunk": chunks[row].text})
+        return Addition(context=await writer.write(prompt, saved))
+
+    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
+        # without words of the neighbours: unlike turns, chunks overlap and have a context
+        turns = [StoredTurn(one.session, one.place, turn="", lead="", text=one.content) for one in chunks]
+        return _FusedRanking(LexicalIndex(turns, around_words=0), self._retrieval)
 
 
 @dataclass(frozen=True, slots=True)
-class _Fused:
+class _FusedRanking:
     lexical: LexicalIndex
     retrieval: Retrieval
 
-    def best(self, asked: Asked, cosines: Mapping[Kind, NDArray[float32]], limit: int) -> Sequence[Hit]:
-        most = min(limit, self.retrieval.max_results or limit)
+    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+        limit = min(limit, self.retrieval.max_results or limit)
         match self.retrieval.strategy:
             case "lexical":
-                return self.lexical.matches(asked.text, most)
+                return self.lexical.matches(query.text, limit)
             case "dense":
-                return top(cosines["chunk"], most)
+                return best_rows(cosines["chunk"], limit)
             case "weighted":
-                share = _dense_share(self.retrieval)
-                return top(fused(self.lexical.matches(asked.text), cosines["chunk"], share), most)
+                weights = self.retrieval.weights or ContextualRetrieval.weights
+                dense, lexical = weights.get("dense", 0.0), weights.get("lexical", 0.0)
+                matches = self.lexical.matches(query.text)
+                return best_rows(add_scores(matches, cosines["chunk"], dense / (dense + lexical)), limit)
 
     def close(self) -> None:
         self.lexical.close()
-
-
-def _dense_share(retrieval: Retrieval) -> float:
-    weights = retrieval.weights or WEIGHTS
-    dense, lexical = weights.get("dense", 0.0), weights.get("lexical", 0.0)
-    return dense / (dense + lexical)
-
-
-@dataclass(frozen=True, slots=True)
-class _Contexts:
-    scribe: Scribe[str] | None
-    """None: chunks are kept as they are."""
-    retrieval: Retrieval
-    settings: Mapping[str, Any]
-
-    async def enrich(self, session: Sequence[Chunk], row: int, notebook: Notebook) -> Enriched:
-        if self.scribe is None:
-            return Enriched()
-        prompt = _PROMPT.render({"around": _around(session, row), "chunk": session[row].text})
-        return Enriched(context=await self.scribe.write(prompt, notebook))
-
-    def ranking(self, chunks: Sequence[KeptChunk]) -> Ranking:
-        # chunks overlap and have their contexts: unlike turns they need no words of their neighbours
-        searched = [KeptTurn(kept.session, kept.place, turn="", lead="", said=kept.content) for kept in chunks]
-        return _Fused(LexicalIndex(searched, around_words=0), self.retrieval)
-
-
-def open_contextual_retrieval(
-    config: ProviderConfig, file: Path, embedder: Embedder, model: Model | None, *, config_file: Path | None = None
-) -> AbstractAsyncContextManager[ChunkMemory]:
-    """Memories in `file`, or in the Postgres that `config` names. `model` writes the contexts, if any are wanted.
-
-    `config_file` is where the paths in `config` are seen from.
-    """
-    local = config.local or Local()
-    scribe, settings = None, {}
-    if local.enhancement is not None and local.enhancement.enabled:
-        if model is None:
-            raise BadInput(f'provider "{config.name}"', "no model writes its contexts", remedy="name enhancement.model")
-        scribe = Scribe(model, _context)
-        settings = {"model": model.subject.plain(), "prompt": digest(_PROMPT.render({"around": "", "chunk": ""}))}
-    return open_chunk_memory(config, file, embedder, _Contexts(scribe, local.retrieval, settings), config_file)

@@ -1,138 +1,168 @@
-"""mem0ai in this process, over embedded Qdrant: verbatim, or with a model that extracts what to remember."""
+"""The provider mem0-oss: mem0ai in this process over embedded Qdrant; a model may extract memories."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
+from memorybench.files.located import Document
+from memorybench.text.spelling import camel
 
-from .loopback import Door, open_loopback
-from .scope_folders import ScopeFolders
-from .scope_pool import ScopePool
-from .turn_store import KeptTurn, kept_turns, storable
+from .config.provider import ProviderConfig
+from .plugin import LocalProvider, OpenContext, Package
+from .storage.scope_folders import ScopeFolders
+from .storage.scope_pool import ScopePool
+from .storage.turns import StoredTurn, replace_surrogates, stored_turns
+
+if TYPE_CHECKING:
+    from .storage.loopback import LoopbackClient
 
 T = TypeVar("T")
 
-_OPEN = 8
-_ALL = 1_000_000
-"""mem0 lists the first 20 unless it is told a number."""
+_OPEN_SCOPES = 8
+_NO_LIMIT = 1_000_000
+"""Without a number, mem0 lists 20 memories."""
 _ROLES = ("user", "assistant")
-_DECIMALS = 6
-"""Of a score. Further ones are noise: the same search of the same memories gives others the next time."""
+_SCORE_DECIMALS = 6
+"""Further decimals differ between two searches of the same memories."""
+_USED_KEYS = frozenset({"embedding", "enhancement"})
+_USED_ENHANCEMENT_KEYS = frozenset({"enabled", "model"})
 
 
-class _Kept:
-    """The memories of one scope: a mem0 of its own, on a thread of its own, with its own door to our models.
+class _ScopeMemory:
+    """The memories of one scope: a mem0 instance with its own thread and its own connection to our models.
 
-    Embedded Qdrant reads every point it holds for each search, and one mem0 can not be asked twice at once: so each
-    scope has its own, which also makes clearing it certain.
+    Embedded Qdrant reads every point for each search, and one mem0 instance cannot run two calls at once. With one
+    instance per scope, clearing a scope deletes its folder.
     """
 
-    def __init__(self, mem0: Any, thread: ThreadPoolExecutor, door: Door, user: str) -> None:
+    def __init__(self, mem0: Any, thread: ThreadPoolExecutor, client: LoopbackClient, user: str) -> None:
         self._mem0 = mem0
         self._thread = thread
-        self._door = door
-        self._one_at_a_time = asyncio.Lock()
+        self._client = client
+        self._lock = asyncio.Lock()
         self._user = user
 
     async def run(self, work: Callable[[Any, str], T]) -> T:
-        """`work` gets mem0 and the user whose memories are meant."""
-        async with self._one_at_a_time:
+        """Call `work` with mem0 and the user id of the scope."""
+        async with self._lock:
             try:
-                with self._door.serving():
-                    return await _on(self._thread, work, self._mem0, self._user)
+                with self._client.serving():
+                    return await _run_on(self._thread, work, self._mem0, self._user)
             except MemorybenchError:
                 raise
-            except Exception as error:  # mem0 raises what its parts raise, which is anything
+            except Exception as error:  # mem0 raises whatever its parts raise
                 raise ServiceError(f"mem0: {type(error).__name__}: {error}") from error
 
 
-class Mem0Provider:
+class Mem0Provider(LocalProvider):
     """Opened by `open_mem0_oss`."""
 
-    def __init__(self, subject: Subject, store_id: str, pool: ScopePool[_Kept], folders: ScopeFolders) -> None:
+    needs_embedder = True
+    uses_local_section = True
+    required_packages = (Package("mem0", "mem0ai", "mem0"),)
+
+    @classmethod
+    def check_config(cls, config: ProviderConfig, document: Document) -> None:
+        if config.local is None:
+            return
+        enhancement, part = config.local.enhancement, document.at("local")
+        _check_effect(part, config.local.model_fields_set - _USED_KEYS)
+        if enhancement is not None:
+            part = document.at("local", "enhancement")
+            _check_effect(part, enhancement.model_fields_set - _USED_ENHANCEMENT_KEYS)
+            if enhancement.enabled and not enhancement.model:
+                raise BadInput(part.where(), '"model" is missing', expected="the model that extracts memories")
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[Mem0Provider]:
+        embedder, model = await context.open_embedder(), await context.open_model()
+        async with open_mem0_oss(context.folder, embedder, model=model, name=context.config.name) as provider:
+            yield provider
+
+    def __init__(self, subject: Subject, store_id: str, pool: ScopePool[_ScopeMemory], folders: ScopeFolders) -> None:
         self.subject = subject
         self.store_id = store_id
         self._pool = pool
         self._folders = folders
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
-        turns = kept_turns(session)
+        turns = stored_turns(session)
         if not turns:
             return Receipt()
-        store = _extracted if self.subject.settings["infer"] else _verbatim
-        async with self._pool.using(scope.name) as kept:
-            ids = await kept.run(lambda mem0, user: store(mem0, user, session, turns))
+        store = _add_extracted if self.subject.settings["infer"] else _add_verbatim
+        async with self._pool.using(scope.name) as memory:
+            ids = await memory.run(lambda mem0, user: store(mem0, user, session, turns))
         return Receipt(ids=tuple(ids))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Nothing to wait for: mem0 answers when it has stored."""
+        """Return at once: mem0 has stored a session when `add` returns."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
-        text = storable(query).strip()
+        text = replace_surrogates(query).strip()
         if not text:
             return []
-        async with self._pool.using(scope.name) as kept:
-            told = await kept.run(lambda mem0, user: mem0.search(text, filters={"user_id": user}, top_k=limit))
-        found = [_memory(one) for one in told["results"]]
-        # among equals mem0's order depends on ids that are new with every add
-        return sorted(found, key=lambda memory: (-(memory.score or 0.0), memory.content, memory.id))
+        async with self._pool.using(scope.name) as memory:
+            reply = await memory.run(lambda mem0, user: mem0.search(text, filters={"user_id": user}, top_k=limit))
+        results = [_to_memory(result) for result in reply["results"]]
+        # mem0 orders equal scores by ids that are new with every add
+        return sorted(results, key=lambda result: (-(result.score or 0.0), result.content, result.id))
 
     async def list(self, scope: Scope) -> Sequence[Memory]:
-        async with self._pool.using(scope.name) as kept:
-            told = await kept.run(lambda mem0, user: mem0.get_all(filters={"user_id": user}, top_k=_ALL))
-        return [_memory(one) for one in told["results"]]
+        async with self._pool.using(scope.name) as memory:
+            return [_to_memory(result) for result in await memory.run(_list_all)]
 
     async def update(self, scope: Scope, id: str, content: str) -> None:
-        async with self._pool.using(scope.name) as kept:
-            await kept.run(lambda mem0, user: mem0.update(_own_id(mem0, user, id), text=storable(content)))
+        async with self._pool.using(scope.name) as memory:
+            await memory.run(lambda mem0, user: mem0.update(_own_id(mem0, user, id), text=replace_surrogates(content)))
 
     async def forget(self, scope: Scope, id: str) -> None:
-        async with self._pool.using(scope.name) as kept:
-            await kept.run(lambda mem0, user: mem0.delete(_own_id(mem0, user, id)))
+        async with self._pool.using(scope.name) as memory:
+            await memory.run(lambda mem0, user: mem0.delete(_own_id(mem0, user, id)))
 
     async def history(self, scope: Scope) -> Sequence[str]:
-        """Every text that mem0 still keeps of memories that were changed or forgotten."""
-        async with self._pool.using(scope.name) as kept:
-            return await kept.run(_former_texts)
+        """Return every text of changed or deleted memories that mem0 still keeps."""
+        async with self._pool.using(scope.name) as memory:
+            return await memory.run(_former_texts)
 
     async def clear(self, scope: Scope) -> None:
         await self._pool.drop(scope.name)
         await asyncio.to_thread(self._folders.clear, scope.name)
 
 
-def _verbatim(mem0: Any, user: str, session: Session, turns: Sequence[KeptTurn]) -> list[str]:
-    """A memory for each turn, so that each knows the one it came from."""
-    ids = [kept.memory_id for kept in turns]
-    held = _held(mem0, user, session)
-    if {_memory(one).id: one["memory"] for one in held} == {kept.memory_id: kept.said for kept in turns}:
+def _add_verbatim(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
+    """Add one memory per turn, so that each result names its turn."""
+    ids = [turn.memory_id for turn in turns]
+    existing = _list_session(mem0, user, session)
+    if {_to_memory(one).id: one["memory"] for one in existing} == {turn.memory_id: turn.text for turn in turns}:
         return ids
-    _give_way(mem0, held)
-    for kept in turns:
-        turn = session.turns[kept.place - 1]
+    _delete_all(mem0, existing)
+    for stored in turns:
+        turn = session.turns[stored.place - 1]
         at = turn.at or session.at
         mem0.add(
-            [{"role": _role(turn), "content": kept.said}],
+            [{"role": _role(turn), "content": stored.text}],
             user_id=user,
             metadata={
-                "session": kept.session,
-                "turn": kept.turn,
-                "memory": kept.memory_id,
-                "lead": kept.lead,
+                "session": stored.session,
+                "turn": stored.turn,
+                "memory": stored.memory_id,
+                "lead": stored.lead,
                 **({"created_at": at.isoformat()} if at else {}),
             },
             infer=False,
@@ -140,12 +170,12 @@ def _verbatim(mem0: Any, user: str, session: Session, turns: Sequence[KeptTurn])
     return ids
 
 
-def _extracted(mem0: Any, user: str, session: Session, turns: Sequence[KeptTurn]) -> list[str]:
-    """What mem0's model makes of the session. When it was said, mem0 would take for today unless it is told."""
-    _give_way(mem0, _held(mem0, user, session))
+def _add_extracted(mem0: Any, user: str, session: Session, turns: Sequence[StoredTurn]) -> list[str]:
+    """Add what mem0's model extracts from the session. Without the date in the prompt, mem0 would assume today."""
+    _delete_all(mem0, _list_session(mem0, user, session))
     date = session.at.date().isoformat() if session.at else None
-    told = mem0.add(
-        [{"role": _role(session.turns[kept.place - 1]), "content": f"{kept.lead}{kept.said}"} for kept in turns],
+    reply = mem0.add(
+        [{"role": _role(session.turns[turn.place - 1]), "content": f"{turn.lead}{turn.text}"} for turn in turns],
         user_id=user,
         metadata={
             "session": session.id,
@@ -154,90 +184,100 @@ def _extracted(mem0: Any, user: str, session: Session, turns: Sequence[KeptTurn]
         infer=True,
         prompt=f"The Observation Date and the Current Date are both {date}." if date else None,
     )
-    return [str(one["id"]) for one in told["results"]]
+    return [str(result["id"]) for result in reply["results"]]
 
 
-def _held(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
-    """What an add of this session whose reply was lost has left."""
-    found: list[Mapping[str, Any]] = mem0.get_all(filters={"user_id": user, "session": session.id}, top_k=_ALL)[
-        "results"
-    ]
-    return found
+def _list_all(mem0: Any, user: str, **filters: str) -> list[Mapping[str, Any]]:
+    results: list[Mapping[str, Any]] = mem0.get_all(filters={"user_id": user, **filters}, top_k=_NO_LIMIT)["results"]
+    return results
 
 
-def _give_way(mem0: Any, held: Sequence[Mapping[str, Any]]) -> None:
-    for one in held:
-        mem0.delete(one["id"])
+def _list_session(mem0: Any, user: str, session: Session) -> list[Mapping[str, Any]]:
+    """Return what an earlier add of this session stored before its reply was lost."""
+    return _list_all(mem0, user, session=session.id)
+
+
+def _delete_all(mem0: Any, results: Sequence[Mapping[str, Any]]) -> None:
+    for result in results:
+        mem0.delete(result["id"])
 
 
 def _own_id(mem0: Any, user: str, id: str) -> str:
-    """What mem0 calls the memory that we know by the turn it came from."""
-    for one in mem0.get_all(filters={"user_id": user}, top_k=_ALL)["results"]:
-        if _memory(one).id == id:
-            return str(one["id"])
-    raise ServiceError(f"mem0: no memory has the id {id}")
+    """Return mem0's id of a memory that we know by its turn."""
+    for result in _list_all(mem0, user):
+        if _to_memory(result).id == id:
+            return str(result["id"])
+    raise ServiceError(f"mem0: memory not found: {id}")
 
 
 def _former_texts(mem0: Any, user: str) -> list[str]:
-    # mem0 tells the history of an id, and of a deleted memory nobody knows the id any more: so its table is read
+    # the table is read because mem0's API needs an id, and the id of a deleted memory is no longer known
     rows = mem0.db.connection.execute("SELECT old_memory, new_memory FROM history ORDER BY rowid").fetchall()
-    held = {one["memory"] for one in mem0.get_all(filters={"user_id": user}, top_k=_ALL)["results"]}
-    return [text for text in dict.fromkeys(text for row in rows for text in row if text) if text not in held]
+    current = {result["memory"] for result in _list_all(mem0, user)}
+    return [text for text in dict.fromkeys(text for row in rows for text in row if text) if text not in current]
 
 
 def _role(turn: Turn) -> str:
-    """mem0 passes over what a system says."""
+    """Return a role that mem0 stores: it ignores system messages."""
     return turn.role if turn.role in _ROLES else "user"
 
 
-def _memory(one: Mapping[str, Any]) -> Memory:
-    kept = one.get("metadata") or {}
-    sources = tuple(kept[name] for name in ("session", "turn") if name in kept)
+def _to_memory(result: Mapping[str, Any]) -> Memory:
+    metadata = result.get("metadata") or {}
+    sources = tuple(metadata[name] for name in ("session", "turn") if name in metadata)
     return Memory(
-        id=kept.get("memory") or str(one["id"]),
-        content=f"{kept.get('lead', '')}{one['memory']}",
-        score=round(one["score"], _DECIMALS) if one.get("score") is not None else None,
+        id=metadata.get("memory") or str(result["id"]),
+        content=f"{metadata.get('lead', '')}{result['memory']}",
+        score=round(result["score"], _SCORE_DECIMALS) if result.get("score") is not None else None,
         sources=sources or None,
     )
+
+
+def _check_effect(part: Document, unused: Iterable[str]) -> None:
+    for name in sorted(unused):
+        raise BadInput(part.where(name), f"{camel(name)} has no effect on builtin:mem0-oss", remedy="remove it")
 
 
 @asynccontextmanager
 async def open_mem0_oss(
     folder: Path, embedder: Embedder, *, model: Model | None = None, name: str = "mem0-oss"
 ) -> AsyncIterator[Mem0Provider]:
-    """Memories on disk in `folder`. With a model, mem0 extracts memories by it (`infer`); without, it keeps each turn.
+    """Open the memories in `folder`. With a model, mem0 extracts memories (`infer`); without, it stores each turn.
 
-    What model and embedder cost is charged to the add or the search that asked for it.
+    The cost of model and embedder is charged to the add or search that caused it.
     """
-    installed = _installed()
+    from .storage.loopback import open_loopback
+
+    for package in Mem0Provider.required_packages:
+        package.check_installed("provider mem0-oss")
     folders = ScopeFolders(folder)
     home = folders.shared
-    await asyncio.to_thread(_imported, home)
+    await asyncio.to_thread(_import_mem0, home)
     dimensions = len((await embedder.embed(["How long is a vector?"]))[0])
     subject = Subject(
         role="provider",
         name=name,
         settings={
-            "mem0ai": installed,
+            "mem0ai": version("mem0ai"),
             "infer": model is not None,
             "model": model.subject.plain() if model else None,
             "embedder": embedder.subject.plain(),
-            # mem0 adds a lexical search of its own where this package is installed
+            # with this package installed, mem0 adds a lexical search
             "keyword_search": find_spec("fastembed") is not None,
         },
     )
     async with open_loopback(model, embedder) as loopback:
 
         @asynccontextmanager
-        async def opened(scope: str) -> AsyncIterator[_Kept]:
-            # vectors of another embedder can not be compared, nor have they the same length
+        async def open_scope(scope: str) -> AsyncIterator[_ScopeMemory]:
+            # one folder per embedder: vectors of different embedders cannot be compared
             data = folders.data(scope) / digest(embedder.subject.key)[:16]
             data.mkdir(exist_ok=True, mode=0o700)
-            with loopback.door() as door:
-                async with _mem0(data, home, door, dimensions) as (mem0, thread):
-                    yield _Kept(mem0, thread, door, scope)
+            with loopback.client() as client:
+                async with _open_mem0(data, home, client, dimensions) as (mem0, thread):
+                    yield _ScopeMemory(mem0, thread, client, scope)
 
-        pool = ScopePool(opened, _OPEN)
+        pool = ScopePool(open_scope, _OPEN_SCOPES)
         try:
             yield Mem0Provider(subject, digest([folders.store_id, embedder.subject.key]), pool, folders)
         finally:
@@ -245,24 +285,26 @@ async def open_mem0_oss(
 
 
 @asynccontextmanager
-async def _mem0(folder: Path, home: Path, door: Door, dimensions: int) -> AsyncIterator[tuple[Any, ThreadPoolExecutor]]:
+async def _open_mem0(
+    folder: Path, home: Path, client: LoopbackClient, dimensions: int
+) -> AsyncIterator[tuple[Any, ThreadPoolExecutor]]:
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memorybench-mem0")
     try:
-        mem0 = await _on(thread, _made, folder, home, door, dimensions)
+        mem0 = await _run_on(thread, _make_mem0, folder, home, client, dimensions)
         try:
             yield mem0, thread
         finally:
-            await _on(thread, _closed, mem0)
+            await _run_on(thread, _close_mem0, mem0)
     finally:
-        # elsewhere: what still runs on the thread may wait for an answer of this loop
+        # not on this loop: work on the thread may be waiting for an answer of this loop
         await asyncio.to_thread(thread.shutdown)
 
 
-async def _on(thread: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
+async def _run_on(thread: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
     return await asyncio.get_running_loop().run_in_executor(thread, work, *arguments)
 
 
-def _made(folder: Path, home: Path, door: Door, dimensions: int) -> Any:
+def _make_mem0(folder: Path, home: Path, client: LoopbackClient, dimensions: int) -> Any:
     config = {
         "vector_store": {
             "provider": "qdrant",
@@ -277,53 +319,44 @@ def _made(folder: Path, home: Path, door: Door, dimensions: int) -> Any:
             "provider": "openai",
             "config": {
                 "model": "memorybench",
-                "api_key": door.key,
-                "openai_base_url": door.base_url,
+                "api_key": client.key,
+                "openai_base_url": client.base_url,
                 "embedding_dims": dimensions,
             },
         },
-        # not `openai`: that one turns to OpenRouter by itself when its key is in the environment
+        # not `openai`, which would use OpenRouter if its key is in the environment
         "llm": {
             "provider": "vllm",
-            "config": {"model": "memorybench", "api_key": door.key, "vllm_base_url": door.base_url},
+            "config": {"model": "memorybench", "api_key": client.key, "vllm_base_url": client.base_url},
         },
         "history_db_path": str(folder / "history.db"),
     }
-    with _surroundings(home):
+    with _mem0_environment(home):
         return import_module("mem0").Memory.from_config(config)
 
 
-def _closed(mem0: Any) -> None:
+def _close_mem0(mem0: Any) -> None:
     mem0.close()
-    mem0.vector_store.client.close()  # else the folder stays locked
+    mem0.vector_store.client.close()  # otherwise, the folder stays locked
     mem0.embedding_model.client.close()
     mem0.llm.client.close()
 
 
-def _installed() -> str:
-    try:
-        return version("mem0ai")
-    except PackageNotFoundError:
-        raise BadInput(
-            "provider mem0-oss", "mem0ai is not installed", remedy='pip install "memorybench[mem0]"'
-        ) from None
-
-
-def _imported(home: Path) -> None:
-    with _surroundings(home):
+def _import_mem0(home: Path) -> None:
+    with _mem0_environment(home):
         import_module("mem0")
-    logging.getLogger("mem0").addHandler(logging.NullHandler())  # else its warnings go to the terminal
+    logging.getLogger("mem0").addHandler(logging.NullHandler())  # otherwise, its warnings go to the terminal
 
 
 @contextmanager
-def _surroundings(home: Path) -> Iterator[None]:
-    """mem0 is set up by environment variables, which it reads when it is imported, and its clients when made.
+def _mem0_environment(home: Path) -> Iterator[None]:
+    """Set the environment variables that mem0 reads when it is imported, and its clients when they are created.
 
-    No telemetry, nothing written to the user's home folder, and no proxy on the way to our own machine.
+    They turn off telemetry, files in the user's home folder, and proxies for requests to this machine.
     """
-    wanted = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(home), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    settings = {"MEM0_TELEMETRY": "False", "MEM0_DIR": str(home), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
+    before = {name: os.environ.get(name) for name in settings}
+    os.environ.update(settings)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""One row a trial, for spreadsheets and scripts."""
+"""Exports one row per trial, for spreadsheets and scripts."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ _HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
 
 
 def rows(run: str, settled: Iterable[tuple[str, Outcome]]) -> Iterator[dict[str, Any]]:
+    """One row per outcome, from the times and outcomes of a run."""
     for created, outcome in settled:
         trial, shown = outcome.trial, outcome.shown
         correct = outcome.score("correct")
@@ -52,34 +53,21 @@ def rows(run: str, settled: Iterable[tuple[str, Outcome]]) -> Iterator[dict[str,
         }
 
 
-def write(found: Iterable[dict[str, Any]], form: Format, file: IO[str]) -> int:
-    """Writes as it reads; how many rows."""
-    return {"csv": _csv, "json": _json, "jsonl": _jsonl}[form](found, file)
-
-
-def _csv(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
+def write(rows: Iterable[dict[str, Any]], form: Format, file: IO[str]) -> int:
+    """Writes rows as they come and returns how many there were."""
     written = 0
-    for row in found:
-        cells = {**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)}
-        writer.writerow(csv_safe(cell) if isinstance(cell, str) else cell for cell in cells.values())
+    csv_writer = csv.writer(file, lineterminator="\n")
+    if form == "csv":
+        csv_writer.writerow(COLUMNS)
+    for row in rows:
+        if form == "csv":
+            cells = {**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)}
+            csv_writer.writerow(csv_safe(cell) if isinstance(cell, str) else cell for cell in cells.values())
+        elif form == "json":
+            file.write((",\n " if written else "[\n ") + json.dumps(row, ensure_ascii=False))
+        else:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
         written += 1
-    return written
-
-
-def _json(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
-    written = 0
-    for row in found:
-        file.write((",\n " if written else "[\n ") + json.dumps(row, ensure_ascii=False))
-        written += 1
-    file.write("\n]\n" if written else "[]\n")
-    return written
-
-
-def _jsonl(found: Iterable[dict[str, Any]], file: IO[str]) -> int:
-    written = 0
-    for row in found:
-        file.write(json.dumps(row, ensure_ascii=False) + "\n")
-        written += 1
+    if form == "json":
+        file.write("\n]\n" if written else "[]\n")
     return written

@@ -1,4 +1,4 @@
-"""While it runs: a bar with count, ETA and the figure so far; in a pipe or in CI plain lines, now and then."""
+"""Shows progress on standard error: bars on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from memorybench.core.trials import Outcome
 
-from .figures import share
+from .formatting import share
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-_HEADLINE_SCORES = (("correct", "correct"), ("answer_f1", "answer_f1"), ("recall@5", "recall@5"))
+_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
 _SECONDS_BETWEEN_LINES = 10.0
 
 
@@ -23,7 +23,7 @@ class Watching(Protocol):
     def __call__(self, outcome: Outcome) -> None: ...
 
 
-class _Arm:
+class _Progress:
     def __init__(self, name: str, total: int, done: int) -> None:
         self.name = name
         self.total = total
@@ -33,26 +33,26 @@ class _Arm:
         self.settled = 0
         self.sums: dict[str, tuple[float, int]] = {}
 
-    def take(self, outcome: Outcome) -> None:
+    def add(self, outcome: Outcome) -> None:
         if not self.settled:
             self.begun = time.monotonic()
         self.done += 1
         self.settled += 1
-        for score, _ in _HEADLINE_SCORES:
+        for score in _HEADLINE_SCORES:
             value = outcome.score(score)
             if value is not None:
                 total, n = self.sums.get(score, (0.0, 0))
                 self.sums[score] = (total + value, n + 1)
 
     @property
-    def figure(self) -> str:
-        """The headline so far; none in a resumed run, whose earlier trials are not looked at again."""
+    def score(self) -> str:
+        """The headline score so far; empty in a resumed run, whose earlier trials are not read again."""
         if self._resumed:
             return ""
-        for score, name in _HEADLINE_SCORES:
+        for score in _HEADLINE_SCORES:
             if score in self.sums:
                 total, n = self.sums[score]
-                return f"{name} {share(total / n)}"
+                return f"{score} {share(total / n)}"
         return ""
 
     @property
@@ -64,35 +64,35 @@ class _Arm:
 
 @contextmanager
 def progress(totals: Mapping[tuple[str, str], int], done: Mapping[tuple[str, str], int]) -> Iterator[Watching]:
-    """`totals` and `done` by (benchmark, subject). Shown on standard error: standard output is for results."""
-    arms = {key: _Arm(f"{key[0]} × {key[1]}", total, done.get(key, 0)) for key, total in totals.items() if total}
+    """Shows progress while the context is open. `totals` and `done` are by benchmark and subject."""
+    rows = {key: _Progress(f"{key[0]} × {key[1]}", total, done.get(key, 0)) for key, total in totals.items() if total}
     if sys.stderr.isatty():
-        with _bars(arms) as watch:
+        with _bars(rows) as watch:
             yield watch
     else:
-        yield _lines(arms)
+        yield _lines(rows)
 
 
-def _lines(arms: Mapping[tuple[str, str], _Arm]) -> Watching:
+def _lines(rows: Mapping[tuple[str, str], _Progress]) -> Watching:
     last = time.monotonic()
 
     def watch(outcome: Outcome) -> None:
         nonlocal last
-        arm = arms[outcome.trial.benchmark, outcome.trial.subject.name]
-        arm.take(outcome)
-        if arm.done == arm.total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
+        row = rows[outcome.trial.benchmark, outcome.trial.subject.name]
+        row.add(outcome)
+        if row.done == row.total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
             last = time.monotonic()
-            eta = "" if arm.done == arm.total else f" | ETA: {arm.eta}"
-            figure = f" | {arm.figure}" if arm.figure else ""
-            percent = f"{arm.done / arm.total:.0%}"
-            with suppress(OSError):  # nobody reads any more: that is no reason to stop working
-                print(f"{arm.name}: {arm.done}/{arm.total} ({percent}){eta}{figure}", file=sys.stderr, flush=True)
+            eta = "" if row.done == row.total else f" | ETA: {row.eta}"
+            figure = f" | {row.score}" if row.score else ""
+            percent = f"{row.done / row.total:.0%}"
+            with suppress(OSError):  # a closed pipe must not stop the run
+                print(f"{row.name}: {row.done}/{row.total} ({percent}){eta}{figure}", file=sys.stderr, flush=True)
 
     return watch
 
 
 @contextmanager
-def _bars(arms: Mapping[tuple[str, str], _Arm]) -> Iterator[Watching]:
+def _bars(rows: Mapping[tuple[str, str], _Progress]) -> Iterator[Watching]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
 
@@ -105,22 +105,22 @@ def _bars(arms: Mapping[tuple[str, str], _Arm]) -> Iterator[Watching]:
         console=Console(stderr=True, highlight=False),
         refresh_per_second=8,
     )
-    shown: dict[tuple[str, str], TaskID] = {}
+    tasks: dict[tuple[str, str], TaskID] = {}
     with bars:
 
         def watch(outcome: Outcome) -> None:
             key = (outcome.trial.benchmark, outcome.trial.subject.name)
-            arm = arms[key]
-            arm.take(outcome)
-            if key not in shown:
-                shown[key] = _add(bars, arm)
-            eta = "" if arm.done == arm.total else f"ETA: {arm.eta}  "
-            bars.update(shown[key], completed=arm.done, note=f"{eta}{arm.figure}")
+            row = rows[key]
+            row.add(outcome)
+            if key not in tasks:
+                tasks[key] = _add(bars, row)
+            eta = "" if row.done == row.total else f"ETA: {row.eta}  "
+            bars.update(tasks[key], completed=row.done, note=f"{eta}{row.score}")
 
         yield watch
 
 
-def _add(bars: Progress, arm: _Arm) -> TaskID:
+def _add(bars: Progress, row: _Progress) -> TaskID:
     from rich.markup import escape
 
-    return bars.add_task(escape(arm.name), total=arm.total, completed=arm.done, note="")
+    return bars.add_task(escape(row.name), total=row.total, completed=row.done, note="")

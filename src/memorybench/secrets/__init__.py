@@ -4,5 +4,5 @@ redaction.py         Redactor: removes known secrets from any text
 credentials.py       credential_in: finds keys, passwords and card numbers by their shape
 credential_words.py  finds credentials by the words around them
 canaries.py          finds a planted secret, in any encoding
-disguises.py         decodes a text in every way that could hide a secret
+decoding.py          decodes a text in every known way
 """

@@ -1,6 +1,6 @@
-"""How people tell a credential: what they call it, and what stands beside the name.
+"""Detects credentials by their name in a sentence ("my password is …") and the value beside it.
 
-A word beside it proves nothing ("the token is expired", "the key is AES-256"): the value must look chosen or random.
+The name alone proves nothing ("the token is expired", "the key is AES-256"): the value must look chosen or random.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-Said = Literal["payment card number", "PIN", "password", "recovery phrase", "API key or token"]
+WordedKind = Literal["payment card number", "PIN", "password", "recovery phrase", "API key or token"]
 
 _CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![.-]?\w)")
 _ISSUERS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65")
@@ -57,7 +57,7 @@ _TYPED = re.compile(
     r"(?:^|[,;/|&(]\s*|\b(?:my|and)\s+)pass\s*:\s*|\blogin\s+\S+\s+password\s+)[\"']?(?P<value>[^\s\"']{6,200})",
     re.I,
 )
-"""As commands and their files have it."""
+"""Command-line and config file syntax."""
 _PAIR = re.compile(
     r"\b(?:login|creds?|credentials?)\s*(?:\bis\b|\bare\b|[:=])\s*[\w.@+-]{2,64}\s*[:/]\s*(?P<value>[^\s/]{6,200})",
     re.I,
@@ -84,7 +84,7 @@ _STATES = re.compile(
     r"simple|memorable|complex|common|public|missing|correct|stale|invalid|better|longer|shorter|\w+ly",
     re.I,
 )
-"""What a password may be said to be, without being told."""
+"""Adjectives that describe a password and are not one."""
 _PROSE = re.compile(
     r"a|about|again|all|also|always|an|and|any|are|as|at|be|been|because|before|both|but|by|"
     r"case|characters|days|default|different|digits|down|each|easy|every|few|for|from|hard|has|"
@@ -95,7 +95,7 @@ _PROSE = re.compile(
     r"under|until|up|use|user|very|was|we|weak|weeks|what|when|where|which|who|with|words|"
     r"years|you|your"
 )
-"""Words that a sentence about passwords has, and one that was drawn by lot has not."""
+"""Words of ordinary sentences, which a random passphrase does not contain."""
 
 _PLACEHOLDER = re.compile(r"[<${*\[(…]|x{4,}|\.{3}|(?:https?|file)://", re.I)
 _ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
@@ -106,26 +106,26 @@ _STANDARD = re.compile(
     r"(?:[A-Z]{1,6}\d{0,5}|[A-Z][a-z]{1,9}\d{0,5}|\d{1,5})(?:[-_/](?:[A-Z]{1,6}\d{0,5}|\d{1,5})){0,2}|"
     r"[a-z]{1,6}\d{2,5}(?:[a-z]\d)?|[A-Za-z]{2,}(?:[-_/.](?:[A-Za-z]{2,}|\d{1,4}))+"
 )
-"""`RSA-4096`, `JWT-RS256`, `secp256k1`, `color-primary-500`: what a key may be, without being told."""
+"""`RSA-4096`, `JWT-RS256`, `secp256k1`, `color-primary-500`: names of standards and identifiers."""
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _SHA = re.compile(r"[0-9a-f]{7,64}", re.I)
 _SIGNS = "!@#$%^&*+=~?"
 _ENTROPY = 3.0
-"""Bits a character. Sixteen random letters and digits have 3.5 and more, an identifier in words about as much: so a
-mixture of letters and digits is asked for beside it."""
+"""Bits per character. Sixteen random letters and digits have 3.5 or more. Identifiers made of words have about as much,
+so a mixture of letters and digits is required as well."""
 
 
-def said_in(text: str) -> Said | None:
-    """What people call a credential, with one beside it."""
+def find_worded_credential(text: str) -> WordedKind | None:
+    """Return the kind of credential that the text names and contains, or None."""
     if any(_is_card(run) for run in _CARD.findall(text)):
         return "payment card number"
     if _PIN.search(text) or _PIN_AFTER.search(text):
         return "PIN"
-    if any(_drawn_by_lot(seed["words"]) for seed in _SEED.finditer(text)):
+    if any(_is_passphrase(seed["words"]) for seed in _SEED.finditer(text)):
         return "recovery phrase"
     if _password_in(text):
         return "password"
-    return next(_named(text), None)
+    return next(_find_named(text), None)
 
 
 def _is_card(run: str) -> bool:
@@ -137,20 +137,20 @@ def _is_card(run: str) -> bool:
 
 
 def _password_in(text: str) -> bool:
-    """Told without a verb, typed into a command, or made of plain words."""
+    """Return whether the text contains a password: after its name, in a command, or as a passphrase."""
     if any(_looks_secret(typed["value"]) for typed in _TYPED.finditer(text)):
         return True
     if any(_looks_secret(pair["value"]) and not _is_standard(pair["value"]) for pair in _PAIR.finditer(text)):
         return True
-    if any(_looks_secret(beside["value"]) and _is_intricate(beside["value"]) for beside in _BESIDE.finditer(text)):
+    if any(_looks_secret(beside["value"]) and _is_mixed(beside["value"]) for beside in _BESIDE.finditer(text)):
         return True
     owned = _OWNED.search(text)
     if owned and not _STATES.fullmatch(owned["value"]):
         return True
-    return any(_drawn_by_lot(phrase["words"]) for phrase in _PHRASE.finditer(text))
+    return any(_is_passphrase(phrase["words"]) for phrase in _PHRASE.finditer(text))
 
 
-def _named(text: str) -> Iterator[Said]:
+def _find_named(text: str) -> Iterator[WordedKind]:
     for given in _all(text, _GIVEN, _GIVEN_AFTER, _CHANGED):
         called, value = _called(given["name"]), given["value"]
         quoted = bool(given.groupdict().get("quote")) and _is_chosen_word(value)
@@ -166,7 +166,7 @@ def _all(text: str, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
         yield from pattern.finditer(text)
 
 
-def _called(name: str) -> Said:
+def _called(name: str) -> WordedKind:
     return "password" if re.fullmatch(_PASSWORD_NAME.replace(r"(?=\s*=)", ""), name, re.I) else "API key or token"
 
 
@@ -175,7 +175,7 @@ def _bare(value: str) -> str:
 
 
 def _looks_secret(value: str) -> bool:
-    """A digit or a sign among letters, as no word has it; and no amount, date, version or placeholder."""
+    """Return whether the value mixes letters with digits or signs, and is no amount, date, version or placeholder."""
     value = _bare(value)
     if len(value) < 6 or _PLACEHOLDER.match(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
         return False
@@ -190,8 +190,8 @@ def _is_standard(value: str) -> bool:
     return _STANDARD.fullmatch(_bare(value)) is not None
 
 
-def _is_intricate(value: str) -> bool:
-    """A digit between letters, or beside a sign: `hunter2!`, not `policy2`."""
+def _is_mixed(value: str) -> bool:
+    """Return whether a digit is between letters or with punctuation: `hunter2!`, not `policy2`."""
     if _is_standard(value):
         return False
     digits = any(character.isdigit() for character in value)
@@ -203,7 +203,7 @@ def _is_chosen_word(value: str) -> bool:
     return len(value) >= 6 and not _PLACEHOLDER.match(value) and not _STATES.fullmatch(value)
 
 
-def _drawn_by_lot(phrase: str) -> bool:
+def _is_passphrase(phrase: str) -> bool:
     words: Sequence[str] = re.findall(r"[a-z]+", phrase.lower())
     prose = any(_PROSE.fullmatch(word) for word in words)
     return not prose and sum(not _STATES.fullmatch(word) for word in words) >= 3
@@ -212,7 +212,7 @@ def _drawn_by_lot(phrase: str) -> bool:
 def _is_random(value: str) -> bool:
     value = _bare(value)
     if len(value) < 16 or _UUID.fullmatch(value) or _SHA.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
-        return False  # ids and hashes stand beside such words without being meant by them
+        return False  # ids and hashes often appear beside these words
     digits = sum(character.isdigit() for character in value)
     mixed = digits >= 2 and any(character.isalpha() for character in value) and not _made_of_words(value)
     shares = [count / len(value) for count in Counter(value).values()]
@@ -220,5 +220,5 @@ def _is_random(value: str) -> bool:
 
 
 def _made_of_words(value: str) -> bool:
-    """`release-notes-2024-06`, `src/auth/token_v2.py`: every part is a word, or a number."""
+    """Return whether every part is a word or number: `release-notes-2024-06`, `src/auth/token_v2.py`."""
     return all(re.fullmatch(r"[A-Za-z]{2,}\d{0,4}|v?\d+|[A-Za-z]|", part) for part in re.split(r"[-_./=+~]", value))

@@ -1,7 +1,7 @@
-"""Tells that a text holds a credential which nobody planted: by the shape of known keys, and by how people say them.
+"""Detects credentials in a text by the format of known keys and by the words around them.
 
-The second line of defence: what was planted is found by canaries.py. Here a miss is likely and a false alarm costly,
-because a memory that refuses "the password policy" is no memory.
+Planted secrets are found by canaries.py. This detector prefers misses to false alarms: a memory must not refuse "the
+password policy".
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import Literal
 
-from .credential_words import Said, said_in
-from .disguises import readings
+from .credential_words import WordedKind, find_worded_credential
+from .decoding import decodings
 
 Kind = (
     Literal[
@@ -21,7 +21,7 @@ Kind = (
         "Google API key", "package registry token", "service token", "JSON web token", "private key",
         "connection string with a password", "bearer token", "basic credentials",
     ]
-    | Said
+    | WordedKind
 )  # fmt: skip
 
 _SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
@@ -54,7 +54,7 @@ _SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("basic credentials", re.compile(r"(?i:authorization[\"']?\s*[:=]\s*[\"']?basic)\s+[A-Za-z0-9+/]{8,}")),
     ("bearer token", re.compile(r"(?i:\bbearer)\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}")),
 )
-"""Known by what they begin with, so that the same patterns hold for what was decoded, reversed or put together."""
+"""Patterns by the prefix of a key, so that they also match decoded, reversed or joined text."""
 
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
@@ -62,22 +62,22 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
 def credential_in(text: str) -> Kind | None:
-    """What kind of credential the text holds, as far as its shape and the words around it tell."""
+    """Return the kind of credential in the text, or None."""
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    decoded = [reading.text for reading in readings(text)]
-    for said in decoded:
-        kind = _shape_in(said) or said_in(said)
+    decoded = [decoding.text for decoding in decodings(text)]
+    for one in decoded:
+        kind = _shape_in(one) or find_worded_credential(one)
         if kind is not None:
             return kind
-    rearranged = chain(_spelled_out(text), *((said[::-1], said.swapcase()) for said in decoded))
-    return next((kind for again in rearranged if (kind := _shape_in(again)) is not None), None)
+    rearranged = chain(_spelled_out(text), *((one[::-1], one.swapcase()) for one in decoded))
+    return next((kind for one in rearranged if (kind := _shape_in(one)) is not None), None)
 
 
 def _spelled_out(text: str) -> Iterator[str]:
-    """With the blanks taken out. Sentences make no sense that way, keys do."""
+    """Yield runs of short tokens without their blanks, such as a key spelled letter by letter."""
     for run in _SPELLED_OUT.findall(text):
         pieces = run.split()
-        # where the key begins is not known: ordinary short words may stand before it
+        # ordinary short words may precede the key
         yield from ("".join(pieces[start : start + _LONGEST_SPELLED_OUT]) for start in range(len(pieces)))
 
 

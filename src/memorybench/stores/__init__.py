@@ -1,15 +1,14 @@
-"""What hygiene drives: memories behind the contract of vocabulary/stores.py.
+"""Memory stores that hygiene tests, behind the contract of core/stores.py.
 
-reference.py       the embedded default: facts in one SQLite file, a write path that refuses credentials
+reference.py       the default: facts in one SQLite file; refuses credentials
 facts_file.py      that file: its tables, and how it is opened
-curator.py         which facts are the same, and which were superseded: proposals, from facts alone
-words.py           telling words, stems, numbers and negations
+curator.py         proposes which facts to merge or remove
 config.py          the keys of a store's YAML file
-config_reading.py  from the file to a checked config
-opening.py         open_store: from a config to a store that works
-mcp_store.py       any MCP memory server, by the tools that its config names
-mcp_operations.py  those tools, parsed: what is called, and how facts are read from it
-provider_store.py  any provider: what it can not do is lacking
-command_store.py   any program that answers one JSON line for each JSON line
-programs.py        commands and environments in which ${folder} stands
+config_reading.py  reads and checks that file
+opening.py         open_store: opens a store from a config
+mcp_store.py       any MCP memory server
+mcp_operations.py  the tools of that server: templates of calls, and how facts are read
+provider_store.py  any provider of memorybench
+command_store.py   any program that answers one JSON line per JSON line
+programs.py        commands and environments that may contain ${folder}
 """

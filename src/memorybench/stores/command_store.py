@@ -1,197 +1,161 @@
-"""Any program as a memory store: one JSON request a line, one JSON answer a line (`config.Command` tells which)."""
+"""Any program as a memory store: one JSON request per line, one JSON answer per line (see `config.Command`)."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from memorybench.core.errors import BadInput, Lacking, Malformed, Refused, ServiceError, Transient
+from memorybench.core.errors import Lacking, Malformed, Refused, ServiceError, Transient
 from memorybench.core.records import digest
 from memorybench.core.stores import Capability, Curation, NewFact, Proposal, StoredFact
 from memorybench.core.trials import Subject
-from memorybench.processes.programs import ended, running
+from memorybench.processes.programs import Program, open_program
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview, sanitize
 
 from .config import StoreConfig
-from .programs import Program
+from .programs import ProgramTemplate
 
 T = TypeVar("T")
 
-_LONGEST_LINE = 32 * 2**20
+_LINE_CAP = 32 * 2**20
 _FACTS = TypeAdapter(tuple[StoredFact, ...])
 _PROPOSALS = TypeAdapter(tuple[Proposal, ...])
 _TEXTS = TypeAdapter(tuple[str, ...])
-_OPERATIONS: tuple[Capability, ...] = ("update", "forget", "recall", "list", "curate", "history")
+_OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "curate", "history")
 
 
 class CommandStore:
-    """Opened by `open_command_store`. One request is under way at a time."""
+    """Sends one request at a time. Opened by `open_command_store`."""
 
-    def __init__(self, subject: Subject, capabilities: frozenset[Capability], conversation: _Conversation) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        capabilities: frozenset[Capability],
+        program: Program,
+        deadline: float,
+        redactor: Redactor,
+    ) -> None:
         self.subject = subject
         self.capabilities = capabilities
-        self._conversation = conversation
-
-    async def remember(self, user: str, fact: NewFact) -> str:
-        return _id(await self._asked("remember", user, fact=fact.plain()))
-
-    async def update(self, user: str, id: str, content: str) -> str:
-        return _id(await self._asked("update", user, id=id, content=content))
-
-    async def forget(self, user: str, id: str) -> None:
-        await self._asked("forget", user, id=id)
-
-    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        return _as(_FACTS, await self._asked("recall", user, query=query, limit=limit))
-
-    async def curate(self, user: str, *, apply: bool) -> Curation:
-        told = await self._asked("curate", user, apply=apply)
-        return Curation(applied=apply, proposals=_as(_PROPOSALS, told.get("proposals") if _is_object(told) else told))
-
-    async def history(self, user: str) -> Sequence[str]:
-        return _as(_TEXTS, await self._asked("history", user))
-
-    async def list(self, user: str) -> Sequence[StoredFact]:
-        return _as(_FACTS, await self._asked("list", user))
-
-    async def _asked(self, op: str, user: str, **details: Any) -> Any:
-        if op in _OPERATIONS and op not in self.capabilities:
-            raise Lacking(f"{self.subject.name} can not {op}")
-        answer = await self._conversation.ask({"op": op, "user": user, **details})
-        return _understood(answer, f"{self.subject.name}: {op}")
-
-
-def _understood(answer: Any, where: str) -> Any:
-    match answer:
-        case {"ok": told}:
-            return told
-        case {"refused": reason}:
-            raise Refused(f"{where}: {sanitize(str(reason))}")
-        case {"lacking": what}:
-            raise Lacking(f"{where}: {sanitize(str(what))}")
-        case {"error": message}:
-            raise ServiceError(f"{where}: {sanitize(str(message))}")
-    raise Malformed(f"{where}: the answer is {preview(answer)}; expected ok, refused, lacking or error")
-
-
-def _id(told: Any) -> str:
-    id = told.get("id") if _is_object(told) else told
-    if not isinstance(id, str | int) or id == "":
-        raise Malformed(f"the answer tells no id: {preview(told)}")
-    return str(id)
-
-
-def _as(kind: TypeAdapter[T], told: Any) -> T:
-    try:
-        return kind.validate_python(told)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise Malformed(f"the answer is not what was asked for: {place}: {first['msg']}") from None
-
-
-def _is_object(told: Any) -> bool:
-    return isinstance(told, dict)
-
-
-class _Conversation:
-    """With a child process; what it says on its error stream is left to the terminal."""
-
-    def __init__(self, process: asyncio.subprocess.Process, name: str, deadline: float, redactor: Redactor) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._process = process
-        self._stdin, self._stdout = process.stdin, process.stdout
-        self._name = name
+        self._program = program
         self._deadline = deadline
         self._redactor = redactor
-        self._one_at_a_time = asyncio.Lock()
-        self._broken = ""
+        self._lock = asyncio.Lock()
+        self._failure = ""
+        """Why no more requests can be sent; "" while they can."""
 
-    async def ask(self, request: Mapping[str, Any]) -> Any:
-        async with self._one_at_a_time:
-            if self._broken:
-                raise ServiceError(self._broken)
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return _read_id(await self._request("remember", user, fact=fact.plain()))
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        return _read_id(await self._request("update", user, id=id, content=content))
+
+    async def forget(self, user: str, id: str) -> None:
+        await self._request("forget", user, id=id)
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return _read(_FACTS, await self._request("recall", user, query=query, limit=limit))
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        value = await self._request("curate", user, apply=apply)
+        proposals = value.get("proposals") if isinstance(value, dict) else value
+        return Curation(applied=apply, proposals=_read(_PROPOSALS, proposals))
+
+    async def history(self, user: str) -> Sequence[str]:
+        return _read(_TEXTS, await self._request("history", user))
+
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        return _read(_FACTS, await self._request("list", user))
+
+    async def _request(self, op: str, user: str, **details: Any) -> Any:
+        """Send a request and return the value of its answer."""
+        if op in _OPTIONAL and op not in self.capabilities:
+            raise Lacking(f"{self.subject.name} does not support {op}")
+        where = f"{self.subject.name}: {op}"
+        match await self._exchange({"op": op, "user": user, **details}):
+            case {"ok": value}:
+                return value
+            case {"refused": reason}:
+                raise Refused(f"{where}: {sanitize(str(reason))}")
+            case {"lacking": what}:
+                raise Lacking(f"{where}: {sanitize(str(what))}")
+            case {"error": message}:
+                raise ServiceError(f"{where}: {sanitize(str(message))}")
+            case answer:
+                raise Malformed(f"{where}: invalid answer {preview(answer)}; expected ok, refused, lacking or error")
+
+    async def _exchange(self, request: Mapping[str, Any]) -> Any:
+        async with self._lock:
+            if self._failure:
+                raise ServiceError(self._failure)
             try:
                 async with asyncio.timeout(self._deadline):
-                    return await self._answered(request)
+                    line = await self._exchange_lines(json.dumps(request).encode() + b"\n")
             except TimeoutError:
-                # a late answer would be taken for that of the next request
-                self._breaks(f"no answer within {self._deadline:g} s")
-                raise Transient(self._broken, uncertain=True) from None
+                # a late answer would be read as the answer to the next request
+                self._break(f"timed out after {self._deadline:g} s")
+                raise Transient(self._failure, uncertain=True) from None
             except asyncio.CancelledError:
-                self._breaks("a request was given up")
+                self._break("a request was cancelled")
                 raise
-
-    async def _answered(self, request: Mapping[str, Any]) -> Any:
-        try:
-            self._stdin.write(json.dumps(request).encode() + b"\n")
-            await self._stdin.drain()
-            line = await self._stdout.readline()
-        except (BrokenPipeError, ConnectionResetError):
-            line = b""
-        except ValueError:
-            self._fails(f"an answer is longer than {_LONGEST_LINE:,} bytes")
-        if not line:
-            self._fails("it ended without an answer")
         try:
             return json.loads(line)
         except ValueError:
-            raise Malformed(f"{self._name}: {preview(self._redactor.clean(line.decode('utf-8', 'replace')))}") from None
+            text = preview(self._redactor.clean(line.decode("utf-8", "replace")))
+            raise Malformed(f"{self.subject.name}: invalid JSON: {text}") from None
 
-    def _breaks(self, problem: str) -> None:
-        self._broken = f"{self._name}: {problem}"
+    async def _exchange_lines(self, request: bytes) -> bytes:
+        try:
+            self._program.stdin.write(request)
+            await self._program.stdin.drain()
+            line = await self._program.stdout.readline()
+        except (BrokenPipeError, ConnectionResetError):
+            line = b""
+        except ValueError:
+            self._fail(f"an answer is longer than {_LINE_CAP:,} bytes")
+        return line or self._fail("ended without an answer")
 
-    def _fails(self, problem: str) -> NoReturn:
-        self._breaks(problem)
-        raise ServiceError(self._broken)
+    def _break(self, problem: str) -> None:
+        self._failure = f"{self.subject.name}: {problem}"
+        self._program.kill()
 
-    async def close(self) -> None:
-        """Its input is closed, which ends most programs; then it is ended, with all it has started."""
-        self._stdin.close()
-        if not self._broken:
-            await ended(self._process)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        await self._process.wait()
-        with suppress(BrokenPipeError, ConnectionResetError):
-            await self._stdin.wait_closed()
+    def _fail(self, problem: str) -> NoReturn:
+        self._break(problem)
+        raise ServiceError(self._failure)
+
+
+def _read_id(value: Any) -> str:
+    id = value.get("id") if isinstance(value, dict) else value
+    if not isinstance(id, str | int) or id == "":
+        raise Malformed(f"the answer has no id: {preview(value)}")
+    return str(id)
+
+
+def _read(kind: TypeAdapter[T], value: Any) -> T:
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise Malformed(f"invalid answer: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
 @asynccontextmanager
 async def open_command_store(
     config: StoreConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
 ) -> AsyncIterator[CommandStore]:
-    """A session with the program of a config with a `command` section, which runs as long as the session."""
+    """Start the program of a config with a `command` section; it runs until the session ends."""
     section = config.command
     assert section is not None
     where = f'store "{config.name}"'
-    command, env = Program.parse(section.run, section.env, where).prepared(folder, environment)
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            env=env,
-            cwd=folder,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            limit=_LONGEST_LINE,
-            start_new_session=True,  # so that what the child starts can be ended with it
-        )
-    except OSError as error:
-        raise BadInput(where, f"can not be started: {error.strerror}") from None
-    conversation = _Conversation(process, config.name, section.timeout / 1000, redactor)
+    command, env = ProgramTemplate.parse(section.run, section.env, where).render(folder, environment)
     subject = Subject(role="store", name=config.name, settings={"command": digest(section)})
-    with running(process.pid):
-        try:
-            yield CommandStore(subject, frozenset(config.capabilities), conversation)
-        finally:
-            await conversation.close()
+    # its error output goes to the terminal, for whoever writes the program
+    async with open_program(command, env=env, cwd=folder, where=where, line_cap=_LINE_CAP, stderr=None) as program:
+        yield CommandStore(subject, frozenset(config.capabilities), program, section.timeout / 1000, redactor)

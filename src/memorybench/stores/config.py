@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability
+from memorybench.mcp.config import ServerConnection, ToolCall
 
 
 class Section(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class ToolCall(Section):
-    """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
-
-    tool: str
-    """The tool's name."""
-    arguments: Mapping[str, Any] = Field(default_factory=dict)
-    """Its arguments. A key whose variable has no value is left out."""
-
-
 class Write(Section):
-    """A change, by one call or by several that are made in this order."""
+    """A change, made by one call or by several in order."""
 
     calls: tuple[ToolCall, ...]
     """The calls. Variables: user; remember: newId, content, category, source, trust, retrievalCount; update: id,
-    content, previous (what the fact said, by `list`); forget: id."""
+    content, previous (the current text, by `list`); forget: id."""
     defaults: Mapping[str, str] = Field(default_factory=dict)
-    """What a variable is where the fact has no value for it, for tools that insist on one."""
+    """Values for variables that the fact has no value for, for tools that require one."""
     id: str | None = None
     """JSONPath to the fact's id in the result of the last call. Without it, a new fact has the id `newId`, and an
-    updated one the id it had."""
+    updated fact keeps its id."""
 
 
 class Facts(Section):
@@ -45,7 +37,7 @@ class Facts(Section):
     id: str
     """JSONPath to the id, within one of them."""
     content: str
-    """JSONPath to the text; where it matches several, they are lines of one text."""
+    """JSONPath to the text; several matches are joined by newlines."""
     category: str | None = None
     """JSONPath to the category."""
     source: str | None = None
@@ -63,12 +55,12 @@ class Read(ToolCall):
 
 class Recall(Read):
     query_words: bool = False
-    """For a search that finds only what holds the query as it stands: the tool is called for each telling word, and
-    what more of them have found comes first."""
+    """For a tool that searches for the exact query: it is called once per keyword, and facts are ordered by the number
+    of keywords that found them."""
 
 
 class Operations(Section):
-    """Which tools do what. An operation that is not here is one that the store lacks."""
+    """Which tools do what. Operations that are not named are not supported."""
 
     remember: Write
     """Writes a fact."""
@@ -79,34 +71,26 @@ class Operations(Section):
     recall: Recall | None = None
     """Searches, as an agent would. Variables: user, query, limit."""
     list: Read | None = None
-    """Tells all facts, without counting as a retrieval. Variables: user."""
+    """Lists all facts, without counting as a retrieval. Variables: user."""
 
 
-class Mcp(Section):
-    """An MCP memory server, which is started for a session or asked over HTTP."""
+class Mcp(ServerConnection):
+    """An MCP memory server, started for a session or reached over HTTP."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments. `${folder}` is the folder that the store must keep everything in."""
+    """The program and its arguments. `${folder}` is the folder for all data of the store."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program, where `${folder}` may stand, too. Beside these it sees PATH, HOME and the
-    like, and none of your keys."""
-    install: str = ""
-    """How the program is installed; shown where it is missing."""
-    url: str | None = None
-    """In the place of `command`: where a server answers over HTTP (streamable HTTP)."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
-    """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
-    timeout: int = Field(default=60_000, ge=1)
-    """Milliseconds that a call may take."""
+    """Environment variables of the program; may contain `${folder}`. It also gets PATH, HOME and a few others, but none
+    of your keys."""
     refusal: str | None = None
-    """A regular expression for what the server says where a tool fails because it declines to store something. Every
-    other failure is an error, which defends nothing."""
+    """A regular expression for the error of a tool that refuses to store something. No other error of a tool counts as
+    a refusal."""
     operations: Operations
     """Which tools do what."""
 
 
 class Command(Section):
-    """A program that reads one JSON request a line, and answers each with one line.
+    """A program that reads one JSON request per line and writes one answer per line.
 
     Requests: `{"op": "remember", "user": …, "fact": {…}}`, `{"op": "update", "user", "id", "content"}`,
     `{"op": "forget", "user", "id"}`, `{"op": "recall", "user", "query", "limit"}`, `{"op": "list", "user"}`,
@@ -116,33 +100,33 @@ class Command(Section):
     """
 
     run: tuple[str, ...]
-    """The program and its arguments. `${folder}` is the folder that the store must keep everything in."""
+    """The program and its arguments. `${folder}` is the folder for all data of the store."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program, where `${folder}` may stand, too."""
+    """Environment variables of the program; may contain `${folder}`."""
     timeout: int = Field(default=60_000, ge=1)
     """Milliseconds that an answer may take."""
 
 
 class StoreConfig(Section):
-    """A memory that hygiene can drive."""
+    """A memory store that hygiene can test."""
 
     name: str
-    """What `--store` calls it."""
+    """Its name for `--store`."""
     display_name: str = ""
-    """What reports call it."""
+    """Its name in reports."""
     description: str = ""
-    """One line for `list`."""
+    """One line, shown by `list`."""
     tags: tuple[str, ...] = ()
-    """Words to find it by."""
+    """Keywords for `list`."""
     checked_against: str = ""
-    """Which program, of which version, this file was tried on."""
+    """The program and version that this file was tested with."""
     type: Literal["reference", "mcp", "provider", "command"]
-    """What it is: our own, an MCP server, a provider of memorybench, or any program."""
+    """The reference store, an MCP server, a provider of memorybench, or any program."""
     capabilities: tuple[Capability, ...] = ()
-    """What the rest of the file does not tell. mcp: sql. provider: files, sql. command: all that the program can do."""
+    """Capabilities that cannot be derived from the rest of the file. mcp: sql. provider: files, sql. command: all."""
     mcp: Mcp | None = None
-    """The server; needed where type is mcp."""
+    """The server; required for type mcp."""
     provider: str | None = None
-    """The provider's name; needed where type is provider. Each person has a scope."""
+    """The provider's name; required for type provider. Each user gets a scope."""
     command: Command | None = None
-    """The program; needed where type is command."""
+    """The program; required for type command."""

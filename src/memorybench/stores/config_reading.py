@@ -1,4 +1,4 @@
-"""From a file to a store config, with every check that needs no store."""
+"""Read a store config from a file and check everything that needs no store."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template, check_known
+from memorybench.mcp.config import check_connection
 from memorybench.text.spelling import join_names
 
 from .config import Facts, Mcp, Read, StoreConfig, Write
@@ -26,9 +27,9 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "recall": frozenset({"user", "query", "limit"}),
     "list": frozenset({"user"}),
 }
-_NEEDED = {"remember": "content", "update": "content", "forget": "id", "recall": "query"}
+_REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query"}
 _SECTIONS = ("mcp", "provider", "command")
-_TOLD: Mapping[str, frozenset[Capability]] = {
+_ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     "reference": frozenset(),
     "mcp": frozenset({"sql"}),
     "provider": frozenset({"files", "sql"}),
@@ -40,7 +41,7 @@ def read_store(document: Document, environment: Mapping[str, str] | None = None)
 
 
 def variables_in(template: Any) -> Iterator[str]:
-    """The variables that a parsed body names."""
+    """Yield the variables of a parsed template."""
     match template:
         case Template():
             yield from template.names
@@ -57,18 +58,20 @@ def variables_in(template: Any) -> Iterator[str]:
 def _check(config: StoreConfig, document: Document) -> None:
     safe_name(config.name, document.where("name"))
     if config.type in _SECTIONS and getattr(config, config.type) is None:
-        raise BadInput(document.where(), f'"{config.type}" is missing', expected=f"it beside type: {config.type}")
+        raise BadInput(
+            document.where(), f'"{config.type}" is missing', expected=f"{config.type} beside type: {config.type}"
+        )
     for section in _SECTIONS:
         if section != config.type and getattr(config, section) is not None:
             raise BadInput(
                 document.where(section), f"has no effect on a store of type {config.type}", remedy="remove it"
             )
     for place, capability in enumerate(config.capabilities):
-        if config.type in _TOLD and capability not in _TOLD[config.type]:
+        if config.type in _ALLOWED_CAPABILITIES and capability not in _ALLOWED_CAPABILITIES[config.type]:
             raise BadInput(
                 document.where("capabilities", place),
-                f'"{capability}" is not told here for a store of type {config.type}',
-                expected=join_names(_TOLD[config.type]) or "no capabilities: they are known",
+                f'invalid capability "{capability}" for a store of type {config.type}',
+                expected=join_names(_ALLOWED_CAPABILITIES[config.type]) or "no capabilities, because they are known",
                 remedy="remove it",
             )
     if config.provider is not None:
@@ -82,37 +85,35 @@ def _check(config: StoreConfig, document: Document) -> None:
 
 
 def _check_program(part: Document, name: str) -> None:
-    """That command and environment name no variable but the folder."""
+    """Check that command and environment use no variable but the folder."""
     for key in (name, "env"):
         if key in part.value:
             BodyTemplate.parse(part.at(key), FOLDER)
 
 
 def _check_mcp(mcp: Mcp, part: Document) -> None:
-    if bool(mcp.command) == bool(mcp.url):
-        raise BadInput(part.where(), "one way to reach the server is needed", expected="either command or url")
-    for name in ("env", "install") if mcp.url else ("headers",):
-        if getattr(mcp, name):
-            raise BadInput(part.where(name), f"has no effect beside {'url' if mcp.url else 'command'}")
+    check_connection(mcp, part)
     _check_program(part, "command")
     if mcp.refusal is not None:
         try:
             re.compile(mcp.refusal)
         except re.error as error:
-            raise BadInput(part.where("refusal"), f"is no regular expression: {error}") from None
+            raise BadInput(part.where("refusal"), f"invalid regular expression: {error}") from None
     for name, known in VARIABLES.items():
         operation = getattr(mcp.operations, name)
         if operation is not None:
             used = _check_operation(operation, part.at("operations", name), known)
-            wanted = _NEEDED.get(name)
-            if wanted is not None and wanted not in used:
-                raise BadInput(part.where("operations", name), f"$.{wanted} is told in no argument", remedy="add it")
+            required = _REQUIRED.get(name)
+            if required is not None and required not in used:
+                raise BadInput(
+                    part.where("operations", name), f"$.{required} is missing", remedy="add it to an argument"
+                )
             if "previous" in used and mcp.operations.list is None:
                 raise BadInput(part.where("operations", name), "$.previous needs the operation list", remedy="add it")
 
 
 def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:
-    """The variables that it uses."""
+    """Check one operation and return the variables that it uses."""
     if isinstance(operation, Read):
         _check_facts(operation.facts, part.at("facts"))
         return _used(part, known)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from memorybench.core.stores import Proposal, StoredFact
-
-from .words import negated, numbers, stems, words
+from memorybench.text.words import is_negated, numbers, stems, words
 
 HIGH_TRUST = 0.8
 HIGH_ACCESS = 5
@@ -151,7 +150,7 @@ def _superseded(older: _Read, newer: _Read) -> Proposal | None:
 
 
 def _repeated(older: _Read, newer: _Read) -> Proposal | None:
-    if numbers(older.words) != numbers(newer.words) or negated(older.words) != negated(newer.words):
+    if numbers(older.words) != numbers(newer.words) or is_negated(older.words) != is_negated(newer.words):
         return None
     if not older.stems or not newer.stems:
         return None

@@ -1,4 +1,4 @@
-"""The operations of an MCP store, parsed from its config: which tools are called, and how facts are read from them."""
+"""The operations of an MCP store, parsed from its config: which tools are called, and how results are read."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from memorybench.text.sanitize import preview
 from .config import Facts, Mcp, Read, Write
 from .config_reading import VARIABLES, variables_in
 
-_KEPT: Mapping[Capability, str] = {"category": "category", "trust": "trust", "retrieval_count": "retrievalCount"}
-"""What a fixture may pin, and the variable that tells it."""
+_FIXTURE_VARIABLES: Mapping[Capability, str] = {
+    "category": "category",
+    "trust": "trust",
+    "retrieval_count": "retrievalCount",
+}
+"""Capability to pin a field of a fact -> the variable that holds the field."""
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolTemplate:
+    """A tool call whose arguments are a template."""
+
     tool: str
     arguments: BodyTemplate
 
@@ -31,14 +37,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
-    calls: tuple[Call, ...]
+class WriteOperation:
+    calls: tuple[ToolTemplate, ...]
     defaults: Mapping[str, str]
     id: Path | None
 
-    def values(self, told: Mapping[str, Any]) -> dict[str, Any]:
-        """What is told, and the defaults for what is not."""
-        return {**told, **{name: default for name, default in self.defaults.items() if told.get(name) is None}}
+    def with_defaults(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `values` with defaults in the place of missing ones."""
+        return {**values, **{name: default for name, default in self.defaults.items() if values.get(name) is None}}
 
     @property
     def names(self) -> frozenset[str]:
@@ -46,34 +52,36 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class FactPaths:
+    """JSONPaths to the facts in a result."""
+
     results: Path
     content: Path
     others: Mapping[str, Path]
-    """Of the fields that a fact has beside its text."""
+    """Field of a fact -> path."""
 
     def read(self, value: Any, tool: str) -> list[StoredFact]:
-        found = self.results.first(value) if self.results.singular else self.results.all(value)
-        if not isinstance(found, list):
-            raise Malformed(f"{tool}: {self.results.text} leads to no list in {preview(value)}")
-        return [self._fact(item, tool) for item in found]
+        items = self.results.first(value) if self.results.singular else self.results.all(value)
+        if not isinstance(items, list):
+            raise Malformed(f"{tool}: {self.results.text} must be a list in {preview(value)}")
+        return [self._fact(item, tool) for item in items]
 
     def _fact(self, item: Any, tool: str) -> StoredFact:
         texts = self.content.all(item)
         if not all(isinstance(text, str) for text in texts):
-            raise Malformed(f"{tool}: the text of a fact is {preview(texts)}")
-        told = {name: path.first(item) for name, path in self.others.items()}
-        told = {name: value for name, value in told.items() if value not in (None, "")}
+            raise Malformed(f"{tool}: invalid text of a fact: {preview(texts)}")
+        fields = {name: path.first(item) for name, path in self.others.items()}
+        fields = {name: value for name, value in fields.items() if value not in (None, "")}
         try:
-            return StoredFact.model_validate({**told, "id": str(told.get("id", "")), "content": "\n".join(texts)})
+            return StoredFact.model_validate({**fields, "id": str(fields.get("id", "")), "content": "\n".join(texts)})
         except ValueError:
-            raise Malformed(f"{tool}: {preview(told)} is no fact") from None
+            raise Malformed(f"{tool}: invalid fact {preview(fields)}") from None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    call: Call
-    facts: _Facts
+class ReadOperation:
+    call: ToolTemplate
+    facts: FactPaths
     query_words: bool
 
     @property
@@ -82,10 +90,10 @@ class Reading:
 
 
 class Operations:
-    """The operations of a config, parsed once. It was checked when it was read."""
+    """The operations of a config, which was checked when it was read."""
 
     def __init__(self, name: str, mcp: Mcp) -> None:
-        # places are named as in the file; its lines are no longer known
+        # error messages name places as in the file, but without line numbers
         part = Document(f'store "{name}"', mcp.operations.model_dump())
         operations = mcp.operations
         self.remember = _write(part.at("remember"), operations.remember)
@@ -100,39 +108,40 @@ class Operations:
         reads = [read.call for read in (self.recall, self.list) if read is not None]
         return [call.tool for call in (*(call for write in writes for call in write.calls), *reads)]
 
-    def capabilities(self, *, in_folder: bool) -> frozenset[Capability]:
-        able: set[Capability] = {"files"} if in_folder else set()
+    def capabilities(self, *, uses_folder: bool) -> frozenset[Capability]:
+        able: set[Capability] = {"files"} if uses_folder else set()
         for name in ("update", "forget", "recall", "list"):
             if getattr(self, name) is not None:
                 able.add(name)
         if self.list is not None:
-            told, kept = self.remember.names, self.list.facts.others
-            able |= {capability for capability, name in _KEPT.items() if name in told and capability in kept}
+            written, read = self.remember.names, self.list.facts.others
+            fields = _FIXTURE_VARIABLES.items()
+            able |= {capability for capability, variable in fields if variable in written and capability in read}
         every = (self.remember, self.update, self.forget, self.recall, self.list)
         if all("user" in operation.names for operation in every if operation is not None):
-            able.add("users")  # only then can it tell them apart
+            able.add("users")  # only then does it keep users apart
         return frozenset(able)
 
 
-def _write(part: Document, write: Write) -> Writing:
+def _write(part: Document, write: Write) -> WriteOperation:
     id = Path.parse(write.id, part.where("id")) if write.id is not None else None
     calls = tuple(_call(part.at("calls", place)) for place in range(len(write.calls)))
-    return Writing(calls, write.defaults, id)
+    return WriteOperation(calls, write.defaults, id)
 
 
-def _read(part: Document, read: Read) -> Reading:
-    return Reading(_call(part), _facts(part.at("facts"), read.facts), getattr(read, "query_words", False))
+def _read(part: Document, read: Read) -> ReadOperation:
+    return ReadOperation(_call(part), _facts(part.at("facts"), read.facts), getattr(read, "query_words", False))
 
 
-def _call(part: Document) -> Call:
+def _call(part: Document) -> ToolTemplate:
     known = frozenset(name for names in VARIABLES.values() for name in names)
-    return Call(part.value["tool"], BodyTemplate.parse(part.at("arguments"), known))
+    return ToolTemplate(part.value["tool"], BodyTemplate.parse(part.at("arguments"), known))
 
 
-def _facts(part: Document, facts: Facts) -> _Facts:
+def _facts(part: Document, facts: Facts) -> FactPaths:
     paths = {
         name: Path.parse(path, part.where(name))
         for name in Facts.model_fields
         if (path := getattr(facts, name)) is not None
     }
-    return _Facts(paths.pop("results"), paths.pop("content"), paths)
+    return FactPaths(paths.pop("results"), paths.pop("content"), paths)

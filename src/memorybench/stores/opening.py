@@ -1,4 +1,4 @@
-"""From a config to a store that works."""
+"""Open a store from its config."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import MemoryStore
+from memorybench.mcp import check_sdk
 from memorybench.secrets.redaction import Redactor
 
 from .config import StoreConfig
@@ -22,11 +23,12 @@ def open_store(
     redactor: Redactor,
     open_provider: OpenProvider | None = None,
 ) -> AbstractAsyncContextManager[MemoryStore]:
-    """A session on the store that keeps its memory in `folder`; the next one on that folder is a restart.
+    """Open a session on the store that keeps its data in `folder`; opening it again simulates a restart.
 
-    `open_provider` makes providers by name, which only whoever knows them all can do.
+    `open_provider` opens a provider by its name.
     """
     if config.type == "mcp":
+        check_sdk(f'store "{config.name}"')
         from .mcp_store import open_mcp_store
 
         return open_mcp_store(config, folder, environment=environment, redactor=redactor)
@@ -38,7 +40,11 @@ def open_store(
         from .provider_store import open_provider_store
 
         if open_provider is None:
-            raise BadInput(f'store "{config.name}"', "providers can not be opened here", remedy="choose another store")
+            raise BadInput(
+                f'store "{config.name}"',
+                "stores of type provider are not supported here",
+                remedy="choose another store",
+            )
         return open_provider_store(config, folder, open_provider)
     from .reference import open_reference
 

@@ -1,4 +1,4 @@
-"""A provider as a memory store: each fact is a session of one turn, each person a scope."""
+"""A provider as a memory store: each fact is a session of one turn, each user a scope."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import NoReturn, Protocol, runtime_checkable
 
-from memorybench.core.contracts import Listing, Provider, Receipt, Scope
+from memorybench.core.contracts import Listing, Provider, Scope
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import Lacking
 from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
@@ -17,85 +17,83 @@ from memorybench.core.trials import Subject
 from .config import StoreConfig
 
 OpenProvider = Callable[[str, Path], AbstractAsyncContextManager[Provider]]
-"""The provider of that name, keeping all it keeps in that folder."""
+"""Opens the provider of that name, with its data in that folder."""
 _ROLE = "user"
 
 
 @runtime_checkable
-class Updating(Protocol):
+class CanUpdate(Protocol):
     async def update(self, scope: Scope, id: str, content: str) -> None: ...
 
 
 @runtime_checkable
-class Forgetting(Protocol):
+class CanForget(Protocol):
     async def forget(self, scope: Scope, id: str) -> None: ...
 
 
 @runtime_checkable
-class Historical(Protocol):
+class HasHistory(Protocol):
     async def history(self, scope: Scope) -> Sequence[str]:
-        """Every text that is still kept of memories that were changed or forgotten."""
+        """Return every stored text of memories that were changed or deleted."""
         ...
 
 
 class ProviderStore:
-    """Opened by `open_provider_store`. What the provider has no method for is lacking."""
+    """Opened by `open_provider_store`. Operations without a method of the provider raise Lacking."""
 
-    def __init__(self, name: str, provider: Provider, told: Sequence[Capability]) -> None:
+    def __init__(self, name: str, provider: Provider, declared: Sequence[Capability]) -> None:
         self.subject = Subject(role="store", name=name, settings={"provider": provider.subject.plain()})
-        self.capabilities = _capabilities(provider) | frozenset(told)
+        self.capabilities = _capabilities(provider) | frozenset(declared)
         self._provider = provider
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """The id of the memory it became; that of the session, where the provider made no memory of it."""
+        """Store a fact as a session; return the id of its memory, or of the session if there is no memory."""
         scope = self._scope(user)
         session = Session(id=secrets.token_hex(8), turns=(Turn(role=_ROLE, content=fact.content),))
         receipt = await self._provider.add(scope, session)
         await self._provider.wait_until_searchable(scope, [receipt])
-        return next(iter(await self._made(scope, session, receipt)), session.id)
+        ids: Sequence[str] = receipt.ids
+        if isinstance(self._provider, Listing):
+            # a receipt may hold ids of requests or documents: the list has those of memories
+            ids = [
+                memory.id
+                for memory in await self._provider.list(scope)
+                if memory.id in receipt.ids or session.id in (memory.sources or ())
+            ]
+        return next(iter(ids), session.id)
 
     async def update(self, user: str, id: str, content: str) -> str:
-        if not isinstance(self._provider, Updating):
-            self._lacks("update")
+        if not isinstance(self._provider, CanUpdate):
+            self._lack("update")
         await self._provider.update(self._scope(user), id, content)
         return id
 
     async def forget(self, user: str, id: str) -> None:
-        if not isinstance(self._provider, Forgetting):
-            self._lacks("forget")
+        if not isinstance(self._provider, CanForget):
+            self._lack("forget")
         await self._provider.forget(self._scope(user), id)
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
         return [_fact(memory) for memory in await self._provider.search(self._scope(user), query, limit)]
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        self._lacks("curate")
+        self._lack("curate")
 
     async def history(self, user: str) -> Sequence[str]:
-        if not isinstance(self._provider, Historical):
-            self._lacks("history")
+        if not isinstance(self._provider, HasHistory):
+            self._lack("history")
         return await self._provider.history(self._scope(user))
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return [_fact(memory) for memory in await self._held(self._scope(user))]
-
-    async def _made(self, scope: Scope, session: Session, receipt: Receipt) -> Sequence[str]:
-        """Ids as the list tells them: a receipt may hold ids of requests or documents."""
         if not isinstance(self._provider, Listing):
-            return receipt.ids
-        held = await self._provider.list(scope)
-        return [memory.id for memory in held if memory.id in receipt.ids or session.id in (memory.sources or ())]
-
-    async def _held(self, scope: Scope) -> Sequence[Memory]:
-        if not isinstance(self._provider, Listing):
-            self._lacks("list")
-        return await self._provider.list(scope)
+            self._lack("list")
+        return [_fact(memory) for memory in await self._provider.list(self._scope(user))]
 
     def _scope(self, user: str) -> Scope:
         return Scope(run="hygiene", benchmark="hygiene", provider=self.subject.name, haystack=user)
 
-    def _lacks(self, what: str) -> NoReturn:
-        raise Lacking(f"{self.subject.name} can not {what}")
+    def _lack(self, operation: str) -> NoReturn:
+        raise Lacking(f"{self.subject.name} does not support {operation}")
 
 
 def _capabilities(provider: Provider) -> frozenset[Capability]:
@@ -103,15 +101,15 @@ def _capabilities(provider: Provider) -> frozenset[Capability]:
         "recall": True,
         "users": True,
         "list": isinstance(provider, Listing),
-        "update": isinstance(provider, Updating),
-        "forget": isinstance(provider, Forgetting),
-        "history": isinstance(provider, Historical),
+        "update": isinstance(provider, CanUpdate),
+        "forget": isinstance(provider, CanForget),
+        "history": isinstance(provider, HasHistory),
     }
     return frozenset(capability for capability, can in able.items() if can)
 
 
 def _fact(memory: Memory) -> StoredFact:
-    # our providers put the role before what nobody named is saying; the fact itself is what follows
+    # our providers put the role before the text of an unnamed speaker
     return StoredFact(id=memory.id, content=memory.content.removeprefix(f"{_ROLE}: "))
 
 

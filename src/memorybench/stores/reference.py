@@ -13,10 +13,10 @@ from memorybench.core.errors import Refused, ServiceError
 from memorybench.core.stores import Capability, Curation, NewFact, Proposal, StoredFact
 from memorybench.core.trials import Subject
 from memorybench.secrets.credentials import credential_in
+from memorybench.text.words import content_words
 
 from .curator import proposals
 from .facts_file import open_facts
-from .words import telling_words
 
 TRUST = 0.5
 """Of a fact that nobody vouched for."""
@@ -167,7 +167,7 @@ class ReferenceStore:
 
 def _ranked(facts: Sequence[StoredFact], query: str) -> list[StoredFact]:
     """Best first. The index is made for the question: none has to be kept in step, and none keeps what is deleted."""
-    asked = telling_words(query)
+    asked = content_words(query)
     if not asked:
         return []
     index = sqlite3.connect(":memory:")

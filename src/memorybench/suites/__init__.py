@@ -1,10 +1,12 @@
-"""What is measured. Each suite turns cases and subjects into a plan; none knows providers, models or the engine.
+"""The suites: what is measured, and how a run of any suite is made.
 
-answering.py  context, answer, scores of an answer: shared by suites
-ingest.py     fills a scope once, for every question on it, searches it, and clears it after the last
-mixing.py     in which order jobs are taken, so that ingests run side by side
-bench/        memory providers × benchmarks
-audit/        probes × models or memories
-hygiene/      scenarios × stores or agents
-extraction/   cases, or traces from elsewhere × extractors
+suite.py       Suite, Command, PreparedRun: what a suite consists of
+spec.py        Spec and flag(): what a run depends on; command line and Python arguments follow from it
+registry.py    the four suites, and those of installed packages
+running.py     starts, resumes and performs a run; exit codes
+wiring.py      Wiring: how suites get providers, models, stores and data
+stored_run.py summary.py comparison.py report_sections.py inspect_log.py   from saved runs to reports
+answering.py ingest.py mixing.py judge_prompts.py estimates.py thresholds.py   shared by suites
+calibration.py `judge calibrate`
+bench/ audit/ extraction/ hygiene/   one folder per suite: suite, spec, prepare, plan, measures, report
 """

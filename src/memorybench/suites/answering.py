@@ -1,4 +1,4 @@
-"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every arm."""
+"""From retrieved memories to an answer and its scores. One prompt, one model and one judge serve every provider."""
 
 from __future__ import annotations
 
@@ -14,34 +14,33 @@ from memorybench.core.questions import Question
 from memorybench.core.trials import Failure, Score
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge, Verdict
-from memorybench.metrics.locomo import answer_score
-from memorybench.metrics.text import exact_match, normalise, token_f1
+from memorybench.metrics import locomo
+from memorybench.metrics.answers import contains, exact_match, token_f1
 
 Custom = Callable[[Question, str], Awaitable[float]]
-"""A scorer of the user's: 1 right, 0 wrong, or a share between."""
+"""A scorer of the user: 1 is right, 0 is wrong, or a share between."""
 
-LOCOMO_CATEGORIES = {"multi-hop": 1, "temporal": 2, "open-domain": 3, "single-hop": 4, "adversarial": 5}
 SIMILAR = 0.8
-"""How alike gold and answer must be to count as the same, by the cosine of their embeddings."""
+"""The cosine of the embeddings of gold and answer from which they count as the same."""
 _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """How answers are compared with the gold."""
+    """How answers are compared with the gold answers."""
 
     method: str
-    """exact-match, f1, contains, semantic-similarity, llm-judge or custom: what decides right or wrong."""
+    """What decides right or wrong: exact-match, f1, contains, semantic-similarity, llm-judge or custom."""
     official_f1: bool = False
-    """F1 as LoCoMo scores it, by category, instead of plain token F1."""
+    """Whether F1 is LoCoMo's own, by category, instead of plain token F1."""
     judge: Judge | None = None
     embedder: Embedder | None = None
     custom: Custom | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How questions are answered: one model, one prompt a type, for every arm."""
+class Answering:
+    """How questions are answered: one model and one prompt per question type, for every provider."""
 
     model: Model
     prompts: Mapping[str, Template]
@@ -60,26 +59,26 @@ class Scored:
 
 
 def context_of(memories: Sequence[Memory], *, chunks: bool = False) -> str:
-    """What the answering model gets to read; with `chunks`, also the passages that a system gave beside a memory."""
+    """The text that the answering model reads; with `chunks`, including the passages returned with a memory."""
     return "\n\n".join("\n".join((memory.content, *(memory.chunks if chunks else ()))) for memory in memories)
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text is: four UTF-8 bytes each. The same rule for every arm, so arms compare."""
+    """Estimates the tokens of a text as four UTF-8 bytes each, the same for every provider."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
-async def answer(steps: Steps, reading: Reading, question: Question, context: str) -> Completion:
-    return await ask(steps, reading, question.question, context, kind=question.kind, at=question.asked_at)
+async def answer(steps: Steps, answering: Answering, question: Question, context: str) -> Completion:
+    return await ask(steps, answering, question.question, context, kind=question.kind, at=question.asked_at)
 
 
 async def ask(
-    steps: Steps, reading: Reading, question: str, context: str, *, kind: str = "", at: datetime | None = None
+    steps: Steps, answering: Answering, question: str, context: str, *, kind: str = "", at: datetime | None = None
 ) -> Completion:
-    text = reading.prompt(kind).render(
+    text = answering.prompt(kind).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
-    model = reading.model
+    model = answering.model
     return await steps.once(
         "answer",
         {"model": model.subject, "prompt": text},
@@ -91,7 +90,7 @@ async def ask(
 
 
 async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
-    """All that code can say about an answer, and what the judge decides where there is one."""
+    """Scores an answer by code, and by the judge where there is one."""
     scores = _by_code(scoring, question, response)
     if scoring.embedder is not None and question.answers and not question.abstain:
         alike = await _similarity(scoring.embedder, question, response)
@@ -111,30 +110,22 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
 
 
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
-    if scoring.official_f1:
-        category = LOCOMO_CATEGORIES.get(question.kind)
-        if category is not None:
-            gold = question.answers[0] if question.answers else ""
-            return [Score(name="answer_f1", value=answer_score(category, response, gold))]
+    if scoring.official_f1 and question.kind in locomo.CATEGORIES:
+        gold = question.answers[0] if question.answers else ""
+        return [Score(name="answer_f1", value=locomo.answer_score(question.kind, response, gold))]
     if question.abstain or not question.answers:
-        return []  # whether a free text abstains is a judge's question
+        return []  # only a judge can tell whether a free text abstains
     exact = max(exact_match(response, gold) for gold in question.answers)
     overlap = max(token_f1(response, gold) for gold in question.answers)
-    contained = max(_contains(response, gold) for gold in question.answers)
+    contained = max(contains(response, gold) for gold in question.answers)
     scores = [Score(name="exact_match", value=exact), Score(name="answer_f1", value=overlap)]
     # F1 is a degree, not a verdict: only a method that decides makes an answer right or wrong
     decided = {"exact-match": exact, "contains": contained}.get(scoring.method)
     return scores if decided is None else [Score(name="correct", value=decided), *scores]
 
 
-def _contains(response: str, gold: str) -> float:
-    """1 if the gold stands in the response, word for word: case, punctuation and articles aside."""
-    wanted = normalise(gold)
-    return float(bool(wanted) and f" {wanted} " in f" {normalise(response)} ")
-
-
 async def _similarity(embedder: Embedder, question: Question, response: str) -> float:
-    """The cosine of the answer and the gold it is nearest to; an empty answer is like nothing."""
+    """The cosine of the answer and the nearest gold answer; 0 for an empty answer."""
     if not response.strip():
         return 0.0
     mine, *golds = await embedder.embed([response, *question.answers])

@@ -1,4 +1,4 @@
-"""Fills a scope once, for every question on it, and clears it after the last."""
+"""Fills a memory with a haystack once, for every question on it, and clears it after the last question."""
 
 from __future__ import annotations
 
@@ -17,28 +17,26 @@ from memorybench.core.errors import Denied, JournalError, ServiceError
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record, digest
 
-_BEGINNING = datetime.min.replace(tzinfo=UTC)
-
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """How sessions are handed over."""
+    """How sessions are added."""
 
     by_turn: bool = False
-    """One add for each turn instead of each session."""
+    """One add per turn instead of one per session."""
     unordered: bool = False
-    """The provider takes sessions of one scope side by side and in any order."""
+    """The provider accepts the sessions of a scope concurrently and in any order."""
     batch_size: int | None = None
-    """Sessions in a batch at most, for a provider that takes batches; None: as many as it takes."""
+    """Most sessions per batch, for a provider that accepts batches; None: the provider's own maximum."""
     delay: float = 0.0
-    """Seconds between two adds or batches, for providers that are reached over a network."""
+    """Seconds between two adds or batches, for remote providers."""
 
 
 DEFAULT_INGEST_OPTIONS = IngestOptions()
 
 
 class Haystacks(Protocol):
-    """What an ingest must know of a dataset."""
+    """The part of a dataset that an ingest needs."""
 
     @property
     def name(self) -> str: ...
@@ -51,7 +49,7 @@ class Retrieved(Record):
 
 
 class _Add:
-    """One call that hands sessions over."""
+    """One call that adds sessions."""
 
     def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any]) -> None:
         self.sessions = sessions
@@ -59,14 +57,14 @@ class _Add:
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
-        """What its step is recorded under. Not worked out before its turn comes: the first requests leave sooner."""
+        """The inputs of its step. Computed when first needed, so that the first requests start sooner."""
         if len(self.sessions) == 1:
             return {**self._store, "session": digest(self.sessions[0])}
         return {**self._store, "sessions": [digest(session) for session in self.sessions]}
 
 
 class Ingest:
-    """One provider and one dataset: which haystacks are in the memory, and who still needs them."""
+    """Fills and clears one provider's memory with the haystacks of one dataset."""
 
     def __init__(
         self,
@@ -77,20 +75,21 @@ class Ingest:
         ingest_options: IngestOptions,
         pending: Counter[str],
     ) -> None:
+        """`pending` counts the unanswered questions of each haystack."""
         self._run = run
         self._dataset = dataset
         self._provider = provider
-        # asked once: to tell whether an object follows a protocol takes longer than many a step
+        # checked once, because isinstance with a Protocol is slow
         self._batching = provider if isinstance(provider, Batching) else None
         self._restoring = provider if isinstance(provider, Restoring) else None
         self._spends = spends
-        self._ingest_options = ingest_options
+        self._options = ingest_options
+        self._concurrent = ingest_options.unordered and not ingest_options.delay
         self._pending = pending
-        """By haystack: questions that are not settled yet."""
-        self._contents: dict[str, str] = {}
-        self._filling: dict[str, asyncio.Task[None]] = {}
-        self._held: set[str] = set()
-        """Haystacks of which the memory holds something, and the provider knows all that there is to know of it."""
+        self._digests: dict[str, str] = {}
+        self._fills: dict[str, asyncio.Task[None]] = {}
+        self._stored: set[str] = set()
+        """Haystacks with sessions in the memory whose receipts the provider has."""
         self._cleared: set[str] = set()
 
     def scope(self, haystack: str) -> Scope:
@@ -99,18 +98,22 @@ class Ingest:
         )
 
     async def search(self, steps: Steps, haystack: str, query: str, limit: int) -> Sequence[Memory]:
-        """What the memory finds, best first. It is filled before the first search, and not at all where every search
-        is on record."""
+        """Return matching memories, best first.
+
+        The memory is filled before the first search, unless every search is recorded.
+        """
         provider, scope = self._provider, self.scope(haystack)
+        if haystack not in self._digests:
+            self._digests[haystack] = digest(self._dataset.haystack(haystack))
 
         async def search() -> Retrieved:
-            found = await provider.search(scope, query, limit)
-            return Retrieved(memories=tuple(found[:limit]))
+            memories = await provider.search(scope, query, limit)
+            return Retrieved(memories=tuple(memories[:limit]))
 
         retrieved = await steps.once(
             "search",
-            # what was searched, not where: so another run may reuse it
-            {"provider": provider.subject, "haystack": self._content(haystack), "query": query, "limit": limit},
+            # the content of the scope and not its name, so that another run can reuse the step
+            {"provider": provider.subject, "haystack": self._digests[haystack], "query": query, "limit": limit},
             search,
             Retrieved,
             on=provider.subject,
@@ -119,37 +122,31 @@ class Ingest:
         )
         return retrieved.memories
 
-    def _content(self, haystack: str) -> str:
-        """The digest of all that the memory is told; worked out once."""
-        found = self._contents.get(haystack)
-        if found is None:
-            found = self._contents[haystack] = digest(self._dataset.haystack(haystack))
-        return found
-
     async def fill(self, steps: Steps, haystack: str) -> None:
-        """Returns when every session of the haystack is searchable. The first question to come does it for all."""
-        filling = self._filling.get(haystack)
-        if filling is None:
-            filling = self._filling[haystack] = asyncio.create_task(self._fill(steps, haystack))
-        await asyncio.shield(filling)
+        """Return when every session of the haystack is searchable. All questions share one fill."""
+        fill = self._fills.get(haystack)
+        if fill is None:
+            fill = self._fills[haystack] = asyncio.create_task(self._fill(steps, haystack))
+        await asyncio.shield(fill)
 
     async def _fill(self, steps: Steps, id: str) -> None:
         provider, scope = self._provider, self.scope(id)
         store = self._store(steps, scope)
         adds = self._adds(id, store)
         self._cleared.discard(id)
-        known = await self._recall(steps, scope, adds)  # comes first: a later add may stand on it
+        recorded = await self._restore_recorded(steps, scope, adds)  # first: a later add may need its receipts
         receipts: list[Receipt] = []
-        if self._side_by_side:
-            receipts = await _all([self._add(steps, scope, add) for add in adds])
+        if self._concurrent:
+            receipts = await _gather([self._add(steps, scope, add) for add in adds])
         else:
             for place, add in enumerate(adds):
-                if place and self._ingest_options.delay and add not in known:
-                    await asyncio.sleep(self._ingest_options.delay)
+                if place and self._options.delay and add not in recorded:
+                    await asyncio.sleep(self._options.delay)
                 receipts.append(await self._add(steps, scope, add))
-        self._restore(scope, receipts)
+        if self._restoring is not None:
+            self._restoring.restore(scope, receipts)
         await steps.once(
-            "settle",
+            "wait_until_searchable",
             {**store, "receipts": digest(receipts)},
             lambda: provider.wait_until_searchable(scope, receipts),
             type(None),
@@ -158,22 +155,12 @@ class Ingest:
 
     def _adds(self, id: str, store: Mapping[str, Any]) -> list[_Add]:
         sessions = in_order(self._dataset.haystack(id))
-        if self._ingest_options.by_turn:
-            sessions = [piece for session in sessions for piece in _by_turn(session)]
-        size = self._batch_size
-        batches = [sessions[start : start + size] for start in range(0, len(sessions), size)]
-        return [_Add(batch, store) for batch in batches]
-
-    @property
-    def _side_by_side(self) -> bool:
-        return self._ingest_options.unordered and not self._ingest_options.delay
-
-    @property
-    def _batch_size(self) -> int:
-        if self._batching is None:
-            return 1
-        most = self._batching.batch_size
-        return max(1, min(most, self._ingest_options.batch_size or most))
+        if self._options.by_turn:
+            sessions = [piece for session in sessions for piece in _split_by_turn(session)]
+        size = 1
+        if self._batching is not None:
+            size = max(1, min(self._batching.batch_size, self._options.batch_size or self._batching.batch_size))
+        return [_Add(sessions[start : start + size], store) for start in range(0, len(sessions), size)]
 
     async def _add(self, steps: Steps, scope: Scope, add: _Add) -> Receipt:
         work: Callable[[], Awaitable[Receipt]]
@@ -183,91 +170,98 @@ class Ingest:
         else:
             work = partial(self._batching.add_batch, scope, add.sessions)
         receipt = await steps.once("add", add.inputs, work, Receipt, on=self._provider.subject, paid=self._spends)
-        self._held.add(scope.haystack)
+        self._stored.add(scope.haystack)
         return receipt
 
-    async def _recall(self, steps: Steps, scope: Scope, adds: Sequence[_Add]) -> Sequence[_Add]:
-        """Hands the provider what it told an earlier process. Returns the adds that this process has made."""
+    async def _restore_recorded(self, steps: Steps, scope: Scope, adds: Sequence[_Add]) -> Sequence[_Add]:
+        """Hand the provider the receipts that an earlier process recorded; return the adds they belong to."""
 
-        def recorded(add: _Add) -> bool:
-            return steps.recorded("add", add.inputs)
+        def is_recorded(add: _Add) -> bool:
+            return steps.is_recorded("add", add.inputs)
 
-        # one after the other: behind the first that is missing there is none
-        known = list(filter(recorded, adds) if self._side_by_side else takewhile(recorded, adds))
-        for add in known:
-            self._restore(scope, [await self._add(steps, scope, add)])
-        return known
+        # in order: no add after the first missing one is recorded
+        recorded = list(filter(is_recorded, adds) if self._concurrent else takewhile(is_recorded, adds))
+        for add in recorded:
+            receipt = await self._add(steps, scope, add)
+            if self._restoring is not None:
+                self._restoring.restore(scope, [receipt])
+        return recorded
 
     async def leave(self, steps: Steps, haystack: str) -> None:
-        """A question is settled; after the last one of its haystack the memory is cleared."""
+        """Count a question as answered, and clear the memory after the last one of its haystack."""
         self._pending[haystack] -= 1
         if self._pending[haystack] <= 0:
             await self.clear(steps, haystack)
 
     async def clear(self, steps: Steps, haystack: str) -> None:
-        """Empties the memory. Should that fail, the figures stand, and the report tells what was left behind."""
+        """Clear the memory. If that fails, the results stay valid and a note names the scope."""
         if haystack in self._cleared:
             return
         scope = self.scope(haystack)
         store = self._store(steps, scope)
         try:
-            if haystack not in self._held:
-                await self._recall(steps, scope, self._adds(haystack, store))
-            if haystack in self._held:  # else nothing was put there
-                # said before it is done: after a kill in between, an emptied memory must not count as filled
-                await steps.once("clearing", store, _nothing, type(None))
-                await steps.once("clear", store, lambda: self._emptied(scope), type(None), on=self._provider.subject)
+            if haystack not in self._stored:
+                await self._restore_recorded(steps, scope, self._adds(haystack, store))
+            if haystack in self._stored:  # otherwise nothing was added
+                # recorded before the clear: after a kill between the two, the memory must not count as filled
+                await steps.once("clearing", store, _do_nothing, type(None))
+                clear = partial(self._clear_scope, scope)
+                await steps.once("clear", store, clear, type(None), on=self._provider.subject)
         except JournalError:
             raise
         except Exception as error:
             await steps.note("leaked scope", f"{scope.provider} {scope.name}: {error}")
         finally:
-            self._filling.pop(haystack, None)
-            self._held.discard(haystack)
+            self._fills.pop(haystack, None)
+            self._stored.discard(haystack)
         self._cleared.add(haystack)
 
-    async def _emptied(self, scope: Scope) -> None:
+    async def _clear_scope(self, scope: Scope) -> None:
         try:
             await self._provider.clear(scope)
         except Denied as error:
-            raise ServiceError(str(error)) from error  # who may not delete may still be asked
-
-    def _restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        if self._restoring is not None:
-            self._restoring.restore(scope, receipts)
+            raise ServiceError(str(error)) from error  # a key without the right to delete can still search
 
     def _store(self, steps: Steps, scope: Scope) -> dict[str, Any]:
-        """What an `add` was put into. After a clear, or in a new incarnation, the same session is added anew."""
+        """Identify the store that sessions are added to.
+
+        After a clear, or when `store_id` changes, the same session is added again.
+        """
         for generation in count():
+            # "incarnation" is the old name of store_id; a new one would make recorded adds unknown
             store = {"scope": scope.name, "incarnation": self._provider.store_id, "generation": generation}
-            if not steps.recorded("clearing", store):
+            if not steps.is_recorded("clearing", store):
                 break
         return store
 
 
-async def _all(calls: Sequence[Awaitable[Receipt]]) -> list[Receipt]:
-    """The results of calls side by side. Where one fails, the others are seen to their end all the same: nothing may
-    still be on its way to a memory that is cleared then."""
-    ended = await asyncio.gather(*calls, return_exceptions=True)
-    for end in ended:
-        if isinstance(end, BaseException):
-            raise end
-    return cast("list[Receipt]", ended)
+async def _gather(calls: Sequence[Awaitable[Receipt]]) -> list[Receipt]:
+    """Return all results. If a call fails, wait for the others first: the memory may be cleared next."""
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return cast("list[Receipt]", results)
 
 
-async def _nothing() -> None:
+async def _do_nothing() -> None:
     pass
 
 
 def in_order(haystack: Haystack) -> Sequence[Session]:
-    """By date, as they happened: a memory that updates would be corrupted otherwise. Undated ones keep their place."""
-    if any(session.at is None for session in haystack.sessions):
+    """Return the sessions by date, or in their given order if any is undated."""
+    dated = [(session.at, session) for session in haystack.sessions if session.at is not None]
+    if len(dated) < len(haystack.sessions):
         return haystack.sessions
-    return sorted(haystack.sessions, key=lambda session: _comparable(session.at))
+    return [session for _, session in sorted(dated, key=lambda pair: _aware(pair[0]))]
 
 
-def _by_turn(session: Session) -> list[Session]:
-    """A session of one turn for each turn, which keeps its id: evidence names turns."""
+def _aware(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+def _split_by_turn(session: Session) -> list[Session]:
+    """Split a session into one session per turn. Turns keep their ids, because evidence names them."""
     return [
         Session(
             id=f"{session.id}#{n}",
@@ -278,12 +272,6 @@ def _by_turn(session: Session) -> list[Session]:
     ]
 
 
-def _comparable(at: datetime | None) -> datetime:
-    if at is None:
-        return _BEGINNING
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 def still_pending(questions: Sequence[tuple[str, str]], scored: Collection[str]) -> Counter[str]:
-    """From (trial key, haystack) pairs: how many questions each haystack still has to answer."""
+    """Count the unanswered questions of each haystack, from pairs of trial key and haystack."""
     return Counter(haystack for trial, haystack in questions if trial not in scored)

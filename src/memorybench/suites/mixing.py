@@ -1,4 +1,4 @@
-"""In which order jobs of many haystacks are taken, so that their ingests run side by side."""
+"""The order of jobs on many haystacks, chosen so that their ingests run concurrently."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from itertools import zip_longest
 from typing import TypeVar
 
 SIDE_BY_SIDE = 16
-"""Haystacks whose questions are mixed. Constant: the order of work must not depend on how many workers there are."""
+"""Haystacks whose questions are mixed. Constant, so that the order of work does not depend on the concurrency."""
 
 T = TypeVar("T")
 
 
 def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
-    """All members of all groups, taking turns among `width` groups at a time."""
+    """Yield the members of all groups, taking turns among `width` groups at a time."""
     for start in range(0, len(groups), width):
         rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
         for row in rows:

@@ -1,5 +1,10 @@
 """Text handling that several packages need.
 
-sanitize.py  removes control characters, quotes values in messages, protects spreadsheet cells
-spelling.py  suggests the nearest known name; camelCase and snake_case keys
+normalisation.py  puts texts into one form before they are compared
+words.py          words, search terms and stems (Snowball English)
+stop_words.py     stop words, one list for each purpose
+porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 is defined by
+fact_stems.py     the stemmer of the fact matcher
+sanitize.py       removes control characters, quotes values in messages, protects spreadsheet cells
+spelling.py       suggests the nearest known name; camelCase and snake_case keys
 """

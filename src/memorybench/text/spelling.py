@@ -1,4 +1,4 @@
-"""What the writer probably meant: the nearest known name, and the two spellings of a key."""
+"""Suggestions for misspelled names, and camelCase and snake_case keys."""
 
 from __future__ import annotations
 
@@ -6,37 +6,37 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-_LISTED = 30
+_MOST_NAMES = 30
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """The known name that `name` was probably meant to be; case, hyphens and underscores count for nothing."""
+    """Return the known name closest to `name`, ignoring case, hyphens and underscores."""
     folded = {_fold(candidate): candidate for candidate in known}
     close = get_close_matches(_fold(name), folded, n=1)
     return folded[close[0]] if close else None
 
 
 def suggestion(name: str, known: Collection[str]) -> str:
-    """`did you mean "path"?`, or nothing when nothing is near."""
+    """Return `did you mean "path"?`, or "" if no known name is close."""
     close = nearest(name, known)
     return f'did you mean "{close}"?' if close else ""
 
 
 def join_names(known: Collection[str]) -> str:
-    """The known names for a message, the first thirty of them."""
+    """Return the first thirty known names, joined for a message."""
     names = sorted(known)
-    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    return ", ".join(names[:_LISTED]) + more
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
 
 
 def camel(name: str) -> str:
-    """`display_name` → `displayName`."""
+    """Convert `display_name` to `displayName`."""
     first, *others = name.split("_")
     return first + "".join(other.capitalize() for other in others)
 
 
 def as_written(mapping: Mapping[str, Any], name: str) -> str | None:
-    """How `mapping` spells the snake_case key `name`; None: it has no such key."""
+    """Return the spelling of the snake_case key `name` in `mapping`, or None."""
     return next((key for key in (name, camel(name)) if key in mapping), None)
 
 

@@ -1,8 +1,8 @@
-"""Extractions that happened somewhere else: where their traces come from, and where scores go back to.
+"""Traces of extractions that ran elsewhere, and scores that are sent back.
 
-paths.py      TracePaths: finds conversation, existing memory and output in a run, or says what it can not find
-messages.py   a conversation as services and LangChain write it down, as turns
-langsmith.py  LangSmith: runs page by page from either of its query APIs, and feedback
-jsonl.py      JsonlTraces: a file of traces from anywhere
-spool.py      spool, Spool: fetched once into a file beside the run, read one by one
+paths.py      TracePaths: finds conversation, existing memory and output in a run
+messages.py   parses conversations as services and LangChain write them
+langsmith.py  LangSmith: reads runs page by page from either of its query APIs, and posts feedback
+jsonl.py      JsonlTraces: reads traces from a file
+spool.py      spool, Spool: fetches traces once into a file beside the run
 """

@@ -1,4 +1,4 @@
-"""A file of traces from anywhere, one a line."""
+"""Traces from a JSONL file, one per line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .paths import TracePaths
 
 
 class JsonlTraces:
-    """What stands in the file can be mended by whoever wrote it: a misshapen line is refused with its number."""
+    """Reads traces from a file. An invalid line is BadInput with its number, because the user can correct the file."""
 
     def __init__(self, path: Path, paths: TracePaths, *, limit: int | None = None) -> None:
         self.subject = Subject(role="traces", name=path.name, settings={"source": "jsonl", "paths": paths.texts})
@@ -33,6 +33,6 @@ class JsonlTraces:
                 raise BadInput(where, f"is {preview(line)}", expected="a trace as an object")
             trace = self._paths.trace(line, where)
             if trace.id in ids:
-                raise BadInput(where, f"the id {preview(trace.id)} stands here twice", remedy="make ids unique")
+                raise BadInput(where, f"duplicate id {preview(trace.id)}", remedy="make ids unique")
             ids.add(trace.id)
             yield trace

@@ -1,7 +1,7 @@
-"""A conversation as services and LangChain write it down, as turns.
+"""Conversations as services and LangChain write them, parsed into turns.
 
-Text; a list of messages; or one object that holds such a list as `messages`. A message is an object with a role and a
-content (OpenAI's, Anthropic's and LangChain's three ways to write one), a pair of role and text, or plain text.
+A conversation is text; a list of messages; or one object with such a list as `messages`. A message is an object with a
+role and a content (in the formats of OpenAI, Anthropic and LangChain), a pair of role and text, or plain text.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from memorybench.core.conversation import Turn
 from memorybench.text.sanitize import preview
 
-UNTOLD = ""
-"""The role of a text that tells by itself who speaks."""
-_DEEPEST = 4
+NO_ROLE = ""
+"""The role of plain text, which may itself contain the names of the speakers."""
+_MAX_DEPTH = 4
 _ROLES = {
     "human": "user",
     "user": "user",
@@ -29,8 +29,8 @@ _ROLES = {
 _EXPECTED = "text, or a list of messages with role and content"
 
 
-class Misshapen(ValueError):
-    """What is wrong with a conversation, in words that follow its path."""
+class InvalidConversation(ValueError):
+    """The text says what is wrong and is written to follow the path of the conversation."""
 
     def __init__(self, problem: str, expected: str = _EXPECTED) -> None:
         super().__init__(problem)
@@ -38,21 +38,21 @@ class Misshapen(ValueError):
 
 
 def turns_of(conversation: Any) -> tuple[Turn, ...]:
-    """What was said, in order; messages without text (a bare tool call) say nothing."""
+    """Parse a conversation; messages without text, such as tool calls, are skipped."""
     turns: list[Turn] = []
     _gather(turns, conversation, 0)
     if not turns:
-        raise Misshapen("holds no text")
+        raise InvalidConversation("contains no text")
     return tuple(turns)
 
 
 def _gather(turns: list[Turn], value: Any, depth: int) -> None:
-    if depth > _DEEPEST:
-        raise Misshapen("is nested too deeply")
+    if depth > _MAX_DEPTH:
+        raise InvalidConversation("is nested too deeply")
     match value:
         case str():
             if value.strip():
-                turns.append(Turn(role=UNTOLD, content=value))
+                turns.append(Turn(role=NO_ROLE, content=value))
         case [str(role), str(text)] if role.lower() in _ROLES:
             _add(turns, role, text)
         case list():
@@ -63,7 +63,7 @@ def _gather(turns: list[Turn], value: Any, depth: int) -> None:
         case Mapping():
             _add_message(turns, value)
         case _:
-            raise Misshapen(f"is {preview(value)}")
+            raise InvalidConversation(f"is {preview(value)}")
 
 
 def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
@@ -74,18 +74,20 @@ def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     elif "content" in message:
         _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
-        raise Misshapen(f"has the message {preview(dict(message))} without content")
+        raise InvalidConversation(f"contains the message {preview(dict(message))} without content")
 
 
 def _class_name(message: Mapping[str, Any]) -> str | None:
-    """`HumanMessage` of `["langchain", "schema", "messages", "HumanMessage"]`."""
+    """Return `HumanMessage` for the id `["langchain", "schema", "messages", "HumanMessage"]`."""
     path = message.get("id")
     return str(path[-1]) if isinstance(path, list) and path else None
 
 
 def _add(turns: list[Turn], role: Any, content: Any, speaker: Any = None) -> None:
     if not isinstance(role, str) or not role:
-        raise Misshapen(f"has a message whose role is {preview(role)}", "a role such as user or assistant")
+        raise InvalidConversation(
+            f"contains a message whose role is {preview(role)}", "a role such as user or assistant"
+        )
     plain = role.lower().removesuffix("chunk").removesuffix("message")
     text = _text(content)
     if text.strip():
@@ -102,11 +104,13 @@ def _text(content: Any) -> str:
         case list():
             return "\n".join(part for one in content if (part := _part(one)))
         case _:
-            raise Misshapen(f"has a message whose content is {preview(content)}", "text, or a list of parts")
+            raise InvalidConversation(
+                f"contains a message whose content is {preview(content)}", "text, or a list of parts"
+            )
 
 
 def _part(part: Any) -> str:
-    """Pictures and tool calls are no text, and are passed over."""
+    """Return the text of a part; "" for images and tool calls."""
     match part:
         case str():
             return part
@@ -115,4 +119,6 @@ def _part(part: Any) -> str:
         case Mapping():
             return ""
         case _:
-            raise Misshapen(f"has a message with the part {preview(part)}", "text, or a part with a type")
+            raise InvalidConversation(
+                f"contains a message with the part {preview(part)}", "text, or a part with a type"
+            )

@@ -1,4 +1,4 @@
-"""Traces fetched once into a file beside the run: memory stays flat, and a resumed run judges what it began with."""
+"""Traces fetched once into a file beside the run, so that memory use is flat and a resumed run sees the same."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import BinaryIO
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.extraction import Trace, TraceSource
 
-from .paths import Unfound
+from .paths import UnusableTrace
 
-_UNFOUND = b'{"problem":'
-_BUFFER = 2**16  # some dozens of traces a write
+_UNUSABLE = b'{"problem":'
+_BUFFER = 2**16
 
 
 @dataclass(frozen=True, slots=True)
 class Spool:
-    """Traces on disk, read anew each time they are asked for."""
+    """Traces in a file, which is read again for each iteration."""
 
     path: Path
     size: int
     problems: Mapping[str, str]
-    """By trace id: why it can not be judged."""
+    """By trace id: why the trace cannot be judged."""
 
     @classmethod
     def open(cls, path: Path) -> Spool:
@@ -35,7 +35,7 @@ class Spool:
         with path.open("rb") as file:
             for line in file:
                 size += 1
-                if line.startswith(_UNFOUND):
+                if line.startswith(_UNUSABLE):
                     row = json.loads(line)
                     problems[row["id"]] = row["problem"]
         return cls(path, size, problems)
@@ -47,68 +47,66 @@ class Spool:
         with self.path.open("rb") as file:
             for line in file:
                 yield (
-                    Unfound.model_validate_json(line) if line.startswith(_UNFOUND) else Trace.model_validate_json(line)
+                    UnusableTrace.model_validate_json(line)
+                    if line.startswith(_UNUSABLE)
+                    else Trace.model_validate_json(line)
                 )
 
 
 async def spool(source: TraceSource, path: Path) -> Spool:
-    """The traces of `source`, in the file `path`: fetched where it is not there yet.
+    """Fetch the traces of `source` into the file `path`, unless it exists.
 
-    The file appears whole or not at all; half of one is fetched anew, for a cursor does not outlive its day. Refused
-    where there is no trace, or where a path finds nothing in any of them. A run that comes twice, because others were
-    added while the pages were turned, is kept once.
+    The file is created complete or not at all; an incomplete one is fetched again, because cursors expire within a day.
+    BadInput if there is no trace, or if a path finds nothing in any of them. A run that is returned twice, because
+    others were added between two pages, is stored once.
     """
-    if _finished(path):
+    if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return Spool.open(path)
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        size, unfound = await _write(source.traces(), unfinished)
-        _check(source.subject.name, size, unfound)
+        size, unusable = await _write(source.traces(), unfinished)
+        _check(source.subject.name, size, unusable)
         os.replace(unfinished, path)
     except OSError as error:
-        raise JournalError(f"{path}: the traces can not be written: {error.strerror or error}") from None
+        raise JournalError(f"{path}: cannot write the traces: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-    return Spool(path, size, {trace.id: trace.problem for trace in unfound})
+    return Spool(path, size, {trace.id: trace.problem for trace in unusable})
 
 
-async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequence[Unfound]]:
-    """How many there were, and those that can not be judged."""
+async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequence[UnusableTrace]]:
+    """Write the traces; return their number, and those that cannot be judged."""
     ids: set[str] = set()
-    unfound: list[Unfound] = []
-    with _private(path) as file:
+    unusable: list[UnusableTrace] = []
+    with _create(path) as file:
         async for trace in traces:
             if trace.id in ids:
                 continue
             ids.add(trace.id)
-            if isinstance(trace, Unfound):
-                unfound.append(trace)
+            if isinstance(trace, UnusableTrace):
+                unusable.append(trace)
             file.write(_row(trace) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    return len(ids), unfound
+    return len(ids), unusable
 
 
-def _finished(path: Path) -> bool:
-    return path.exists()
-
-
-def _private(path: Path) -> BinaryIO:
-    """A new file for its owner alone: what was said to an assistant is nobody else's business."""
+def _create(path: Path) -> BinaryIO:
+    """Create a file that only its owner can read, because conversations are private."""
     return open(path, "wb", _BUFFER, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _row(trace: Trace) -> bytes:
-    if isinstance(trace, Unfound):
+    if isinstance(trace, UnusableTrace):
         fields = trace.plain()
         return json.dumps({"problem": fields.pop("problem"), **fields}, separators=(",", ":")).encode()
     return trace.model_dump_json().encode()
 
 
-def _check(source: str, size: int, unfound: Sequence[Unfound]) -> None:
+def _check(source: str, size: int, unusable: Sequence[UnusableTrace]) -> None:
     if not size:
-        raise BadInput(source, "has no such traces", remedy="look at the project, the tag and --since")
-    for option, count in Counter(trace.missing for trace in unfound).items():
+        raise BadInput(source, "no traces found", remedy="check the project, the tag and --since")
+    for option, count in Counter(trace.missing for trace in unusable).items():
         if option and count == size:
-            raise BadInput(source, f"{unfound[0].problem}, and so in all {size} traces", remedy=f"set {option}")
+            raise BadInput(source, f"{unusable[0].problem}; the same in all {size} traces", remedy=f"set {option}")

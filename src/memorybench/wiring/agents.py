@@ -1,52 +1,54 @@
-"""From an agent's name to an agent that can be prompted. Nothing here runs before its cost was agreed to."""
+"""From an agent's name to an agent that can be prompted."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from memorybench.agents.command import check_program
+from memorybench.agents.command import check_agent_program
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.opening import agent_from
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import BUNDLED
 from memorybench.core.agents import Agent
 from memorybench.core.errors import BadInput
+from memorybench.mcp import check_sdk
 
 from .environment import environment, redactor
-from .models import MODEL_VARIABLE, Chosen, model_named, open_chosen
+from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenAgent:
-    """Everything is resolved, nothing is opened."""
+class ResolvedAgent:
+    """An agent that was looked up. Nothing is opened yet."""
 
     config: AgentConfig
-    model: Chosen | None = None
-    """What a builtin agent thinks with."""
+    model: ResolvedModel | None = None
+    """The model of a built-in agent."""
     model_name: str | None = None
-    """What a command-line agent is told."""
+    """The model name that a command-line agent is given."""
 
     @property
     def name(self) -> str:
         return self.config.name
 
     async def open(self, stack: AsyncExitStack) -> Agent:
-        model = await open_chosen(stack, self.model) if self.model else None
+        model = await self.model.open(stack) if self.model else None
         return agent_from(
             self.config, environment=environment(), redactor=redactor(), model_name=self.model_name, model=model
         )
 
 
-def choose_agent(catalog: Catalog, name: str, model: str | None, *, allow_code: bool) -> ChosenAgent:
-    """Raises where something is missing that can be told beforehand: a model, a key, a program."""
+def resolve_agent(catalog: Catalog, name: str, model: str | None, *, allow_code: bool) -> ResolvedAgent:
+    """Raises where a model, a key or a program is missing."""
     config = catalog.agent(name, environment())
+    check_sdk(f'agent "{name}"')
     if config.type == "builtin":
-        wanted = model or config.model or environment().get(MODEL_VARIABLE)
-        if wanted is None:
-            raise BadInput(f'agent "{name}"', "which model shall it think with?", expected="--model MODEL")
-        return ChosenAgent(config, model=model_named(wanted))
+        model_name = model or config.model or environment().get(MODEL_VARIABLE)
+        if model_name is None:
+            raise BadInput(f'agent "{name}"', "no model is named", expected="--model MODEL")
+        return ResolvedAgent(config, model=resolve_model(model_name))
     if catalog.chosen("agent", name).origin != BUNDLED and not allow_code:
-        raise BadInput(f'agent "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
-    check_program(config, environment())
-    return ChosenAgent(config, model_name=model)
+        raise BadInput(f'agent "{name}"', "runs code that its file names", remedy="read it, then add --allow-code")
+    check_agent_program(config, environment())
+    return ResolvedAgent(config, model_name=model)

@@ -1,36 +1,35 @@
-"""Lends a provider or a dataset the name it was chosen by: two configs of one adapter are two arms."""
+"""Gives a provider or a dataset the name that it was chosen by: two configs of one adapter are two providers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from memorybench.core.contracts import Provider
 from memorybench.core.questions import Dataset
+from memorybench.providers.plugin import NAMES_BEFORE_0_2
 
 
-class _Called:
-    """All else is the original's, what it can do beside its contract included."""
+def _with_members(original: object, members: Mapping[str, object]) -> Any:
+    """Return an object like the original with some members replaced.
 
-    def __init__(self, original: object, **lent: object) -> None:
-        self.__dict__.update(lent)
-        self._original = original
+    All others are properties of its class: isinstance with a protocol does not see what __getattr__ returns.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._original, name)
+    def forward(name: str) -> property:
+        return property(lambda _: getattr(original, name))
 
-
-_OLD_NAMES = {"wait_until_searchable": "settle", "store_id": "incarnation"}
-"""Members of Provider that were renamed in 0.2; a plug-in may still have the old ones."""
+    forwarded = {name: forward(name) for name in dir(original) if not name.startswith("__")}
+    return type(type(original).__name__, (), {**forwarded, **members})()
 
 
 def provider_called(name: str, provider: Provider) -> Provider:
-    old = {new: getattr(provider, old) for new, old in _OLD_NAMES.items() if not hasattr(provider, new)}
-    if old:
-        provider = cast("Provider", _Called(provider, **old))
-    if provider.subject.name == name:
-        return provider
-    return cast("Provider", _Called(provider, subject=provider.subject.model_copy(update={"name": name})))
+    """Return the provider under this name, with the members that it has under their old names."""
+    members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
+    if provider.subject.name != name:
+        members["subject"] = provider.subject.model_copy(update={"name": name})
+    return cast("Provider", _with_members(provider, members)) if members else provider
 
 
 def dataset_called(name: str, dataset: Dataset) -> Dataset:
-    return dataset if dataset.name == name else cast("Dataset", _Called(dataset, name=name))
+    return dataset if dataset.name == name else cast("Dataset", _with_members(dataset, {"name": name}))

@@ -18,16 +18,15 @@ if TYPE_CHECKING:
 def open_dataset(
     config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None, cache: Path | None = None
 ) -> Dataset:
-    """Reads the data of a benchmark from this machine; nothing is fetched.
+    """Reads the data of a benchmark from this machine; nothing is downloaded.
 
-    `file` takes the place of what the config names (a folder, where that is several files); `cache` is the folder of
-    downloads, if not the usual one.
+    `file` replaces the file or folder that the config names; `cache` is the folder of downloads, if not the usual one.
     """
     data = config.data
     if data.type in ("bundled", "plugin"):
         if file is not None:
-            raise BadInput("--data-file", f"the data of {config.name} is {data.type}: no file takes its place")
-        return _known(config, catalog)
+            raise BadInput("--data-file", f"not supported: the data of {config.name} is {data.type}")
+        return _open_without_file(config, catalog)
     from memorybench.datasets.sources import checked, given
 
     from .data import source
@@ -44,7 +43,7 @@ def open_dataset(
     return open_mapped(config, files[0], checksum)
 
 
-def _known(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
+def _open_without_file(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
     if config.data.type == "plugin":
         dataset = cast("Dataset", catalog.plugin("benchmark", config.data.path).load()())
     else:

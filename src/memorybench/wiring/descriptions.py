@@ -1,4 +1,4 @@
-"""What `describe` tells."""
+"""What `describe` shows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry, Kind
 from memorybench.core.errors import BadInput
-from memorybench.providers.chunk_memory import wanted_model
-from memorybench.providers.config_reading import needed_variables
+from memorybench.providers.config.reading import needed_variables
 from memorybench.text.spelling import suggestion
 
 from .datasets import open_dataset
@@ -20,69 +19,79 @@ _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "s
 
 
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> dict[str, str]:
-    """Facts by name, in the order to be read; an empty fact is none. What several kinds call by one name is told of
-    the first, unless a kind is named."""
+    """Facts by name, in reading order; an empty fact is left out. Without a kind, the first entry of that name."""
     catalog = Catalog(folder, extra)
-    found = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
-    named = {entry.name: entry for entry in reversed(found)}
-    if name not in named:
-        raise BadInput(
-            "", f'there is no "{name}"', remedy=f"{suggestion(name, list(named))} (memorybench list)".strip()
-        )
-    entry = named[name]
+    entries = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
+    by_name = {entry.name: entry for entry in reversed(entries)}
+    if name not in by_name:
+        raise BadInput("", f'unknown name "{name}"', remedy=f"{suggestion(name, list(by_name))} (memorybench list)")
+    entry = by_name[name]
     if entry.broken is not None:
         raise entry.broken
     head = {"kind": entry.kind, "what": entry.description, "tags": ", ".join(entry.tags), "from": entry.origin}
-    if entry.kind == "provider":
-        return {**head, **_provider(catalog, entry)}
-    if entry.kind == "benchmark":
-        return {**head, **_benchmark(catalog, entry)}
-    if entry.kind in ("extractor", "store", "agent"):
-        return {**head, **_described_by_file(catalog, entry)}
-    return {**head, "named": f"memorybench eval --providers {name}"}
+    describe_kind = {
+        "provider": _provider,
+        "benchmark": _benchmark,
+        "extractor": _extractor,
+        "store": _store,
+        "agent": _agent,
+    }.get(entry.kind)
+    facts = describe_kind(catalog, entry) if describe_kind else {"named": f"memorybench eval --providers {name}"}
+    return {**head, **facts}
 
 
 def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:
     config = catalog.provider(entry.name)
-    needed = needed_variables(config, environment())
+    variables = needed_variables(config, environment())
     facts = {
         "type": config.type,
         "adapter": config.adapter or "",
         "API version": config.api_version or "",
         "checked against": config.checked_against or "",
         "address": (config.connection.base_url if config.connection else None) or "",
-        "model": wanted_model(config) or "",
+        "model": config.enhancement_model or "",
         "command": " ".join(config.mcp.command) if config.mcp and config.mcp.command else "",
-        "variables": ", ".join(f"{name} ({'set' if there else 'NOT set'})" for name, there in needed.items()),
+        "variables": ", ".join(f"{name} ({'set' if is_set else 'NOT set'})" for name, is_set in variables.items()),
     }
-    for place, request in enumerate(config.setup, 1):
-        facts[f"setup {place}"] = f"{request.method} {request.path}"
-    if config.endpoints is not None:
-        for name, endpoint in config.endpoints:
-            if endpoint is not None:
-                facts[f"endpoint {name}"] = f"{endpoint.method} {endpoint.path}"
+    for number, request in enumerate(config.setup, 1):
+        facts[f"setup {number}"] = f"{request.method} {request.path}"
+    for name, endpoint in config.endpoints or ():
+        if endpoint is not None:
+            facts[f"endpoint {name}"] = f"{endpoint.method} {endpoint.path}"
     able = [name.removeprefix("supports_").replace("_", " ") for name, yes in config.capabilities if yes]
     return {**facts, "capabilities": ", ".join(able)}
 
 
-def _described_by_file(catalog: Catalog, entry: Entry) -> dict[str, str]:
-    if entry.kind == "extractor":
-        extractor = catalog.extractor(entry.name)
-        told = {"type": extractor.type, "asks": extractor.url or extractor.command or extractor.function or ""}
-        used = f"memorybench extraction run --extractor {entry.name}"
-    elif entry.kind == "store":
-        store = catalog.store(entry.name)
-        program = store.mcp.command if store.mcp else store.command.run if store.command else ()
-        told = {"type": store.type, "provider": store.provider or "", "command": " ".join(program)}
-        told |= {"checked against": store.checked_against, "install": store.mcp.install if store.mcp else ""}
-        used = f"memorybench hygiene run --store {entry.name}"
-    else:
-        agent = catalog.agent(entry.name)
-        words = [word if isinstance(word, str) else " ".join(word) for word in agent.command]
-        told = {"type": agent.type, "command": " ".join(words), "checked against": agent.checked_against}
-        told |= {"variables": ", ".join(agent.pass_env), "install": agent.install}
-        used = f"memorybench hygiene run --agent {entry.name} --agent-turn --i-understand-model-cost"
-    return {**told, "used by": used}
+def _extractor(catalog: Catalog, entry: Entry) -> dict[str, str]:
+    config = catalog.extractor(entry.name)
+    calls = config.url or config.command or config.function or ""
+    return {"type": config.type, "asks": calls, "used by": f"memorybench extraction run --extractor {entry.name}"}
+
+
+def _store(catalog: Catalog, entry: Entry) -> dict[str, str]:
+    config = catalog.store(entry.name)
+    program = config.mcp.command if config.mcp else config.command.run if config.command else ()
+    return {
+        "type": config.type,
+        "provider": config.provider or "",
+        "command": " ".join(program),
+        "checked against": config.checked_against,
+        "install": config.mcp.install if config.mcp else "",
+        "used by": f"memorybench hygiene run --store {entry.name}",
+    }
+
+
+def _agent(catalog: Catalog, entry: Entry) -> dict[str, str]:
+    config = catalog.agent(entry.name)
+    words = [word if isinstance(word, str) else " ".join(word) for word in config.command]
+    return {
+        "type": config.type,
+        "command": " ".join(words),
+        "checked against": config.checked_against,
+        "variables": ", ".join(config.pass_env),
+        "install": config.install,
+        "used by": f"memorybench hygiene run --agent {entry.name} --agent-turn --i-understand-model-cost",
+    }
 
 
 def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
@@ -98,7 +107,7 @@ def _benchmark(catalog: Catalog, entry: Entry) -> dict[str, str]:
     try:
         dataset = open_dataset(config, catalog)
     except BadInput as missing:
-        return {**facts, "questions": f"not here yet: {missing}"}
+        return {**facts, "questions": f"data is missing: {missing}"}
     kinds = Counter(question.kind for question in dataset.questions)
     histories = len({question.haystack for question in dataset.questions})
     return {

@@ -1,4 +1,4 @@
-"""The environment: read here and nowhere else."""
+"""The environment. It is read here and nowhere else."""
 
 from __future__ import annotations
 
@@ -19,14 +19,19 @@ def environment() -> Mapping[str, str]:
     return os.environ
 
 
+def first_variable(*names: str) -> str | None:
+    """The value of the first of these variables that is set."""
+    return next((value for name in names if (value := environment().get(name))), None)
+
+
 def redactor() -> Redactor:
-    """Knows every value in the environment that looks like a secret, so that none leaves this process."""
+    """Replaces every value of the environment that looks like a secret."""
     from memorybench.secrets.redaction import Redactor
 
     return Redactor(
         value
         for name, value in environment().items()
-        # a short value ("on", "test") stands in innocent text too, and no service gives out such keys
+        # a short value ("on", "test") occurs in ordinary text, and no service issues such keys
         if len(value) >= _SHORTEST_SECRET and _is_secret(name)
     )
 

@@ -1,4 +1,4 @@
-"""From an extractor's name to an extractor that can be asked."""
+"""Opens extractors by name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from pathlib import Path
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
+from memorybench.core.contracts import Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Extractor
 from memorybench.extractors.command import split_command
 from memorybench.extractors.config import ExtractorConfig
-from memorybench.extractors.reference import parse_prompt
+from memorybench.extractors.plugin import OpenContext, load_type
 from memorybench.text.spelling import suggestion
 
 from .code import load_function
 from .environment import environment, redactor
-from .models import MODEL_VARIABLE, Chosen, model_named, open_chosen
+from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
 from .providers import ProviderOpener, check_provider, lines
 
 FLAG = "--extractor"
@@ -26,89 +27,67 @@ _COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenExtractor:
-    """Everything is resolved, nothing is opened."""
+class ResolvedExtractor:
+    """An extractor whose names are resolved; nothing is opened yet."""
 
     name: str
     config: ExtractorConfig
     catalog: Catalog
     base: Path
-    """Where paths in its config are taken from."""
+    """Paths in its config are relative to this folder."""
     provider: Entry | None = None
-    model: Chosen | None = None
+    model: ResolvedModel | None = None
     allow_code: bool = False
 
     @property
     def spends(self) -> bool:
-        return self.config.type in ("http", "command", "callable", "reference", "provider")
+        return load_type(self.config.type).spends
 
     def described(self) -> str:
-        """What a resumed run must find unchanged."""
+        """Return the text that must be unchanged when a run is resumed."""
         model = f"\n{self.model.described()}" if self.model else ""
         return f"{lines(self.config.plain())}{model}"
 
     async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor:
-        config = self.config
-        if config.type == "baseline" and config.baseline is not None:
-            from memorybench.extractors.baselines import open_baseline
+        async def open_model() -> Model:
+            assert self.model is not None
+            return await self.model.open(stack)
 
-            return await stack.enter_async_context(open_baseline(config.baseline))
-        if config.type == "callable" and config.function is not None:
-            from memorybench.extractors.callable_extractor import open_callable
+        async def open_provider() -> Provider:
+            assert self.provider is not None
+            opener = ProviderOpener(stack, self.catalog, stores, run=run, allow_code=self.allow_code, threshold=None)
+            return (await opener.open(self.provider)).provider
 
-            function = load_function(FLAG, config.function, self.allow_code, self.base)
-            return await stack.enter_async_context(open_callable(function, self.name))
-        if config.type == "command" and config.command is not None:
-            from memorybench.extractors.command import open_command
-
-            return await stack.enter_async_context(
-                open_command(
-                    split_command(config.command, FLAG),
-                    environment(),  # the user named the program, and it may need the user's keys
-                    self.base,
-                    redactor().clean,
-                    name=self.name,
-                    deadline=config.timeout / 1000,
-                )
-            )
-        if config.type == "http":
-            from memorybench.extractors.http import open_http_extractor
-
-            key = environment().get(config.auth.env_var) if config.auth.env_var else None
-            return await stack.enter_async_context(open_http_extractor(config, key=key, redactor=redactor()))
-        if config.type == "reference" and self.model is not None and config.prompt is not None:
-            from memorybench.extractors.reference import open_reference
-
-            model = await open_chosen(stack, self.model)
-            prompt = parse_prompt(config.prompt, self.name)
-            return await stack.enter_async_context(open_reference(model, prompt, name=self.name))
-        assert self.provider is not None  # nothing else is left
-        from memorybench.extractors.provider import open_provider_extractor
-
-        opener = ProviderOpener(stack, self.catalog, stores, run=run, allow_code=self.allow_code, threshold=None)
-        provider = (await opener.open(self.provider)).provider
-        return await stack.enter_async_context(
-            open_provider_extractor(provider, run, lambda line: print(f"leaked scope: {line}", file=sys.stderr))
+        context = OpenContext(
+            name=self.name,
+            config=self.config,
+            folder=self.base,
+            run=run,
+            environment=environment(),
+            redactor=redactor(),
+            open_model=open_model,
+            open_provider=open_provider,
+            load_function=lambda: load_function(FLAG, self.config.function or "", self.allow_code, self.base),
+            report_leak=lambda line: print(f"leaked scope: {line}", file=sys.stderr),
         )
+        return await stack.enter_async_context(load_type(self.config.type).open(context))
 
 
-def choose_extractor(
+def resolve_extractor(
     catalog: Catalog, name: str | None, command: str | None, model: str | None, *, allow_code: bool
-) -> ChosenExtractor:
-    """By the name of a config or a provider, by `module:function`, or by a command line."""
+) -> ResolvedExtractor:
+    """Choose by the name of a config or a provider, by `module:function`, or by a command line."""
     if (name is None) == (command is None):
-        raise BadInput(
-            FLAG, "which extractor shall be tested?", expected="--extractor NAME or --extractor-command LINE"
-        )
+        raise BadInput(FLAG, "missing extractor", expected="--extractor NAME or --extractor-command LINE")
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
-        return _without_model(ChosenExtractor(_COMMAND, config, catalog, Path()), model)
+        return _without_model(ResolvedExtractor(_COMMAND, config, catalog, Path()), model)
     assert name is not None
     if ":" in name:
-        load_function(FLAG, name, allow_code)  # raises where there is none, before anything is asked
+        load_function(FLAG, name, allow_code)  # raises before anything is spent
         config = ExtractorConfig(name="callable", type="callable", function=name)
-        return _without_model(ChosenExtractor(name, config, catalog, Path(), allow_code=allow_code), model)
+        return _without_model(ResolvedExtractor(name, config, catalog, Path(), allow_code=allow_code), model)
     extractors = [entry.name for entry in catalog.entries("extractor")]
     providers = [entry.name for entry in catalog.entries("provider")]
     if name in extractors:
@@ -122,35 +101,37 @@ def choose_extractor(
     )
 
 
-def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool) -> ChosenExtractor:
+def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool) -> ResolvedExtractor:
     entry = catalog.chosen("extractor", name)
     config = catalog.extractor(name, environment())
     base = entry.file.parent if entry.file else Path()
-    if config.runs_code and not allow_code:
-        raise BadInput(f'extractor "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
+    extractor = load_type(config.type)
+    if extractor.runs_code and not allow_code:
+        problem = "runs code that its config names"
+        raise BadInput(f'extractor "{name}"', problem, remedy="read it, then add --allow-code")
     if config.type == "callable" and config.function:
         load_function(f'extractor "{name}"', config.function, allow_code, base)
     if config.type == "provider" and config.provider:
         return _without_model(_of_provider(catalog, name, config.provider, allow_code), model)
     if config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
         raise BadInput(f'extractor "{name}"', f"{config.auth.env_var} is not set", remedy="set it")
-    chosen = ChosenExtractor(name, config, catalog, base, allow_code=allow_code)
-    if config.type != "reference":
+    chosen = ResolvedExtractor(name, config, catalog, base, allow_code=allow_code)
+    if not extractor.needs_model:
         return _without_model(chosen, model)
-    wanted = model or config.model or environment().get(MODEL_VARIABLE)
-    if wanted is None:
-        raise BadInput(f'extractor "{name}"', "which model shall it ask?", expected="--extractor-model MODEL")
-    return ChosenExtractor(name, config, catalog, base, model=model_named(wanted), allow_code=allow_code)
+    model_name = model or config.model or environment().get(MODEL_VARIABLE)
+    if model_name is None:
+        raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
+    return ResolvedExtractor(name, config, catalog, base, model=resolve_model(model_name), allow_code=allow_code)
 
 
-def _of_provider(catalog: Catalog, name: str, provider: str, allow_code: bool) -> ChosenExtractor:
+def _of_provider(catalog: Catalog, name: str, provider: str, allow_code: bool) -> ResolvedExtractor:
     entry = catalog.chosen("provider", provider)
     check_provider(catalog, entry, allow_code=allow_code)
     config = ExtractorConfig(name=name, type="provider", provider=provider)
-    return ChosenExtractor(name, config, catalog, Path(), provider=entry, allow_code=allow_code)
+    return ResolvedExtractor(name, config, catalog, Path(), provider=entry, allow_code=allow_code)
 
 
-def _without_model(chosen: ChosenExtractor, model: str | None) -> ChosenExtractor:
+def _without_model(chosen: ResolvedExtractor, model: str | None) -> ResolvedExtractor:
     if model is not None:
-        raise BadInput("--extractor-model", f"{chosen.name} asks no model of ours", remedy="leave it out")
+        raise BadInput("--extractor-model", f"has no effect on {chosen.name}", remedy="remove it")
     return chosen

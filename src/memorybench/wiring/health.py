@@ -1,4 +1,4 @@
-"""What `doctor` finds: the parts, the keys, and what each missing one keeps from working."""
+"""What `doctor` checks: packages, keys and programs, and what each missing one prevents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from memorybench import __version__
-from memorybench.reporting.health import Finding
+from memorybench.core.records import Record
 
 from .environment import environment
 
@@ -23,6 +23,18 @@ _KEYS = (
     ("GEMINI_API_KEY", "models named google/…"),
 )
 _DEPENDENCIES = ("aiohttp", "genai-prices", "numpy", "pydantic", "python-jsonpath", "PyYAML", "rich", "scipy")
+
+
+class Finding(Record):
+    """One thing that was checked."""
+
+    area: str
+    name: str
+    found: bool
+    detail: str = ""
+    needed: bool = False
+    """Whether nothing works without it."""
+    remedy: str = ""
 
 
 def examine() -> list[Finding]:

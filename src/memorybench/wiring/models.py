@@ -10,70 +10,91 @@ from memorybench.core.contracts import Model
 from memorybench.datasets.config import ModelChoice
 from memorybench.models.options import Options
 from memorybench.models.presets import ModelAddress, key_of, resolve
+from memorybench.models.prices import Usage, price
 from memorybench.models.rehearsal import PREFIX, rehearse
+from memorybench.models.windows import fetch_window, known_window
 
-from .environment import environment, redactor
+from .environment import environment, first_variable, redactor
 
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
-JUDGE_VARIABLE = "MEMORYBENCH_JUDGE"
 NO_MODEL = "none"
 _LONGEST_REPLY = 1024
 """Tokens. An answer is a few words and a verdict one, but some models think aloud first; a loop must end."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ResolvedModel:
+    """A model that was looked up and has its key. Nothing is opened yet."""
+
     name: str
     address: ModelAddress | None
-    """None: a rehearsal, which needs no server."""
+    """None: a scripted model, which needs no server."""
     temperature: float = 0.0
 
     def described(self) -> str:
-        """What a resumed run must find unchanged."""
+        """What must be unchanged when a run is resumed."""
         where = self.address.base_url if self.address else "here"
         return f"{self.name}\nat {where}\ntemperature {self.temperature:g}"
 
+    def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        if self.address is None or self.address.priced_as is None:
+            return 0.0
+        return price(self.address.model, self.address.priced_as, Usage(input_tokens, output_tokens))
 
-def choose_model(named: str | None, variable: str | None, own: Sequence[ModelChoice | None]) -> Chosen | None:
-    """Who answers, or judges: the one named, else the one in the variable, else the benchmark's own; None: nobody, on
-    purpose or because only the benchmark's own lacks its key. A model that was named and lacks its key is an error."""
-    name = named or (environment().get(variable) if variable else None)
+    @property
+    def listed_window(self) -> int | None:
+        return known_window(self.address) if self.address else None
+
+    async def fetch_window(self) -> int | None:
+        if self.address is None:
+            return None
+        key = first_variable(*self.address.key_variables)
+        return await fetch_window(self.address, key=key, redactor=redactor())
+
+    async def open(self, stack: AsyncExitStack, *, seed: int | None = None) -> Model:
+        if self.address is None:
+            return rehearse(self.name)
+        from memorybench.models.opening import open_model
+
+        return await stack.enter_async_context(
+            open_model(
+                self.address,
+                key=key_of(self.address, environment()),
+                redactor=redactor(),
+                options=Options(temperature=self.temperature, seed=seed, max_tokens=_LONGEST_REPLY),
+            )
+        )
+
+
+def choose_model(
+    name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
+) -> ResolvedModel | None:
+    """The model named, else the one in the variable, else the first default; None: no model.
+
+    A model that was named and lacks its key is an error; a default that lacks its key is left out.
+    """
+    name = name or (environment().get(variable) if variable else None)
     if name == NO_MODEL:
         return None
     if name:
-        return model_named(name)
-    choice = next((choice for choice in own if choice), None)
+        return resolve_model(name)
+    choice = next((choice for choice in defaults if choice), None)
     if choice is None:
         return None
-    chosen = _chosen(choice.model, choice.temperature)
-    return chosen if chosen.address is None or chosen.address.ready else None
+    model = _resolve(choice.model, choice.temperature)
+    return model if model.address is None or model.address.ready else None
 
 
-def model_named(name: str) -> Chosen:
-    """A model that somebody asked for by name: without its key, that is an error."""
-    chosen = _chosen(name)
-    if chosen.address is not None:
-        key_of(chosen.address, environment())  # raises where it is missing
-    return chosen
+def resolve_model(name: str) -> ResolvedModel:
+    """A model that the user asked for by name. Raises where its key is missing."""
+    model = _resolve(name)
+    if model.address is not None:
+        key_of(model.address, environment())
+    return model
 
 
-def _chosen(name: str, temperature: float = 0.0) -> Chosen:
+def _resolve(name: str, temperature: float = 0.0) -> ResolvedModel:
     if name.startswith(PREFIX):
-        rehearse(name)  # raises where there is no such script
-        return Chosen(name, None)
-    return Chosen(name, resolve(name, environment()), temperature)
-
-
-async def open_chosen(stack: AsyncExitStack, chosen: Chosen, *, seed: int | None = None) -> Model:
-    if chosen.address is None:
-        return rehearse(chosen.name)
-    from memorybench.models.opening import open_model
-
-    return await stack.enter_async_context(
-        open_model(
-            chosen.address,
-            key=key_of(chosen.address, environment()),
-            redactor=redactor(),
-            options=Options(temperature=chosen.temperature, seed=seed, max_tokens=_LONGEST_REPLY),
-        )
-    )
+        rehearse(name)  # raises where the script is unknown
+        return ResolvedModel(name, None)
+    return ResolvedModel(name, resolve(name, environment()), temperature)

@@ -1,4 +1,4 @@
-"""From a store's name to a memory that hygiene can drive."""
+"""From a store's name to a memory store that hygiene can test."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import MemoryStore
+from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.opening import open_store
 
@@ -20,8 +21,8 @@ from .providers import ProviderOpener, check_provider, described, lines
 
 
 @dataclass(frozen=True, slots=True)
-class ChosenStore:
-    """Everything is resolved, nothing is opened."""
+class ResolvedStore:
+    """A store that was looked up. Nothing is opened yet."""
 
     config: StoreConfig
     catalog: Catalog
@@ -32,7 +33,7 @@ class ChosenStore:
         return self.config.name
 
     def described(self) -> str:
-        """What a resumed run must find unchanged."""
+        """What must be unchanged when a run is resumed."""
         if self.config.provider is None:
             return lines(self.config.plain())
         provider = self.catalog.chosen("provider", self.config.provider)
@@ -52,16 +53,18 @@ class ChosenStore:
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
 
 
-def choose_store(catalog: Catalog, name: str, *, allow_code: bool) -> ChosenStore:
-    """Raises where something is missing that can be told before a run: a variable, a package, a program."""
+def resolve_store(catalog: Catalog, name: str, *, allow_code: bool) -> ResolvedStore:
+    """Raises where a variable, a package or a program is missing."""
     config = catalog.store(name, environment())
     if config.type == "command" and not allow_code:
-        raise BadInput(f'store "{name}"', "runs what its file names", remedy="read it, then say --allow-code")
+        raise BadInput(f'store "{name}"', "runs code that its file names", remedy="read it, then add --allow-code")
     if config.provider is not None:
         check_provider(catalog, catalog.chosen("provider", config.provider), allow_code=allow_code)
+    if config.mcp is not None:
+        check_sdk(f'store "{name}"')
     program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
     for part in program:
         if shutil.which(part, path=environment().get("PATH")) is None:
             install = config.mcp.install if config.mcp else ""
-            raise BadInput(f'store "{name}"', f"the program {part} is not there", remedy=install or "install it")
-    return ChosenStore(config, catalog, allow_code)
+            raise BadInput(f'store "{name}"', f"program {part} not found", remedy=install or "install it")
+    return ResolvedStore(config, catalog, allow_code)

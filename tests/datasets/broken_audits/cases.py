@@ -66,9 +66,9 @@ _F1, _F2, _F3 = (f"{_C1}.facts[{index}]" for index in range(3))
 _, _ROW_2, _ROW_3 = VALID_ROWS.splitlines(keepends=True)
 
 BROKEN = [
-    Broken("a comma too many", 8, "", "not JSON at column", "correct that line", '09:01:00"},', '09:01:00"},,'),
-    Broken("cut off", 17, "", "ends in the middle", "write the file again", VALID[VALID.index('likes rain"') :], ""),
-    Broken("key twice", 2, "id", "stands here twice", "remove one", '"id": "small"', '"id": "small", "id": "large"'),
+    Broken("a comma too many", 8, "", "invalid JSON at column", "correct the line", '09:01:00"},', '09:01:00"},,'),
+    Broken("cut off", 17, "", "truncated JSON", "write the file again", VALID[VALID.index('likes rain"') :], ""),
+    Broken("key twice", 2, "id", "duplicate key", "remove one", '"id": "small"', '"id": "small", "id": "large"'),
     Broken("no dataset id", 1, "", '"id" is missing', "add it", '  "id": "small",\n', ""),
     Broken("a dataset that is a list", 1, "", "a mapping of keys", "", VALID, "[]\n"),
     Broken(
@@ -291,9 +291,9 @@ BROKEN = [
         '"turn": 1',
         '"turn": 1, "valid_from": "2024-03-01"',
     ),
-    Broken("half a character", 8, "", "lone surrogate", "write the whole", '"Noted."', '"\\ud83d"'),
+    Broken("lone surrogate", 8, "", "lone surrogate", "complete or remove it", '"Noted."', '"\\ud83d"'),
     Broken("a torn last row", 3, "", "the last line is torn", "complete or remove", _ROW_3, _ROW_3[:40], rows=True),
-    Broken("a broken row", 2, "", "not JSON", "correct that line", _ROW_2, _ROW_2.replace(":", ";", 1), rows=True),
+    Broken("a broken row", 2, "", "invalid JSON", "correct the line", _ROW_2, _ROW_2.replace(":", ";", 1), rows=True),
     Broken(
         "a conversation id twice in rows", 3, "id", '"c1" stands here again', "rename one", '"c3"', '"c1"', rows=True
     ),

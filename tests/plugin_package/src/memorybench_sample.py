@@ -1,18 +1,36 @@
-"""A provider, a benchmark and a metric, written against the public names alone."""
+"""A provider, a benchmark and a metric that use public names only."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
+from typing import Any
 
-from memorybench import Haystack, Measure, Memory, Outcome, Question, Receipt, Scope, Session, Subject, Turn
+from memorybench import (
+    Haystack,
+    Measure,
+    Memory,
+    Outcome,
+    Question,
+    Receipt,
+    RetrievalMetric,
+    Scope,
+    Session,
+    Subject,
+    Turn,
+)
 
 
 class NewestFirst:
-    """Remembers every turn and thinks of the latest ones first. Lives in memory, so each opening is a new store."""
+    """Returns the latest turns first. Keeps them in memory, so each opening is a new store."""
 
     subject = Subject(role="provider", name="newest-first")
+    single_threaded = True
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: Any) -> AsyncIterator[NewestFirst]:
+        yield cls(store_id=str(id(context)))
 
     def __init__(self, store_id: str) -> None:
         self.store_id = store_id
@@ -33,11 +51,6 @@ class NewestFirst:
 
     async def clear(self, scope: Scope) -> None:
         self._turns.pop(scope.name, None)
-
-
-@asynccontextmanager
-async def open_newest_first(folder: Path) -> AsyncIterator[NewestFirst]:
-    yield NewestFirst(store_id=str(id(folder)))
 
 
 class ThreeQuestions:
@@ -74,3 +87,12 @@ class FoundAtAll:
 
 
 found_at_all = FoundAtAll()
+
+
+def last_rank(ranked: Sequence[str], gold: Collection[str], k: int) -> float | None:
+    """1 / the rank of the last gold id; 0 if some gold id is not among the first k."""
+    ranks = [list(ranked[:k]).index(id) + 1 for id in gold if id in ranked[:k]]
+    return None if not gold else 1 / max(ranks) if len(ranks) == len(gold) else 0.0
+
+
+last_gold = RetrievalMetric("last_gold", last_rank, cutoffs=(2, 7))

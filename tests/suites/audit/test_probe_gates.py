@@ -13,9 +13,9 @@ from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.suites.audit.absent import sort_of
 from memorybench.suites.audit.gates import empty_context, leaks, vague
 from memorybench.suites.audit.generation import admit, generate
-from memorybench.suites.audit.lexicon import STOP_WORDS
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from memorybench.suites.audit.words import content
+from memorybench.text.stop_words import AUDIT_STOP_WORDS as STOP_WORDS
 from tests.suites.audit.probing import conversation, fact, of_kind, probes_of, reasons
 
 ROOT = Path(__file__).parents[3]

@@ -22,11 +22,11 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import Line, ScriptedModel
+from memorybench.suites.calibration import read_labels
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import DISAGREEMENTS, SHARES, Doubts, OnlinePlan, TraceJudge
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.traces.spool import Spool, spool
-from memorybench.wiring.calibration import read_labels
 from tests.doubles.stub import status
 from tests.engine.workload import in_child, run_once
 from tests.standins.base import running
@@ -434,7 +434,7 @@ def test_pairs_that_code_can_not_decide_are_rows_for_a_person(folder: Path, tmp_
     assert (row["id"], row["answer"], row["response"], row["label"]) == ("a/1", *PARAPHRASE, "")
     labels = tmp_path / "labels.jsonl"
     labels.write_text(json.dumps({**row, "label": "yes"}) + "\n")
-    assert read_labels(labels).said == (True,)
+    assert read_labels(labels).labels == (True,)
 
 
 def entailing(verdict: str) -> EntailmentJudge:
@@ -449,7 +449,7 @@ def test_where_the_judge_contradicts_code_both_are_told(folder: Path, tmp_path: 
     labels = tmp_path / "labels.jsonl"
     labels.write_text("".join(result for result in map(_as_lines, steps(folder, DISAGREEMENTS))))
     read = read_labels(labels)
-    assert (read.said, read.verdicts) == ((False, False), (True, True))
+    assert (read.labels, read.verdicts) == ((False, False), (True, True))
     assert outcomes(folder)["a"].score("f1") == 1
 
 
@@ -507,7 +507,7 @@ def test_the_evaluator_scores_a_run_of_langsmiths_own_evaluate() -> None:
     [
         (LangSmithRun({"conversation": "x"}, {"wrong": 1}), lister, "finds no output; set --output-path"),
         (LangSmithRun({"conversation": 7}, {"output": "x"}), lister, "run 17: $.inputs.conversation"),
-        (LangSmithRun({"conversation": "x"}, {"output": "x"}), lambda _: "Sure", 'the judge said "Sure"'),
+        (LangSmithRun({"conversation": "x"}, {"output": "x"}), lambda _: "Sure", '"Sure"'),
     ],
     ids=["no output", "misshapen", "unreadable"],
 )

@@ -19,10 +19,10 @@ from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
-from memorybench.reporting.summary import Result, measure
 from memorybench.suites.extraction.cases import ExtractionCase
 from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
+from memorybench.suites.summary import Result, measure
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
 
 

@@ -57,10 +57,10 @@ class _Recorded:
             self._done[key] = (await work()).model_dump_json()
         return returns.model_validate_json(self._done[key])
 
-    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return digest([name, inputs]) in self._done
 
-    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
         return False
 
     async def note(self, kind: str, text: str) -> None:

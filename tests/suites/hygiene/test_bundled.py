@@ -12,7 +12,6 @@ from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
-from memorybench.reporting.summary import measure
 from memorybench.secrets.credentials import credential_in
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.kills import kill_matrix, survivors
@@ -20,6 +19,7 @@ from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.phases import behave
 from memorybench.suites.hygiene.plan import HygienePlan, Store
 from memorybench.suites.hygiene.script import List
+from memorybench.suites.summary import measure
 from tests.stores.faulty import FAULTY, open_faulty
 from tests.suites.hygiene.notebook import open_notebook
 from tests.suites.hygiene.playing import BUNDLED, bundled, outcomes

@@ -128,22 +128,6 @@ OPINIONS = frozenset(
 )
 """Verbs after which comes a thought, no object."""
 
-STOP_WORDS = frozenset(
-    listed("""
-    a an the this that these those some any all both each every other another such same own i me my mine myself we
-    us our ours you your yours he him his she her hers it its they them their theirs themselves himself herself
-    itself who whom whose which what when where why how am is are was were be been being do does did doing done
-    have has had having will would shall should can could may might must ought and or but nor so yet if then than
-    because as while although though until unless of in on at by for to from with without into onto about over
-    under between through during before after above below up down out off again near per via around since within
-    against among towards toward upon not no n't never only just very too also still already ever even more most
-    much many less least few lot lots there here now currently recently usually often always sometimes really
-    quite rather almost s t d ll m re ve please complete blank user user's thing things something kind name named
-    called
-""")
-)
-"""Words that give nothing away. `user` and `name` stand in questions about any fact, so they can not tell an answer."""
-
 KIN = frozenset(
     listed("""
     sister brother son daughter wife husband partner mother father mom mum dad baby child kid kids children parents

@@ -1,4 +1,4 @@
-"""What is reported of an audit. Where there is no probe of a kind there is no number: not 0."""
+"""The metrics of an audit. Without a probe of a kind, its measure has no value."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.rates import Rate
 
 REVERSED, DATED = "reversed", "dated"
-"""Variants of temporal probes: one that asks for the same order with its options exchanged (the pair has one score),
-and one that asks for a date, a duration or what held at a time."""
+"""Variants of temporal probes: `reversed` asks again with the options exchanged, and the pair has one score; `dated`
+asks for a date, a duration or what was true at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRate:
-    """The mean of a score over the probes of one kind: only these are planned."""
+    """The mean of a score over the probes of one kind; only these are planned."""
 
     name: str
     score: str
@@ -51,7 +51,7 @@ def measures() -> tuple[Metric, ...]:
 
 
 def selected(trials: Iterable[Trial]) -> dict[str, int]:
-    """How many trials each measure is about."""
+    """The number of trials that each metric applies to."""
     counts = dict.fromkeys((metric.name for metric in MEASURES), 0)
     for trial in trials:
         for metric in MEASURES:

@@ -15,7 +15,7 @@ from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import Judge, self_judged
-from memorybench.suites.answering import Reading, ask, context_of, estimated_tokens
+from memorybench.suites.answering import Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 
@@ -91,7 +91,7 @@ class AuditPlan:
     transcripts: Transcripts
     probes: Sequence[Probe]
     audited: Sequence[Audited]
-    reading: Reading
+    answering: Answering
     """Who reads, by which prompt. The same for a replayed conversation and for a memory."""
     judge: Judge | None = None
     """None: code compares answers with the expected words."""
@@ -102,7 +102,7 @@ class AuditPlan:
     verified: bool = False
     """Whether recall questions are also asked without any context: what is known anyway tests no memory."""
     window: int | None = None
-    """Tokens that the reading model can take; None: not known."""
+    """Tokens that the answering model can take; None: unknown."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
@@ -135,7 +135,7 @@ class AuditPlan:
     async def _check_judge(self, steps: Steps) -> None:
         if self.judge is None:
             return
-        if self_judged(self.judge.model.subject, self.reading.model.subject):
+        if self_judged(self.judge.model.subject, self.answering.model.subject):
             await steps.note("self-judged", f"{self.judge.model.subject.name} judges its own answers")
         used = judge_prompts().used(question_of(probe) for probe in self.probes)
         report = await check_judge(steps, self.judge, used)
@@ -266,7 +266,7 @@ class _Probing:
 
     async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
         ended = self._plan.transcripts.ended(probe.conversation)
-        return (await ask(steps, self._plan.reading, probe.question, context, at=ended)).text
+        return (await ask(steps, self._plan.answering, probe.question, context, at=ended)).text
 
     def _check_fits(self, probe: Probe, context: str) -> None:
         """Nothing is cut off in silence."""

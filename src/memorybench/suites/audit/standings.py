@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from .lexicon import STOP_WORDS
+from memorybench.text.stop_words import AUDIT_STOP_WORDS as STOP_WORDS
+
 from .spoken import MARK, UNITS, marked_sentences, marked_words, value_words, worth
 from .verbs import base_form, is_past
 from .words import MONTHS, WEEKDAYS, words

@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from memorybench.metrics.porter import stem
+from memorybench.text.porter import stem
+from memorybench.text.stop_words import AUDIT_STOP_WORDS as STOP_WORDS
 
-from .lexicon import STOP_WORDS, listed
+from .lexicon import listed
 from .verbs import base_form
 
 MONTHS = (

@@ -1,7 +1,11 @@
-"""How well does this memory system store and find what was said?
+"""How well does a memory system store and find what was said?
 
-arms.py     what is compared: providers and baselines
-scores.py   what a ranking is worth
-measures.py what is reported
-plan.py     questions × arms as jobs
+spec.py       what a run depends on: the flags of `eval` and `score`
+prepare.py    from a spec to a run
+baselines.py  providers, and the baselines that they are compared with
+plan.py       questions × providers as jobs
+recorded.py   stand-ins for the providers and models of a run whose answers are judged again
+scores.py     scores of a ranking
+measures.py   metrics
+report.py     the report
 """

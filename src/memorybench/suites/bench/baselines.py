@@ -1,4 +1,4 @@
-"""What is compared: memory providers, and the baselines that say what their figures are worth."""
+"""What is compared: memory providers, and the baselines that put their figures into proportion."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from memorybench.core.trials import Subject
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
-    """A provider, or a baseline that the suite makes itself: gold never passes through the provider contract."""
+class Candidate:
+    """A provider, or a baseline that the suite makes itself: no provider ever sees the gold."""
 
     subject: Subject
     provider: Provider | None = None
@@ -22,10 +22,10 @@ class Arm:
     remote: bool = False
     """It is reached over a network."""
     unordered: bool = False
-    """It may be fed sessions of one scope side by side, in any order."""
+    """It accepts sessions of one scope concurrently and in any order."""
 
     @classmethod
-    def baseline(cls, name: str) -> Arm:
+    def baseline(cls, name: str) -> Candidate:
         """`none`, `full-context` or `oracle`."""
         return cls(Subject(role="baseline", name=name))
 
@@ -35,18 +35,18 @@ class Arm:
 
     @property
     def ranked(self) -> bool:
-        """Whether its order means anything. The whole history has no ranking to judge."""
+        """Whether its order is a ranking. The order of the whole history is not."""
         return self.name != "full-context" or self.provider is not None
 
     @property
     def cut(self) -> bool:
-        """Whether it gets the same k as every provider."""
+        """Whether it is cut to as many memories as every provider."""
         return self.provider is not None or self.name == "none"
 
 
 def remembered(baseline: str, question: Question, haystack: Haystack) -> tuple[Memory, ...]:
-    """What a baseline hands over."""
-    return _KNOWS[baseline](question, haystack)
+    """The memories that a baseline returns."""
+    return _BASELINES[baseline](question, haystack)
 
 
 def _all_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
@@ -63,7 +63,7 @@ def _gold_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
     )
 
 
-_KNOWS: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
+_BASELINES: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
     "none": lambda question, haystack: (),
     "full-context": _all_turns,
     "oracle": _gold_turns,
@@ -73,5 +73,5 @@ _KNOWS: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
 def _memory(session: Session, turn: Turn, n: int) -> Memory:
     id = turn.id or f"{session.id}:{n}"
     at = turn.at or session.at
-    said = f"{turn.speaker or turn.role}: {turn.content}"
-    return Memory(id=id, content=f"[{at:%Y-%m-%d}] {said}" if at else said, sources=(session.id, id))
+    text = f"{turn.speaker or turn.role}: {turn.content}"
+    return Memory(id=id, content=f"[{at:%Y-%m-%d}] {text}" if at else text, sources=(session.id, id))

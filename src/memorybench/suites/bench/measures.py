@@ -1,56 +1,37 @@
-"""What is reported of a bench run, in the order of a reader's interest."""
+"""The measures of a bench run, in the order in which reports list them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
+from typing import Any
 
-from memorybench.core.measures import Measure, Metric
+from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.questions import EvidenceLevel
-from memorybench.core.trials import Outcome
 from memorybench.metrics.rates import Mean, Rate
+from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 
-from .scores import AT_K, CUTS, MISSES, OTHER_LEVEL, PROVENANCE_UNKNOWN
+from .scores import MISSES, OTHER_LEVEL
 
-
-@dataclass(frozen=True, slots=True)
-class Retrieval:
-    """A retrieval score as a rate. A system that never says where a memory came from has none: not 0."""
-
-    name: str
-
-    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
-        value = outcome.score(self.name)
-        if value is None:
-            return None
-        return value, float(outcome.score(PROVENANCE_UNKNOWN) is None)
-
-    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
-        rate = Rate(self.name, self.name)
-        if not any(told for _, told in rows):
-            return rate.measure([], [], planned)
-        return rate.measure([(value,) for value, _ in rows], clusters, planned)
-
-
-ALIASES = {
-    **{f"{name}_at_{k}": f"{name}@{k}" for name in AT_K for k in CUTS},
-    "accuracy_by_question_type": "accuracy",
-    "accuracy_by_category": "accuracy",
-}
-"""Names of the older spec: the same figure, or the same figure by group."""
-
+METRICS = "memorybench.metrics"
+"""The entry point group of third-party metrics."""
 
 CORRECTED = {"accuracy": "correct", "answer_f1": "answer_f1", "recall@5": "recall@5", "recall@10": "recall@10"}
-"""Measures that are also made with a corrected answer key, and their scores."""
+"""Measures that are also computed with a corrected answer key, and their scores."""
 
 
 def measures(
-    *, answered: bool, corrected: bool = False, levels: tuple[EvidenceLevel, ...] = ("session",)
+    *,
+    answered: bool,
+    corrected: bool = False,
+    levels: tuple[EvidenceLevel, ...] = ("session",),
+    plugins: Sequence[Metric | RetrievalMetric] = (),
 ) -> tuple[Metric, ...]:
-    """All metrics of a bench run whose benchmarks count evidence at these levels."""
-    found: list[Metric] = []
+    """Returns all metrics of a bench run whose benchmarks count evidence at these levels."""
+    metrics: list[Metric] = []
     if answered:
-        found += [
+        metrics += [
             Rate("accuracy", "correct"),
             Rate("exact_match", "exact_match"),
             Rate("answer_f1", "answer_f1"),
@@ -58,11 +39,29 @@ def measures(
             *(Rate(name, name, higher_is_better=False) for name in MISSES),
         ]
     if corrected:
-        found += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
-    found += [Retrieval(f"{name}@{k}") for name in AT_K for k in CUTS]
-    found.append(Retrieval("mrr"))
+        metrics += [Rate(f"corrected_{name}", f"corrected_{score}") for name, score in CORRECTED.items()]
+    retrieval = retrieval_metrics(plugins)
+    metrics += [RetrievalMean(name) for metric in retrieval for name in metric.score_names]
     for level in dict.fromkeys(OTHER_LEVEL[level] for level in levels):
-        found += [Retrieval(f"{level}_recall@{k}") for k in CUTS]
-        found.append(Retrieval(f"{level}_mrr"))
-    found.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
-    return tuple(found)
+        names = [name for metric in retrieval if metric.both_levels for name in metric.score_names]
+        metrics += [RetrievalMean(f"{level}_{name}") for name in names]
+    metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
+    return (*metrics, *(plugin for plugin in plugins if not isinstance(plugin, RetrievalMetric)))
+
+
+def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
+    """The metrics of a saved run; neither dataset nor provider is needed."""
+    levels = tuple(dict.fromkeys(spec["evidence"].values()))
+    return measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels, plugins=plugins)
+
+
+def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
+    """Loads the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
+    metrics = []
+    for point in sorted(entry_points(group=METRICS), key=lambda point: point.name):
+        try:
+            metrics.append(point.load())
+        except Exception as error:  # third-party code must not stop a report
+            origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            print(f"metric {point.name} of {origin}: skipped: {error}", file=sys.stderr)
+    return tuple(metrics)

@@ -1,25 +1,15 @@
-"""What a ranking is worth: only from gold evidence, and from the provenance that the system itself gives."""
+"""Scores one question's ranking by the gold evidence and the sources that the provider reports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from memorybench.core.conversation import Haystack, Memory
+from memorybench.core.measures import RetrievalMetric
 from memorybench.core.questions import EvidenceLevel, Question
 from memorybench.core.trials import Score
-from memorybench.metrics import retrieval
+from memorybench.metrics.retrieval import RETRIEVAL_METRICS
 
-CUTS = (1, 3, 5, 10)
-PROVENANCE_UNKNOWN = "provenance_unknown"
-"""A score on searches that found nothing: they count as 0 only if the same system told its sources elsewhere."""
-AT_K = {
-    "recall": retrieval.recall,
-    "recall_any": retrieval.recall_any,
-    "recall_all": retrieval.recall_all,
-    "precision": retrieval.precision,
-    "ndcg": retrieval.ndcg,
-    "ndcg_any": retrieval.ndcg_any,
-}
 OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn": "session"}
 
 
@@ -36,14 +26,14 @@ class Places:
         self._session_of.update((session.id, session.id) for session in haystack.sessions)
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
-        """The ids at that level, best first; None where the system does not say where its memories came from."""
+        """Returns the distinct ids at that level, best first; None: the provider does not report its sources."""
         ranked: list[str] = []
-        told = not memories  # whether it tells at all, an empty-handed search does not show: see `PROVENANCE_UNKNOWN`
+        has_sources = not memories  # an empty result does not show whether sources are reported: PROVENANCE_UNKNOWN
         for place, memory in enumerate(memories):
             ids = [id for source in memory.sources or () if (id := self._at(source, level))]
-            told = told or bool(ids)
-            ranked.extend(ids or [f"?{place}"])  # of unknown origin: it takes a place and is no hit
-        return ranked if told else None
+            has_sources = has_sources or bool(ids)
+            ranked.extend(ids or [f"?{place}"])  # a memory of unknown origin takes a rank and is not a hit
+        return list(dict.fromkeys(ranked)) if has_sources else None
 
     def _at(self, source: str, level: EvidenceLevel) -> str | None:
         session = self._session_of.get(source)
@@ -53,24 +43,21 @@ class Places:
 
 
 def retrieval_scores(
-    memories: Sequence[Memory], question: Question, places: Places, level: EvidenceLevel
+    memories: Sequence[Memory],
+    question: Question,
+    places: Places,
+    level: EvidenceLevel,
+    metrics: Sequence[RetrievalMetric] = RETRIEVAL_METRICS,
 ) -> list[Score]:
-    """Plain names at the level the benchmark counts by, names with a prefix at the other one."""
-    scores = []
+    """Returns the scores at the level that the benchmark counts by, then those of the other level with a prefix."""
     other = OTHER_LEVEL[level]
-    for at, prefix, measured in ((level, "", AT_K), (other, f"{other}_", {"recall": retrieval.recall})):
-        gold = question.gold(at)
-        ranked = places.ranking(memories, at)
-        if not gold or ranked is None:
-            continue
-        for name, formula in measured.items():
-            for k in CUTS:
-                value = formula(ranked, gold, k)
-                if value is not None:
-                    scores.append(Score(name=f"{prefix}{name}@{k}", value=value))
-        first = retrieval.reciprocal_rank(ranked, gold)
-        if first is not None:
-            scores.append(Score(name=f"{prefix}mrr", value=first))
+    scores: list[Score] = []
+    for at, prefix in ((level, ""), (other, f"{other}_")):
+        gold, ranked = question.gold(at), places.ranking(memories, at)
+        if gold and ranked is not None:
+            for metric in metrics:
+                if at == level or metric.both_levels:
+                    scores += metric.scores(ranked, gold, prefix)
     return scores
 
 
@@ -78,13 +65,13 @@ MISSES = {
     "miss_not_retrieved": "the gold evidence was not among the memories shown",
     "miss_not_used": "the gold evidence was shown, and the answer did not use it",
 }
-"""Why a wrong answer is wrong: the memory's fault, or the reader's."""
+"""Why a wrong answer is wrong: retrieval failed, or the answering model did."""
 
 
 def attribution(question: Question, seen: Sequence[Memory], places: Places, scores: Sequence[Score]) -> str | None:
-    """Which of the misses a wrong answer is; None where it is right, not decided, or nobody can tell.
+    """Returns the key of MISSES for a wrong answer; None: the answer is right or undecided, or sources are unknown.
 
-    Evidence is shown if any memory names a gold turn as its source, or a gold session where turns are not told.
+    Evidence was shown if any memory has a gold turn among its sources, or a gold session if turns are not reported.
     """
     if not any(score.name == "correct" and score.value == 0 for score in scores):
         return None

@@ -72,16 +72,17 @@ class _Unrecorded:
         *,
         on: Subject | None = None,
         paid: bool = False,
+        shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
         if after is not None:
             await after()
         return await work()
 
-    def recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
         return False
 
-    def inherited(self, name: str, inputs: Mapping[str, Any]) -> bool:
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
         return False
 
     async def note(self, kind: str, text: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
 from memorybench.judging.matching import holds, likeness
 from memorybench.judging.matching_pairs import grid_of, matched
-from memorybench.judging.plain import plain
+from memorybench.text.normalisation import plain
 
 _SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
 

@@ -1,4 +1,4 @@
-"""What is reported of an extraction run, in the order of a reader's interest."""
+"""The metrics of an extraction run, the most important first."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ DEFAULT_THRESHOLDS: Mapping[str, float] = {
     "conflict_resolution": 1.0,
     "minimalism": 1.0,
 }
-"""What an extractor must reach, by the point estimate. A figure that is undefined is held to nothing."""
+"""What an extractor must reach. A measure without a value is not compared."""
 
 AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "recall", "f1")}
-"""How low a figure could be, were every undecided pair decided against it; nothing where all are decided."""
+"""The measure with the lower bound of each: every undecided pair counts against it. No value where all are decided."""
 
 EXPECTS = "expects"
-"""The label of a trial that tells what its case expects: `facts` to be added, an `update` (something must go), or
-`nothing` at all."""
+"""The label for what a case expects: `facts` to be added, an `update` of stored facts, or `nothing`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRate:
-    """The mean of a verdict over the cases that expect one thing: only these are planned."""
+    """The mean of a verdict over the cases with one expectation; only these are planned."""
 
     name: str
     expects: str
@@ -51,11 +50,11 @@ _SELECTIVE = (CaseRate("conflict_resolution", "update"), CaseRate("minimalism", 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How low or high a figure could be, were every undecided pair decided; nothing where all are decided."""
+    """A lower or upper bound over all decisions of undecided pairs; no value where all are decided."""
 
     name: str
     scores: tuple[str, ...]
-    """Of which the last tells how many are undecided."""
+    """The last is the number of undecided pairs."""
     statistic: Statistic
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
@@ -68,7 +67,7 @@ class Bound:
 
 
 def measures() -> tuple[Metric, ...]:
-    """Micro: changes of all cases pooled. Macro: the mean over cases in which the figure is defined."""
+    """All metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
     return (
         Pooled("precision", ("tp", "fp"), _share),
         Pooled("recall", ("tp", "fn"), _share),
@@ -89,7 +88,7 @@ def measures() -> tuple[Metric, ...]:
 
 
 def selected(trials: Iterable[Trial]) -> dict[str, int]:
-    """How many trials each selective measure is about."""
+    """The number of trials that each selective metric applies to."""
     counts = {metric.name: 0 for metric in _SELECTIVE}
     for trial in trials:
         for metric in _SELECTIVE:
@@ -130,7 +129,7 @@ def _part(sums: Sequence[float]) -> float | None:
 
 
 def _coverage_f1(sums: Sequence[float]) -> float | None:
-    """The harmonic mean of both shares; 0 where one is 0, be the other defined or not."""
+    """The harmonic mean of both shares; 0 where one is 0, even if the other is undefined."""
     precision, recall = share(sums[0], sums[1]), share(sums[2], sums[3])
     if precision == 0 or recall == 0:
         return 0.0

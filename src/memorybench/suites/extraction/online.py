@@ -217,6 +217,7 @@ class OnlinePlan:
                     partial(sink.post, trace, scores, comment),
                     type(None),
                     on=self.source,
+                    shared=True,
                 )
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from memorybench.core.errors import Lacking, Unreadable
 from memorybench.core.stores import Capability, StoredFact
-from memorybench.secrets.canaries import found, found_whole
+from memorybench.secrets.canaries import find_secret, find_text
 
 from .claims import Bounded, Claim, Selecting, quoted
 from .evidence import Evidence, Moment, Picture
@@ -71,7 +71,7 @@ class SecretFree(Claim):
             family, _, name = planted.partition(":")
             if family == "secret" and (not self.secrets or name in self.secrets):
                 # a file repeats the facts: what is in memory is told by the fact that holds it
-                for sighting in found(value, told) or found(value, files):
+                for sighting in find_secret(value, told) or find_secret(value, files):
                     return f"the planted {name} is in memory ({sighting.encoding}: {sighting.where})"
         return ""
 
@@ -196,7 +196,7 @@ class Residue(Claim):
     def _stands_in(self, texts: Mapping[str, str], evidence: Evidence) -> bool:
         secrets = [value for name, value in evidence.planted.items() if name.startswith("secret:")]
         within = [secret for secret in secrets if secret in self.text]
-        return bool(found_whole(self.text, texts)) or any(found(secret, texts) for secret in within)
+        return bool(find_text(self.text, texts)) or any(find_secret(secret, texts) for secret in within)
 
     def blind(self, evidence: Evidence) -> str:
         return _unseen(self.places, evidence.capabilities)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability, MemoryStore, Proposal, StoredFact
-from memorybench.secrets.disguises import text_in
+from memorybench.secrets.decoding import text_in
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
 """Opens the store under test on a folder of its own."""

@@ -1,4 +1,4 @@
-"""What is reported of a hygiene run, in the order of a reader's interest."""
+"""The metrics of a hygiene run, the most important first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .claims import Finding
 
 @dataclass(frozen=True, slots=True)
 class PhaseRate:
-    """The mean of a score over the trials of some phases: only these are planned."""
+    """The mean of a score over the trials of some phases; only these are planned."""
 
     name: str
     score: str
@@ -37,21 +37,20 @@ MEASURES: tuple[Metric, ...] = (
     PhaseRate("adoption", "adoption", ("real_model",)),
     PhaseRate("restraint", "restraint", ("real_model",)),
 )
-"""passed: phases that the store, or the agent, came out of well. caught: declared violations that were defended or
-detected; below 1 the instrument has a fault. mutation_score: mutants killed; those that are equivalent are planned and
-not counted in n."""
+"""`passed`: phases with a good result. `caught`: declared violations that were blocked by the store or detected; below
+1 a scenario has a fault. `mutation_score`: mutants killed; equivalent mutants are planned and do not count in n."""
 
 
 def rate_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Adoption (stored what it should) and restraint (did not store what it should not): the shares that held.
+    """Adoption (stored what it should) and restraint (did not store what it should not).
 
-    Two rates, because a memory that stores nothing has perfect restraint. Assertions that could not look are left out;
-    where all of one rate were, it has no score.
+    Two rates, because a memory that stores nothing has perfect restraint. Skipped assertions do not count; a rate
+    without any other has no score.
     """
     scores = []
     for rate in ("adoption", "restraint"):
-        told = [finding for finding in findings if finding.rate == rate and finding.status != "skipped"]
-        if told:
-            held = sum(finding.status == "held" for finding in told)
-            scores.append(Score(name=rate, value=held / len(told)))
+        decided = [finding for finding in findings if finding.rate == rate and finding.status != "skipped"]
+        if decided:
+            held = sum(finding.status == "held" for finding in decided)
+            scores.append(Score(name=rate, value=held / len(decided)))
     return scores

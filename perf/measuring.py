@@ -1,0 +1,91 @@
+"""What every measure needs: resource usage of a function, sizes, and the lines that are printed."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+
+
+@dataclass
+class Usage:
+    """Wall and CPU seconds and peak memory of this process, and what the stub server counted."""
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    megabytes: float = 0.0
+    most_in_flight: int = 0
+    calls: int = 0
+
+
+@contextmanager
+def usage_measured() -> Iterator[Usage]:
+    """Fill the yielded usage when the block ends."""
+    usage, wall, cpu = Usage(), time.perf_counter(), time.process_time()
+    yield usage
+    usage.wall = time.perf_counter() - wall
+    usage.cpu = time.process_time() - cpu
+    usage.megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@dataclass(frozen=True)
+class Line:
+    """One printed line. Without a goal the figure only explains another one."""
+
+    name: str
+    figure: float
+    unit: str = "×"
+    goal: str = ""
+    is_met: bool = True
+
+    def __str__(self) -> str:
+        figure = f"{self.figure:,.2f} {self.unit}"
+        return f"{self.name:<66} {figure:>12} {self.goal:>10}{'' if self.is_met else '  MISSED'}"
+
+
+def at_most(name: str, figure: float, limit: float, unit: str = "×") -> Line:
+    return Line(name, figure, unit, f"≤ {limit:g} {unit}", figure <= limit)
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The folder that a measure may fill, and its sizes."""
+
+    folder: Path
+    items: int = 2_000
+    few: int = 1_000
+    many: int = 100_000
+    traces: int = 5_000
+    probes: int = 1_000
+    haystacks: int = 50
+    proxy_calls: int = 500
+    rounds: int = 3
+    in_children: bool = True
+
+    def run(self, function: Callable[..., Usage], name: str, *arguments: int | str) -> Usage:
+        """Call `function(folder, *arguments)` in a process of its own, so that its memory is its own as well."""
+        folder = self.folder / f"{function.__module__}-{name}"
+        if not self.in_children:
+            return function(folder, *arguments)
+        call = json.dumps([function.__module__, function.__name__, str(folder), *arguments])
+        command = [sys.executable, "-m", "perf.measuring", call]
+        return Usage(**json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
+
+
+def tiny(folder: Path) -> Setup:
+    """The smallest sizes, in this process: for tests that each measure still works."""
+    return Setup(
+        folder, items=3, few=2, many=4, traces=5, probes=3, haystacks=2, proxy_calls=3, rounds=1, in_children=False
+    )
+
+
+if __name__ == "__main__":
+    module, function, folder, *arguments = json.loads(sys.argv[1])
+    print(json.dumps(asdict(getattr(import_module(module), function)(Path(folder), *arguments))))

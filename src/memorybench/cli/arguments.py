@@ -1,0 +1,140 @@
+"""Command-line arguments: those that follow from the fields of a spec, and those that several verbs share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+
+    from memorybench.core.records import Record
+
+
+def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Mapping[str, str] | None = None) -> None:
+    """Adds a flag or positional argument for each field that has a help text. `defaults` are texts for --help."""
+    from memorybench.suites.spec import Spec, flag_options, is_flag
+
+    own_first = sorted(spec.model_fields.items(), key=lambda item: item[0] in Spec.model_fields)
+    for name, field in own_first:
+        if not is_flag(field):
+            continue
+        options = flag_options(field)
+        default = (defaults or {}).get(name) or options.get("default_text") or _default_text(field)
+        help_text = f"{(field.description or '').rstrip('.')}{f' (default: {default})' if default else ''}"
+        shape = _shape(field, options)
+        flag = options.get("flag") or f"--{'no-' if field.default is True else ''}{name.replace('_', '-')}"
+        if flag.startswith("-"):
+            parser.add_argument(flag, dest=name, default=argparse.SUPPRESS, help=help_text, **shape)
+        else:
+            nargs = "*" if shape.get("nargs") else "?"
+            parser.add_argument(
+                name, metavar=options.get("metavar"), nargs=nargs, default=argparse.SUPPRESS, help=help_text
+            )
+
+
+def _shape(field: FieldInfo, options: Mapping[str, Any]) -> dict[str, Any]:
+    """How argparse reads the field: as a switch, a choice, a list or one word."""
+    kind = field.annotation
+    if kind is bool:
+        return {"action": "store_false" if field.default is True else "store_true"}
+    shape: dict[str, Any] = {"metavar": options["metavar"]} if "metavar" in options else {}
+    if options.get("several_words"):
+        return {**shape, "nargs": "+"}
+    if get_origin(kind) is Literal:
+        return {"choices": get_args(kind)}
+    if get_origin(kind) is tuple or _is_mapping(field):
+        return {**shape, "nargs": "+", "action": "extend"}
+    return shape
+
+
+def _is_mapping(field: FieldInfo) -> bool:
+    origin = get_origin(field.annotation)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _default_text(field: FieldInfo) -> str:
+    default = field.default
+    if isinstance(default, tuple):
+        return " ".join(default)
+    return str(default) if isinstance(default, (str, int)) and not isinstance(default, bool) else ""
+
+
+def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]:
+    """The fields that were given on the command line, as the spec takes them."""
+    from memorybench.suites.spec import flag_name, flag_options
+
+    given: dict[str, Any] = {}
+    for name, field in spec.model_fields.items():
+        if not hasattr(args, name):
+            continue
+        value = getattr(args, name)
+        if flag_options(field).get("file_or_text"):
+            from memorybench.suites.judge_prompts import prompt_text
+
+            value = prompt_text(value, flag_name(spec, name))
+        elif _is_mapping(field):
+            value = _named_files(value, flag_name(spec, name))
+        elif get_origin(field.annotation) is tuple:
+            value = split_list(value)
+        given[name] = value
+    return given
+
+
+def _named_files(values: Sequence[str], flag: str) -> dict[str, str]:
+    """Parses NAME=PATH, each name once. Paths may hold commas."""
+    files: dict[str, str] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        if not equals or not name or not path or name in files:
+            from memorybench.core.errors import BadInput
+
+            raise BadInput(flag, f"invalid value {value!r}", expected="NAME=PATH, each name once")
+        files[name] = path
+    return files
+
+
+def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> None:
+    """Adds a list that may be given with spaces, with commas, or by repeating the flag."""
+    parser.add_argument(*names, nargs="+", action="extend", default=None, **options)  # type: ignore[arg-type]
+
+
+def split_list(values: Sequence[str] | None) -> tuple[str, ...]:
+    parts = (part.strip() for value in values or () for part in value.split(","))
+    return tuple(part for part in parts if part)
+
+
+def positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"invalid number {text!r}") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too small; expected 1 or more")
+    return number
+
+
+def add_config_dir(parser: argparse.ArgumentParser) -> None:
+    add_list(parser, "--config-dir", metavar="DIR", help="Add folders with configs")
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        nargs="+",
+        action="extend",
+        type=Path,
+        default=[],
+        help="Look in these folders (default: ./results)",
+    )
+
+
+def folders(args: argparse.Namespace) -> list[Path]:
+    return args.results or [Path("results")]
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="Print one JSON document on standard output")

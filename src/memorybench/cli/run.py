@@ -1,0 +1,128 @@
+"""The verbs that run a suite: `eval`, `score`, `audit`, `extraction …`, `hygiene run`, and those of plug-ins."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import add_fields, add_json, given_fields
+
+if TYPE_CHECKING:
+    from memorybench.suites.running import FinishedRun, Start
+    from memorybench.suites.suite import Command, Suite
+
+
+def configure(parser: argparse.ArgumentParser, verb: str) -> None:
+    """Adds the arguments of a verb, or an action for each of its commands."""
+    from memorybench.suites.registry import commands
+
+    found = commands(verb)
+    if [command.name for _, command in found] == [verb]:
+        _configure(parser, *found[0])
+        return
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for suite, command in found:
+        name = command.name.split()[1]
+        _configure(
+            actions.add_parser(name, help=command.help, description=command.help, allow_abbrev=False), suite, command
+        )
+    if verb == "hygiene":
+        from .hygiene import add_actions
+
+        add_actions(actions)
+
+
+def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) -> None:
+    from memorybench.suites.spec import RunOptions
+
+    add_fields(parser, command.spec)
+    add_fields(parser, RunOptions, {"output": f"./{command.output}"})
+    parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
+    parser.add_argument(
+        "--threshold", metavar="NAME=VALUE", action="append", default=[], help="Exit with 3 if a measure misses this"
+    )
+    parser.add_argument(
+        "--threshold-on",
+        choices=("value", "lower"),
+        default="value",
+        help="Compare thresholds with the estimate or lower bound (default: value)",
+    )
+    add_json(parser)
+    parser.set_defaults(handler=partial(_run, suite, command))
+
+
+def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
+    from memorybench.reporting.json_document import to_json
+    from memorybench.reporting.progress import progress
+    from memorybench.reporting.terminal import console, show_header
+    from memorybench.suites import running
+    from memorybench.suites.spec import RunOptions, make_spec
+    from memorybench.wiring.live import LiveWiring
+
+    given = given_fields(args, command.spec)
+    options = make_spec(RunOptions, given_fields(args, RunOptions))
+    start = running.start(suite, command, given, options, LiveWiring(), args.threshold)
+    if args.dry_run:
+        _show_plan(start, args.json)
+        return 0
+    finished = running.run(
+        start,
+        announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
+        watching=progress,
+    )
+    if args.json:
+        sys.stdout.write(to_json(finished.report))
+    else:
+        _show(start, finished)
+    messages = sys.stderr if args.json else sys.stdout
+    code = running.exit_code(start, finished, args.threshold_on, lambda line: print(line, file=messages))
+    if start.prepared.blocked:
+        print(f"memorybench: {start.prepared.blocked}", file=sys.stderr)
+    return code
+
+
+def _show_plan(start: Start, as_json: bool) -> None:
+    from memorybench.reporting.estimates import show_estimates
+    from memorybench.reporting.terminal import console
+
+    prepared = start.prepared
+    rows = [row.model_dump() for row in prepared.estimate()]
+    if as_json:
+        print(json.dumps({"planned": prepared.planned, "expected": rows}, indent=2))
+    elif rows:
+        show_estimates(console(), prepared.planned, rows)
+    else:
+        trials = ", ".join(f"{n} of {benchmark} × {name}" for (benchmark, name), n in prepared.totals.items())
+        print(f"{prepared.planned} trials planned ({trials}); nothing was done")
+    if prepared.discard is not None and not start.resuming:
+        prepared.discard()
+
+
+def _show(start: Start, finished: FinishedRun) -> None:
+    from memorybench.reporting.report_files import FORMATS
+    from memorybench.reporting.terminal import console, show_hints, show_report
+    from memorybench.suites.suite import RESULTS
+
+    out, summary, place = console(), finished.summary, start.place
+    show_report(out, finished.report)
+    files = ", ".join(FORMATS[name][0] for name in reversed(start.prepared.formats))
+    out.print(f"\nResults saved to: {place.folder}/ ({files})")
+    if finished.ending.interrupted or summary.status == "partial":
+        command = next(one for one in start.suite.commands if one.marks == start.command.marks)
+        output = f" --output {place.results}" if place.results != Path(command.output) else ""
+        budget = " --budget DOLLARS" if start.options.budget is not None else ""
+        out.print(f"Continue with: memorybench {command.name} --resume {place.run_id}{output}{budget}")
+    elif not start.prepared.blocked:
+        results = "" if place.results == Path(RESULTS) else f" --results {place.results}"
+        out.print("What to try next:")
+        show_hints(
+            out,
+            {
+                f"memorybench results {place.run_id} --failures{results}": "what was missed, one by one",
+                **start.prepared.hints,
+            },
+        )

@@ -1,0 +1,134 @@
+"""A report as data: suites build it, renderers (`reporting/`) format it.
+
+A report is a title, a verdict, warnings and sections. Sections hold values, not text: the renderer decides how a
+measure, a duration or an amount of money looks. A new kind of section is one class here, added to `Section`, and one
+function in each renderer; mypy names the renderers that lack it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .measures import Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    dollars: float | None
+    """None: a price is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A difference of two shares."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    significant: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A named result, and how often it occurred."""
+
+    name: str
+    good: bool | None
+    """None: neither good nor bad, such as skipped."""
+    count: int = 1
+
+
+Cell = str | int | None | Measure | Duration | Money | Difference | tuple[State, ...]
+"""None: not measured."""
+Part = Literal["value", "interval", "value_of_n", "n"]
+"""What a column shows of a measure: `62.3%`, `62.3% [57.1, 67.2]`, `62.3% of 80` or `80/80`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    heading: str
+    shows: Part = "value"
+    priority: int = 0
+    """0: always shown in full. Where a terminal is too narrow, the others are shortened, then the highest dropped."""
+    align: Literal["left", "right"] = "right"
+    wrap: bool = False
+
+
+def text_column(heading: str, *, priority: int = 0, wrap: bool = False) -> Column:
+    return Column(heading, priority=priority, align="left", wrap=wrap)
+
+
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    detail_rows: tuple[Row, ...] = ()
+    """Further rows for documents; a terminal leaves them out."""
+    level: int = 2
+    """The heading's level in documents."""
+    detail: bool = False
+    """Whether the section is for documents only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    heading: tuple[str, ...]
+    fields: tuple[tuple[str, str], ...]
+    """Names and texts, in order; a name may occur more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Single trials: what was asked, expected and returned."""
+
+    title: str
+    cases: tuple[Case, ...]
+    total: int
+    """How many there are; more than `cases` where only the worst are included."""
+    if_empty: str
+    detail: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Notes:
+    """Lines of text, or `(name, definition)` pairs."""
+
+    lines: tuple[str | tuple[str, str], ...]
+    title: str = ""
+    warning: bool = False
+    detail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How the run was made: its id, subjects, data and models. A terminal shows it as the header."""
+
+    facts: Mapping[str, str]
+    title: str = ""
+    detail: bool = False
+
+
+Section = Table | Cases | Notes | Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    title: str
+    sections: tuple[Section, ...]
+    verdict: tuple[str, ...] = ()
+    """One sentence per subject."""
+    warnings: tuple[str, ...] = ()
+    """What a reader must know before relying on the figures."""
+    document: Mapping[str, Any] = field(default_factory=dict)
+    """What `--json` prints and report.json holds (docs/report.schema.json)."""

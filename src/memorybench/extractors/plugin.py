@@ -1,0 +1,77 @@
+"""What an extractor type declares about itself, and what it gets to open itself.
+
+Each value of `type` in an extractor's config is a class that an entry point in the group `memorybench.extractors`
+registers. The built-in ones are listed in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from memorybench.core.contracts import Model, Provider
+from memorybench.core.extraction import Extractor
+from memorybench.files.entry_points import built_in_points, third_party_points
+from memorybench.files.located import Document
+from memorybench.secrets.redaction import Redactor
+
+if TYPE_CHECKING:
+    from .config import ExtractorConfig
+
+GROUP = "memorybench.extractors"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContext:
+    """Everything that an extractor may need to open itself."""
+
+    name: str
+    config: ExtractorConfig
+    folder: Path
+    """Paths in the config are relative to it."""
+    run: str
+    environment: Mapping[str, str]
+    redactor: Redactor
+    open_model: Callable[[], Awaitable[Model]]
+    open_provider: Callable[[], Awaitable[Provider]]
+    load_function: Callable[[], Callable[..., Any]]
+    """Imports the function of the config; the user has allowed it."""
+    report_leak: Callable[[str], object]
+    """Reports a scope that could not be cleared."""
+
+
+class ExtractorType:
+    """Base class of extractors: declares the keys of a type and how it is opened."""
+
+    required_key: ClassVar[str]
+    keys: ClassVar[frozenset[str]]
+    """Config keys that have an effect, beside those of every extractor."""
+    spends: ClassVar[bool] = True
+    """A call may cost money."""
+    runs_code: ClassVar[bool] = False
+    """Runs a program or function that the config names; needs --allow-code."""
+    needs_model: ClassVar[bool] = False
+
+    @classmethod
+    def check_config(cls, config: ExtractorConfig, document: Document) -> None:
+        """Raise BadInput if the config is invalid for this type. Called when the file is read."""
+
+    @classmethod
+    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[Extractor]:
+        raise NotImplementedError
+
+
+@cache
+def type_names() -> tuple[str, ...]:
+    return tuple(sorted({*built_in_points(GROUP), *(point.name for point in third_party_points(GROUP))}))
+
+
+@cache
+def load_type(name: str) -> type[ExtractorType]:
+    points = {point.name: point for point in third_party_points(GROUP)} | built_in_points(GROUP)
+    extractor: type[ExtractorType] = points[name].load()
+    return extractor

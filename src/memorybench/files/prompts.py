@@ -1,0 +1,16 @@
+"""Reads the default prompts, which are text files in the catalog's folder `prompts`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent.parent / "catalog" / "prompts"
+JUDGE_PROMPTS = ("default", "temporal", "knowledge-update", "rubric", "abstention")
+"""Names that `evaluationPrompt` in a benchmark config may have; the file of each is `judge-NAME.txt`."""
+
+
+@cache
+def load_prompt(name: str) -> str:
+    """Returns the text of the file `NAME.txt` in the catalog's folder `prompts`."""
+    return (_FOLDER / f"{name}.txt").read_bytes().decode("utf-8")

@@ -1,0 +1,124 @@
+"""Connections: proxies from the environment, name resolution without forbidden addresses, no stale connections."""
+
+from __future__ import annotations
+
+import select
+import socket
+from contextvars import ContextVar
+from urllib.request import getproxies, proxy_bypass
+from weakref import WeakSet
+
+from aiohttp import ClientRequest, ClientTimeout, TCPConnector, ThreadedResolver
+from aiohttp.abc import ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from yarl import URL
+
+from memorybench.core.errors import BadInput
+
+from .addresses import check_host, is_loopback
+
+
+class Routes:
+    """Finds the proxy of each URL once.
+
+    aiohttp's `trust_env` is not used: it also sends passwords from ~/.netrc, and needs two threads for every request.
+    """
+
+    def __init__(self) -> None:
+        self._proxies: dict[URL, URL | None] = {}
+        self.proxy_hosts: set[str] = set()
+
+    def find_proxy(self, url: URL) -> URL | None:
+        """Return the proxy that HTTPS_PROXY, HTTP_PROXY or ALL_PROXY names for `url`; None for a direct connection.
+
+        NO_PROXY and this machine are excluded.
+        """
+        origin = url.origin()
+        if origin not in self._proxies:
+            proxy = self._proxies[origin] = _find_proxy(origin)
+            if proxy is not None and proxy.raw_host:
+                self.proxy_hosts.add(proxy.raw_host)
+        return self._proxies[origin]
+
+
+def _find_proxy(origin: URL) -> URL | None:
+    host = origin.host or ""
+    if is_loopback(host) or proxy_bypass(origin.host_port_subcomponent or host):
+        return None
+    configured = getproxies()
+    text = configured.get(origin.scheme) or configured.get("all")
+    if not text:
+        return None
+    where = f"{origin.scheme.upper()}_PROXY"
+    try:
+        proxy = URL(text if "://" in text else f"http://{text}")
+    except ValueError:
+        raise BadInput(where, "invalid URL", expected="http://host:port") from None
+    if proxy.scheme != "http" or not proxy.host:
+        raise BadInput(where, f"a proxy of type {proxy.scheme} is not supported", expected="http://host:port")
+    return proxy
+
+
+class GuardedResolver(ThreadedResolver):
+    """Rejects names that resolve to forbidden addresses; aiohttp connects to exactly the returned addresses."""
+
+    def __init__(self, routes: Routes) -> None:
+        super().__init__()
+        self._routes = routes
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        results = await super().resolve(host, port, family)
+        if host not in self._routes.proxy_hosts:  # the user chose the proxy, which may be anywhere
+            for result in results:
+                check_host(result["host"], name=host)
+        return results
+
+
+class Progress:
+    """How far a request has come."""
+
+    is_connected = False
+
+
+current_progress: ContextVar[Progress] = ContextVar("current_progress")
+
+
+class ConnectionPool(TCPConnector):
+    """Connections without a limit on their number, because the engine decides how many calls are in flight.
+
+    An idle connection on which bytes or the end of the stream have arrived is dropped instead of reused: a request sent
+    on it would be lost, or would get a reply that is not its own.
+    """
+
+    def __init__(self, routes: Routes) -> None:
+        super().__init__(limit=0, resolver=GuardedResolver(routes))
+        self._used: WeakSet[ResponseHandler] = WeakSet()
+
+    async def connect(  # the signature is aiohttp's
+        self,
+        req: ClientRequest,
+        traces: list[Trace],
+        timeout: ClientTimeout,  # noqa: ASYNC109
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol, transport = connection.protocol, connection.transport
+            if protocol not in self._used:
+                break
+            if transport is not None and not _is_readable(transport.get_extra_info("socket")):
+                break
+            connection.close()
+        if protocol is not None:
+            self._used.add(protocol)
+        current_progress.get().is_connected = True
+        return connection
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,37 @@
+"""The names of built-in metrics, as configs and `--threshold` may write them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .retrieval import RETRIEVAL_METRICS
+
+_RETRIEVAL_NAMES = (
+    *(name for metric in RETRIEVAL_METRICS for name in metric.score_names),
+    *(
+        f"{level}_{name}"
+        for level in ("session", "turn")
+        for metric in RETRIEVAL_METRICS
+        if metric.both_levels
+        for name in metric.score_names
+    ),
+)
+METRIC_NAMES = frozenset(
+    {
+        *("accuracy", "exact_match", "answer_f1", "similarity", "miss_not_retrieved", "miss_not_used"),
+        *("context_tokens", "latency", "cost"),
+        *_RETRIEVAL_NAMES,
+    }
+)
+ALIASES = {
+    "accuracy_by_question_type": "accuracy",
+    "accuracy_by_category": "accuracy",
+    "f1": "answer_f1",
+    **{name.replace("@", "_at_"): name for name in _RETRIEVAL_NAMES if "@" in name},
+}
+"""Names of the older specification. Results by question type and category are always reported."""
+
+
+def known_metrics(plugins: Collection[str] = ()) -> frozenset[str]:
+    """Returns every name that a benchmark config may list: built-in metrics, their aliases and `plugins`."""
+    return frozenset({*METRIC_NAMES, *ALIASES, *plugins})

@@ -1,0 +1,194 @@
+"""Reads a provider config, with every check that needs neither network nor keys."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from urllib.parse import urlsplit
+
+from memorybench.core.errors import BadInput
+from memorybench.files.configs import STAND_IN, read_config, references
+from memorybench.files.located import Document, Place
+from memorybench.files.names import safe_name
+from memorybench.files.templates import Template
+from memorybench.providers.config_mcp_reading import check_mcp
+from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel, join_names, suggestion
+
+from .provider import Embedding, Local, ProviderConfig
+from .retired import check_retired
+from .variables import check_requests
+
+_SCOPE_PARTS = frozenset({"benchmarkId", "runId", "haystackId"})
+_REQUIRED = {"hosted": ("connection", "endpoints"), "docker": ("docker", "endpoints"), "local": ("adapter",)}
+_HTTP_KEYS = ("connection", "auth", "scoping", "setup", "endpoints", "teardown", "limits", "embedding")
+_UNUSED_KEYS = {
+    "hosted": ("adapter", "docker", "local", "mcp"),
+    "docker": ("adapter", "local", "mcp"),
+    "local": ("docker", *_HTTP_KEYS),
+}
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+def read_provider(document: Document, environment: Mapping[str, str] | None = None) -> ProviderConfig:
+    return read_config(document, ProviderConfig, _check, environment)
+
+
+def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
+    """Return each environment variable that the config needs, and whether it is set."""
+    names = [*_keys(config).values(), *references(config.model_dump(mode="json"))]
+    return {name: bool(environment.get(name)) for name in dict.fromkeys(names)}
+
+
+def _keys(config: ProviderConfig) -> dict[Place, str]:
+    """Return the environment variables of keys, by their place in the config."""
+    named: dict[Place, str | None] = {("auth", "env_var"): config.auth.env_var}
+    named |= {(*place, "env_var"): embedding.env_var for place, embedding in _embeddings(config)}
+    return {place: name for place, name in named.items() if name is not None}
+
+
+def _embeddings(config: ProviderConfig) -> Iterator[tuple[Place, Embedding]]:
+    if config.embedding is not None:
+        yield ("embedding",), config.embedding
+    if config.local is not None:
+        yield ("local", "embedding"), config.local.embedding
+
+
+def _check(config: ProviderConfig, document: Document) -> None:
+    safe_name(config.name, document.where("name"))
+    _check_kind(config, document)
+    _check_addresses(config, document)
+    _check_auth(config, document)
+    Template.parse(config.scoping.run_id_format, _SCOPE_PARTS, document.where("scoping", "run_id_format"))
+    if config.adapter is not None:
+        _check_adapter(config.adapter, document.where("adapter"))
+    if config.local is not None:
+        _check_local(config.local, config, document)
+    check_retired(config, document)
+    check_requests(config, document)
+    check_mcp(config, document)
+
+
+def _check_kind(config: ProviderConfig, document: Document) -> None:
+    """Check that each type has its required keys and none without effect."""
+    for name in _UNUSED_KEYS[config.type]:
+        if name in config.model_fields_set:
+            raise BadInput(
+                document.where(name), f"has no effect on a {config.type} provider", remedy="remove it, or change type"
+            )
+    for name in _REQUIRED[config.type]:
+        if name not in config.model_fields_set:
+            needed = " and ".join(camel(needed) for needed in _REQUIRED[config.type])
+            problem = f'"{camel(name)}" is missing'
+            raise BadInput(document.where(), problem, expected=f"{needed} in a {config.type} provider")
+    if config.type == "hosted" and not config.connection.base_url:
+        raise BadInput(document.where("connection"), '"baseUrl" is missing', remedy="add the address of the API")
+    if config.type == "docker" and config.connection.base_url:
+        raise BadInput(document.where("connection", "base_url"), "has no effect here", remedy="use docker.baseUrl")
+
+
+def _check_addresses(config: ProviderConfig, document: Document) -> None:
+    insecure = config.connection.insecure
+    if config.connection.base_url:
+        _check_address(config.connection.base_url, document.where("connection", "base_url"), insecure)
+    if config.docker:
+        _check_address(config.docker.base_url, document.where("docker", "base_url"), insecure)
+        _check_address(config.docker.healthcheck, document.where("docker", "healthcheck"), insecure)
+    if config.mcp and config.mcp.url:
+        _check_address(config.mcp.url, document.where("mcp", "url"), insecure)
+    for place, embedding in _embeddings(config):
+        if embedding.base_url:
+            _check_address(embedding.base_url, document.where(*place, "base_url"), insecure)
+
+
+def _check_address(url: str, where: str, insecure: bool) -> None:
+    """Check an address before the run; every request is checked again."""
+    if STAND_IN in url:
+        return
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        raise BadInput(where, "invalid URL", expected="https://…") from None
+    if parts.username is not None or parts.password is not None:
+        raise BadInput(where, "the URL contains credentials", remedy="name their environment variable in auth.envVar")
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadInput(where, f"{preview(url)} is not supported", expected="https://…, or http://localhost…")
+    if parts.scheme == "http" and not insecure and not _is_loopback(host):
+        raise BadInput(
+            where,
+            f"plain http would expose keys and data on the way to {preview(host)}",
+            expected="https, or http on this machine",
+            remedy="set connection.insecure: true if you trust the network",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _check_auth(config: ProviderConfig, document: Document) -> None:
+    if config.auth.type != "none" and not config.auth.env_var:
+        raise BadInput(
+            document.where("auth"), '"envVar" is missing', expected="the name of the environment variable with the key"
+        )
+    for place, name in _keys(config).items():
+        if not _VARIABLE_NAME.fullmatch(name):
+            # the value is not shown: it is probably the key itself
+            raise BadInput(
+                document.where(*place),
+                "invalid name of an environment variable",
+                expected="a name such as MEM0_API_KEY",
+                remedy="keep the key itself out of the file",
+            )
+
+
+def _check_adapter(adapter: str, where: str) -> None:
+    kind, _, name = adapter.partition(":")
+    path = PurePosixPath(adapter)
+    if path.suffix in (".ts", ".js", ".mjs"):
+        class_name = "".join(word.capitalize() for word in re.split(r"\W|_", path.stem))
+        raise BadInput(
+            where,
+            f"{preview(adapter)} is not Python",
+            expected="a Python class with the methods of a provider",
+            remedy=f'write it as "{adapter[: -len(path.suffix)]}.py:{class_name}"',
+        )
+    if kind == "builtin":
+        if name not in built_in_names():
+            raise BadInput(
+                where,
+                f"unknown built-in provider {preview(name)}",
+                expected=f"one of {join_names(built_in_names())}",
+                remedy=suggestion(name, built_in_names()),
+            )
+    elif kind == "plugin":
+        safe_name(name, where)
+    elif not re.fullmatch(r".+\.py:[A-Za-z_]\w*", adapter):
+        expected = "builtin:NAME, plugin:NAME or ./file.py:Class"
+        raise BadInput(where, f"invalid adapter {preview(adapter)}", expected=expected)
+
+
+def _check_local(local: Local, config: ProviderConfig, document: Document) -> None:
+    adapter = config.adapter or ""
+    chunking, database = local.chunking, local.database
+    if chunking.overlap >= chunking.size:
+        raise BadInput(
+            document.where("local", "chunking", "overlap"),
+            f"an overlap of {chunking.overlap} tokens fills a chunk of {chunking.size}",
+            expected="an overlap smaller than size",
+        )
+    if database.type == "postgres" and not database.connection_string:
+        where = document.where("local", "database")
+        raise BadInput(where, '"connectionString" is missing', remedy="add it, for example ${DATABASE_URL}")
+    if adapter.startswith(BUILTIN):
+        provider = load_built_in(adapter.removeprefix(BUILTIN))
+        if not provider.uses_local_section:
+            raise BadInput(document.where("local"), f"has no effect on {adapter}", remedy="remove it")
+        provider.check_config(config, document)

@@ -1,0 +1,189 @@
+"""The keys of a provider config for HTTP: requests, waiting, and how results are read.
+
+Field docstrings are the user's documentation: docs/config-keys.md and the JSON Schema are generated from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from memorybench.core.records import Record
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+class Section(Record):
+    """A mapping in a config file."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+
+
+class Call(Section):
+    """One HTTP request. `${name}` inserts a variable as text, `$.name` alone inserts its value with its type."""
+
+    method: Method
+    """The HTTP method."""
+    path: str
+    """Path after the base URL; must begin with `/`. Variables are URL-encoded."""
+    query: Mapping[str, Any] = Field(default_factory=dict)
+    """The query string; a key whose value is null is left out."""
+    headers: Mapping[str, str] = Field(default_factory=dict)
+    """Headers in addition to the one of `auth`."""
+    body: Any = None
+    """The JSON body; with GET, it is sent as the query string. A key whose variable has no value, such as the `date`
+    of a session without a date, is left out."""
+    accept: tuple[Annotated[int, Field(ge=400, le=499)], ...] = ()
+    """HTTP error statuses that are accepted, such as 409 (exists already) or 404 (deleted already). Such a reply is not
+    read: a search then has no results, and a `wait` is over."""
+
+
+class Poll(Call):
+    """Polls the status of an accepted request."""
+
+    mode: Literal["poll"] = "poll"
+    """`poll` requests a status."""
+    id: str | None = None
+    """JSONPath in the reply to the previous request: each value becomes `pollId` and is polled. Without it, each
+    document is polled by its `documentId`."""
+    status: str | None = None
+    """JSONPath to the status in the reply; if it has several, all must be done. Without it, `accept` ends the wait."""
+    done: tuple[str, ...] = ()
+    """Values of the status that mean searchable."""
+    failed: tuple[str, ...] = ()
+    """Values of the status that mean failure: the haystack fails."""
+    interval: int = Field(default=1000, ge=1)
+    """Delay between two polls in milliseconds."""
+    timeout: int = Field(default=300_000, ge=1)
+    """Timeout in milliseconds; after it, the haystack fails and is not scored."""
+
+
+class Probe(Section):
+    """For systems without a status: a marker is added and searched until it is found."""
+
+    mode: Literal["probe"]
+    """`probe` adds a marker to the scope and searches until it is found."""
+    interval: int = Field(default=2000, ge=1)
+    """Delay between two searches in milliseconds."""
+    timeout: int = Field(default=300_000, ge=1)
+    """Timeout in milliseconds; after it, the haystack fails and is not scored."""
+
+
+def _expand_probe(value: Any) -> Any:
+    return {"mode": "probe"} if value == "probe" else value
+
+
+Wait = Annotated[Poll | Probe, BeforeValidator(_expand_probe, json_schema_input_type=Poll | Probe | Literal["probe"])]
+
+
+class Request(Call):
+    """A request whose reply may contain values for later requests."""
+
+    captures: Mapping[str, str] = Field(default_factory=dict)
+    """Variable → JSONPath in the reply; a path without a match is an error. Captures of `setup` are available in every
+    later request, captures of others in their own `wait`."""
+
+
+class Housekeeping(Request):
+    """A request that opens or closes a scope."""
+
+    repeatable: bool = False
+    """Sent again, the request returns what it created first (`get_or_create`, a lookup). So a scope can be searched
+    whose ids another process captured; without it, that is an error."""
+    wait: Poll | None = None
+    """How to wait for the end of the operation; without it, the reply means that it is done."""
+
+
+class Storing(Request):
+    """A request that stores documents."""
+
+    stored_as: str | None = None
+    """JSONPath in the reply to the ids that the system assigned (one per message or document, or one for all), if
+    results name their sources by them."""
+    wait: Wait | None = None
+    """How to wait until the documents are searchable; without it, the reply means that they are. `probe` is short for
+    `mode: probe`."""
+
+
+class Add(Storing):
+    """Stores one document."""
+
+    unit: Literal["session", "message"] = "session"
+    """What a document is: a session, or one message."""
+    message: Any = None
+    """Template of one message in `$.messages`, with `role`, `speaker`, `content`, `date`, `epoch` and `turnId`. The
+    default has `role`, `content` and `at`."""
+
+
+class BatchAdd(Storing):
+    """Stores many documents at once. Used if the provider is `unordered`."""
+
+    document: Any
+    """Template of one document, with the variables of `add`. In the body, `$.documents` is the list of documents,
+    and `$.documents[*].id` the list of one field."""
+
+
+class Zip(Section):
+    """Parallel arrays: the n-th elements belong together."""
+
+    content: str
+    """JSONPath to the array of contents."""
+    score: str | None = None
+    """JSONPath to the array of scores."""
+    id: str | None = None
+    """JSONPath to the array of ids."""
+    sources: str | None = None
+    """JSONPath to the array of sources."""
+    date: str | None = None
+    """JSONPath to the array of dates."""
+
+
+class Response(Section):
+    """How memories are read from a reply. Paths may have fallbacks: `$.memory | $.chunk`."""
+
+    results: str | None = None
+    """JSONPath to the array of results. It may be empty; a missing array is an error."""
+    content_field: str | None = None
+    """JSONPath to the content, within one result."""
+    score_field: str | None = None
+    """JSONPath to the score, within one result. A missing score is not 0."""
+    id_field: str | None = None
+    """JSONPath to the memory's id, within one result."""
+    sources_field: str | None = None
+    """JSONPath to the ids of the sessions or messages that the result came from, usually in our `metadata`. Without
+    it, there are no retrieval figures."""
+    date_field: str | None = None
+    """JSONPath to the date of the memory, which is put before the content."""
+    chunks_field: str | None = None
+    """JSONPath to chunks of the source. The answering model sees them if the benchmark has `includeChunks`."""
+    zip: Zip | None = None
+    """Instead of `results`: parallel arrays."""
+    score_direction: Literal["higher", "lower", "none"] = "higher"
+    """Which scores are better; with `none`, results keep the order of the reply."""
+
+
+class Search(Call):
+    response: Response
+    """How memories are read from the reply."""
+    token_budget: int = Field(default=4096, ge=1)
+    """Value of `tokenBudget`, for systems that limit results by tokens."""
+
+
+class ListAll(Call):
+    response: Response
+    """How memories are read from the reply."""
+
+
+class Endpoints(Section):
+    add: Add
+    """Stores one document."""
+    batch_add: BatchAdd | None = None
+    """Stores `limits.batchSize` documents at once."""
+    search: Search
+    """Finds memories."""
+    clear: Housekeeping | None = None
+    """Deletes a scope after its last question. A failure is reported as a leaked scope."""
+    list: ListAll | None = None
+    """Lists all memories of a scope."""

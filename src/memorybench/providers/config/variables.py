@@ -1,0 +1,230 @@
+"""Checks the variables of each request, and that each endpoint names the scope."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel, join_names, suggestion
+
+from .provider import ProviderConfig
+from .requests import Add, BatchAdd, Call, Housekeeping, ListAll, Poll, Request, Response, Search, Storing
+
+SCOPE = frozenset({"scope", "runTag", "userId"})
+"""Three names of the same value."""
+ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
+OF_A_DOCUMENT = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
+VARIABLES: Mapping[str, frozenset[str]] = {
+    "setup": ALWAYS,
+    "add": ALWAYS | OF_A_DOCUMENT,
+    "batch_add": ALWAYS | {"documents"},
+    "search": ALWAYS | {"query", "limit", "tokenBudget", "threshold", "embedding"},
+    "clear": ALWAYS,
+    "list": ALWAYS,
+    "teardown": ALWAYS,
+}
+"""Variables of each request, in addition to the captures of `setup`."""
+OF_A_MESSAGE = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
+POLL_ID = "pollId"
+
+# common names of our variables elsewhere, for suggestions
+_ALSO_KNOWN_AS = {"id": "documentId", "text": "content", "timestamp": "epoch", "namespace": "scope", "topK": "limit"}
+_CAPTURED_NAME = re.compile(r"[a-z][A-Za-z0-9]*")
+
+Used = tuple[str, str]
+"""A variable, and the place where it is used."""
+
+
+def check_requests(config: ProviderConfig, document: Document) -> None:
+    captured: frozenset[str] = frozenset()
+    carriers = SCOPE
+    for place, stage, call in _in_order(config):
+        part = document.at(*place)
+        names = _check_call(config, part, call, VARIABLES[stage] | captured)
+        if place[0] == "endpoints":
+            _check_scope(part, names, carriers)
+        elif isinstance(call, Request):
+            captured |= call.captures.keys()
+            if names & carriers and config.scoping.strategy == "custom":
+                carriers |= call.captures.keys()  # an id that the server assigned to a scope identifies it
+    _check_capabilities(config, document)
+
+
+def _in_order(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
+    """Yield every request with its place and its stage."""
+    for index, request in enumerate(config.setup):
+        yield ("setup", index), "setup", request
+    for stage in ("add", "batch_add", "search", "clear", "list"):
+        call = getattr(config.endpoints, stage, None)
+        if call is not None:
+            yield ("endpoints", stage), stage, call
+    for index, request in enumerate(config.teardown):
+        yield ("teardown", index), "teardown", request
+
+
+def _check_call(config: ProviderConfig, part: Document, call: Call, known: frozenset[str]) -> frozenset[str]:
+    """Check a request and return the variables that it uses."""
+    if not call.path.startswith("/"):
+        raise BadInput(part.where("path"), f"invalid path {preview(call.path)}", expected="/ and the rest of the URL")
+    names = _known_names(config, _used(part, call, known), known)
+    _check_accepted(call, part)
+    if isinstance(call, Add) and call.message is not None:
+        _known_names(config, _used_in(part.at("message"), OF_A_MESSAGE), OF_A_MESSAGE)
+        if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
+            raise BadInput(part.where("message"), "has no effect", remedy='use "$.messages" in the body, or remove it')
+    if isinstance(call, BatchAdd):
+        within = known | OF_A_DOCUMENT
+        names |= _known_names(config, _used_in(part.at("document"), within), within)
+    if isinstance(call, Search | ListAll):
+        check_response(call.response, part.at("response"))
+    if isinstance(call, Request):
+        _check_captures(call.captures, part, known)
+    if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
+        asked_about = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
+        # whoever waits may be another process than the one that added: the document is no longer at hand
+        kept = known - OF_A_DOCUMENT - {"documents"}
+        _check_poll(config, call.wait, part.at("wait"), kept | call.captures.keys() | asked_about)
+    if isinstance(call, Storing):
+        _check_paths(part, {"stored_as": call.stored_as})
+    return names
+
+
+def _check_accepted(call: Call, part: Document) -> None:
+    """Check that nothing is read from a reply with an accepted error status."""
+    reads = isinstance(call, Request) and (
+        bool(call.captures)
+        or (isinstance(call, Storing) and call.stored_as is not None)
+        or (isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll) and call.wait.id is not None)
+    )
+    if call.accept and reads:
+        raise BadInput(
+            part.where("accept"),
+            "captures are not supported for an accepted error status",
+            remedy="capture in a separate request after it",
+        )
+
+
+def _used(part: Document, call: Call, known: frozenset[str]) -> Iterator[Used]:
+    yield from variables_in(Template.parse(call.path, AnyName(known), part.where("path")))
+    for section in ("query", "headers", "body"):
+        if getattr(call, section):
+            yield from _used_in(part.at(section), known)
+
+
+def _used_in(part: Document, known: frozenset[str]) -> Iterator[Used]:
+    yield from variables_in(BodyTemplate.parse(part, AnyName(known)).root)
+
+
+class AnyName(frozenset[str]):
+    """Contains every name, so that names can be collected; known ones are listed in errors."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def variables_in(node: Any) -> Iterator[Used]:
+    match node:
+        case Template():
+            yield from ((name, node.where) for name in sorted(node.names))
+        case Path():
+            yield from ((str(route.steps[0]), node.where) for route in node.routes)
+        case dict():
+            for inner in node.values():
+                yield from variables_in(inner)
+        case list():
+            for inner in node:
+                yield from variables_in(inner)
+
+
+def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[str]) -> frozenset[str]:
+    names = set()
+    for name, where in used:
+        if name not in known:
+            raise _unknown(name, where, known)
+        if name == "embedding" and config.embedding is None:
+            raise BadInput(where, "missing embedder", remedy="add a section embedding")
+        if name == "metadata" and config.capabilities.supports_metadata is False:
+            raise BadInput(where, "metadata is sent, but capabilities.supportsMetadata is false", remedy="change one")
+        names.add(name)
+    return frozenset(names)
+
+
+def _unknown(name: str, where: str, known: frozenset[str]) -> BadInput:
+    elsewhere = [camel(stage) for stage, variables in VARIABLES.items() if name in variables]
+    meant = _ALSO_KNOWN_AS.get(name)
+    if elsewhere:
+        remedy = f"it is available in {join_names(elsewhere)} only"
+    elif meant in known:
+        remedy = f'did you mean "{meant}"?'
+    else:
+        remedy = suggestion(name, known) or f"capture it in a setup request: captures: {{{name}: $.id}}"
+    return BadInput(where, f"unknown variable {preview(name)}", expected=f"one of {join_names(known)}", remedy=remedy)
+
+
+def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]) -> None:
+    if not names & carriers:
+        raise BadInput(
+            part.where(),
+            "missing scope: all haystacks would share one memory",
+            expected=f"one of {join_names(carriers)} in every endpoint",
+            remedy='use "$.scope" as user, tag or namespace',
+        )
+
+
+def _check_captures(captures: Mapping[str, str], part: Document, known: frozenset[str]) -> None:
+    for name, path in captures.items():
+        where = part.where("captures", name)
+        if name in known:
+            raise BadInput(where, f"{preview(name)} is a predefined variable", expected="another name")
+        if not _CAPTURED_NAME.fullmatch(name):
+            raise BadInput(where, f"invalid variable name {preview(name)}", expected="a name such as collectionId")
+        Path.parse(path, where)
+
+
+def _check_poll(config: ProviderConfig, poll: Poll, part: Document, known: frozenset[str]) -> None:
+    _check_call(config, part, poll, known)
+    if not (poll.status and poll.done) and not poll.accept:
+        raise BadInput(part.where(), "the wait would never end", expected="status and done, or accept")
+    _check_paths(part, {"id": poll.id, "status": poll.status})
+
+
+def check_response(response: Response, part: Document) -> None:
+    if response.zip is not None:
+        _check_paths(part.at("zip"), response.zip.model_dump())
+        if response.results or response.content_field:
+            raise BadInput(part.where("zip"), "not supported together with results", remedy="remove one of them")
+    elif not (response.results and response.content_field):
+        missing = "results" if not response.results else "contentField"
+        raise BadInput(part.where(), f'"{missing}" is missing', expected="results and contentField, or zip")
+    _check_paths(part, response.model_dump(exclude={"zip", "score_direction"}))
+
+
+def _check_paths(part: Document, paths: Mapping[str, str | None]) -> None:
+    for name, path in paths.items():
+        if path is not None:
+            Path.parse(path, part.where(name))
+
+
+def _check_capabilities(config: ProviderConfig, document: Document) -> None:
+    """Check the declared capabilities against the endpoints."""
+    if config.endpoints is None:
+        return
+    if config.capabilities.supports_batch and config.endpoints.batch_add is None:
+        raise BadInput(
+            document.where("capabilities", "supports_batch"),
+            "is true, but endpoints.batchAdd is missing",
+            remedy="add endpoints.batchAdd, or set it to false",
+        )
+    if config.capabilities.supports_chunks is False and config.endpoints.search.response.chunks_field:
+        raise BadInput(
+            document.where("capabilities", "supports_chunks"),
+            "is false, but endpoints.search.response has a chunksField",
+            remedy="change one",
+        )

@@ -1,0 +1,276 @@
+"""Any MCP memory server as a provider, by the tools that the `mcp` section of its YAML file names."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from yarl import URL
+
+from memorybench.core.contracts import Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.located import Document
+from memorybench.http.replies import Reply
+from memorybench.mcp.client import McpClient
+from memorybench.mcp.config import ToolCall
+from memorybench.mcp.http import open_mcp_http
+from memorybench.mcp.stdio import open_mcp_stdio
+from memorybench.processes.programs import check_program, child_environment
+from memorybench.secrets.redaction import Redactor
+from memorybench.text.words import content_words, space_ideographs
+
+from .config.provider import ProviderConfig
+from .config.variables import AnyName, variables_in
+from .config_mcp import ListTool, Mcp, SearchTool
+from .config_mcp_reading import FOLDERS, folders_used
+from .http.documents import Portioning, sources_of
+from .http.requests import filled
+from .http.results import ResponseTemplate
+from .storage.scope_folders import ScopeFolders
+from .storage.scope_pool import ScopePool
+from .storage.turns import replace_surrogates
+
+_ANY = AnyName()  # the config was checked when it was read
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolTemplate:
+    tool: str
+    arguments: BodyTemplate
+    response: ResponseTemplate | None
+
+
+class _ToolMapping:
+    """The tools of a config, with parsed templates."""
+
+    def __init__(self, config: ProviderConfig, mcp: Mcp) -> None:
+        # error messages name places as in the file, but without line numbers
+        part = Document(f'provider "{config.name}"', config.model_dump(by_alias=True)).at("mcp", "tools")
+        tools = mcp.tools
+        self.add = _call(part.at("add"), tools.add)
+        self.search = _call(part.at("search"), tools.search)
+        self.clear = _call(part.at("clear"), tools.clear) if tools.clear else None
+        self.list = _call(part.at("list"), tools.list) if tools.list else None
+        self.query_words = tools.search.query_words
+        self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
+        template = (self.document or self.add.arguments).root
+        self.portioning = Portioning(
+            unit=tools.add.unit,
+            by_messages="messages" in {name for name, _ in variables_in(template)},
+            message=None,
+            names_turns=False,
+            max_messages=None,
+            max_characters=None,
+        )
+
+    @property
+    def tools(self) -> list[str]:
+        return [call.tool for call in (self.add, self.search, self.clear, self.list) if call is not None]
+
+
+def _call(part: Document, call: ToolCall) -> _ToolTemplate:
+    response = call.response if isinstance(call, SearchTool | ListTool) else None
+    return _ToolTemplate(
+        call.tool,
+        BodyTemplate.parse(part.at("arguments"), _ANY),
+        ResponseTemplate.parse(part.at("response"), response) if response is not None else None,
+    )
+
+
+class _Servers(Protocol):
+    def using(self, scope: str) -> AbstractAsyncContextManager[McpClient]: ...
+
+    async def drop(self, scope: str) -> None:
+        """Release the server of a scope that is no longer needed."""
+        ...
+
+
+class _OneServer:
+    """One server for all scopes; the arguments name the scope."""
+
+    def __init__(self, client: McpClient) -> None:
+        self._client = client
+
+    @asynccontextmanager
+    async def using(self, scope: str) -> AsyncIterator[McpClient]:
+        yield self._client
+
+    async def drop(self, scope: str) -> None:
+        """Do nothing: other scopes still use the server."""
+
+
+class McpProvider:
+    """Opened by `open_mcp_provider`. A document is searchable when the tool has returned."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        store_id: str,
+        mapping: _ToolMapping,
+        servers: _Servers,
+        folders: ScopeFolders,
+        redactor: Redactor,
+    ) -> None:
+        self.subject = subject
+        self.store_id = store_id
+        self._mapping = mapping
+        self._servers = servers
+        self._folders = folders
+        self._redactor = redactor
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        portions = self._mapping.portioning.portions(scope, session)
+        if not portions:
+            return Receipt()
+        self._folders.note(scope.name, sources_of(portions))
+        documents = [{**_scope_values(scope), **self._mapping.portioning.variables(portion)} for portion in portions]
+        if self._mapping.document is not None:
+            bodies = [filled(self._mapping.document, document) for document in documents]
+            documents = [{**_scope_values(scope), "documents": bodies}]
+        async with self._servers.using(scope.name) as server:
+            for values in documents:
+                await server.call_tool(self._mapping.add.tool, filled(self._mapping.add.arguments, values))
+        return Receipt(ids=tuple(portion.id for portion in portions))
+
+    async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
+        """Return at once."""
+
+    async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+        text = replace_surrogates(query).strip()
+        if not text:
+            return []
+        if not self._mapping.query_words:
+            return await self._search(self._mapping.search, scope, limit, {"query": text, "limit": limit})
+        words = content_words(space_ideographs(text)) or [text]
+        searches = [self._search(self._mapping.search, scope, None, {"query": word, "limit": limit}) for word in words]
+        return _rank_by_hits(await asyncio.gather(*searches))[:limit]
+
+    async def clear(self, scope: Scope) -> None:
+        if self._mapping.clear is not None:
+            async with self._servers.using(scope.name) as server:
+                await server.call_tool(
+                    self._mapping.clear.tool, filled(self._mapping.clear.arguments, _scope_values(scope))
+                )
+        await self._servers.drop(scope.name)
+        await asyncio.to_thread(self._folders.clear, scope.name)
+
+    async def _search(
+        self, call: _ToolTemplate, scope: Scope, limit: int | None, values: Mapping[str, Any]
+    ) -> Sequence[Memory]:
+        assert call.response is not None
+        async with self._servers.using(scope.name) as server:
+            result = await server.call_tool(call.tool, filled(call.arguments, {**_scope_values(scope), **values}))
+        # as an HTTP reply, so that results are read and errors are worded in one way
+        where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
+        reply = Reply(200, {}, json.dumps(result.value()).encode(), "CALL", where, self._redactor)
+        return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
+
+
+class ListingMcpProvider(McpProvider):
+    """An McpProvider whose server has a tool that lists all memories."""
+
+    async def list(self, scope: Scope) -> Sequence[Memory]:
+        assert self._mapping.list is not None
+        return await self._search(self._mapping.list, scope, None, {})
+
+
+def _scope_values(scope: Scope) -> dict[str, Any]:
+    return {
+        "scope": scope.name,
+        "runTag": scope.name,
+        "userId": scope.name,
+        "runId": scope.run,
+        "benchmarkId": scope.benchmark,
+        "haystackId": scope.haystack,
+    }
+
+
+def _rank_by_hits(results: Sequence[Sequence[Memory]]) -> list[Memory]:
+    """Order memories by the number of searches that returned them.
+
+    Ties are ordered by text, which does not depend on the order of adding or on our ids.
+    """
+    memories = {memory.id: memory for result in results for memory in result}
+    hits = Counter(memory.id for result in results for memory in result)
+    ranked = sorted(memories.values(), key=lambda memory: (-hits[memory.id], memory.content))
+    return [memory.model_copy(update={"score": float(hits[memory.id])}) for memory in ranked]
+
+
+@asynccontextmanager
+async def open_mcp_provider(
+    config: ProviderConfig, folder: Path, *, environment: Mapping[str, str], redactor: Redactor
+) -> AsyncIterator[McpProvider]:
+    """Open the provider of a config with an `mcp` section.
+
+    `folder` holds the data of its servers and the session of each document. Of `environment`, a server that is started
+    sees only `programs.INHERITED`.
+    """
+    assert config.mcp is not None
+    mapping = _ToolMapping(config, config.mcp)
+    folders = ScopeFolders(folder)
+    # a server that uses none of our folders may keep its data in memory, which a restart loses
+    is_durable = config.mcp.url is not None or folders_used(config.mcp, Document(config.name, {}))
+    subject = Subject(
+        role="provider",
+        name=config.name,
+        settings={"api_version": config.api_version, "mapping": digest(config.mcp.tools.plain())},
+    )
+    async with _open_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
+        kind = McpProvider if mapping.list is None else ListingMcpProvider
+        yield kind(
+            subject, folders.store_id if is_durable else secrets.token_hex(16), mapping, servers, folders, redactor
+        )
+
+
+@asynccontextmanager
+async def _open_servers(
+    name: str,
+    mcp: Mcp,
+    mapping: _ToolMapping,
+    folders: ScopeFolders,
+    environment: Mapping[str, str],
+    redactor: Redactor,
+) -> AsyncIterator[_Servers]:
+    deadline = mcp.timeout / 1000
+    where = f'provider "{name}"'
+    if mcp.url is not None:
+        async with open_mcp_http(mcp.url, mcp.headers, redactor, deadline=deadline) as client:
+            await client.require_tools(mapping.tools, where)
+            yield _OneServer(client)
+        return
+    path = {**environment, **mcp.env}.get("PATH")
+    check_program(mcp.command[0], where, path=path, install=mcp.install)
+    part = Document(where, {"command": list(mcp.command), "env": dict(mcp.env)}, within=("mcp",))
+    program = BodyTemplate.parse(part, FOLDERS)
+
+    @asynccontextmanager
+    async def start(values: Mapping[str, str], cwd: Path) -> AsyncIterator[McpClient]:
+        rendered = program.render(values)
+        env = child_environment(environment, rendered["env"])
+        async with open_mcp_stdio(rendered["command"], env, cwd, redactor, deadline=deadline) as client:
+            await client.require_tools(mapping.tools, where)
+            yield client
+
+    def for_scope(scope: str) -> AbstractAsyncContextManager[McpClient]:
+        data = folders.data(scope)
+        return start({"scopeFolder": str(data)}, data)
+
+    if "scopeFolder" not in folders_used(mcp, part):
+        async with start({"dataFolder": str(folders.shared)}, folders.shared) as client:
+            yield _OneServer(client)
+        return
+    pool = ScopePool(for_scope, mcp.processes)
+    try:
+        yield pool
+    finally:
+        await pool.close()

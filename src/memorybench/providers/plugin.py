@@ -1,0 +1,118 @@
+"""What a provider declares about itself, and what it gets to open itself.
+
+A provider that runs in this process is registered by an entry point in the group `memorybench.providers`, whether it
+is built in (pyproject.toml of this project) or comes from another package. The entry point names a class with the
+members of `LocalProvider`. docs/python-adapters.md shows an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from memorybench.core.contracts import Embedder, Model, Provider
+from memorybench.core.errors import BadInput
+from memorybench.files.entry_points import built_in_points
+from memorybench.files.located import Document
+from memorybench.secrets.redaction import Redactor
+
+from .config.provider import ProviderConfig
+
+GROUP = "memorybench.providers"
+BUILTIN, PLUGIN = "builtin:", "plugin:"
+NAMES_BEFORE_0_2 = {"wait_until_searchable": "settle", "store_id": "incarnation"}
+"""Members of Provider that were renamed; a plug-in or an adapter may still use the old names."""
+
+
+class Package(NamedTuple):
+    """An optional dependency."""
+
+    module: str
+    """The name it is imported by."""
+    name: str
+    """The name it is installed by."""
+    extra: str
+    """The extra of memorybench that installs it."""
+
+    def check_installed(self, where: str) -> None:
+        if find_spec(self.module) is None:
+            remedy = f'pip install "memorybench[{self.extra}]"'
+            raise BadInput(where, f"{self.name} is not installed", remedy=remedy)
+
+
+LOCAL_EMBEDDER = Package("wordllama", "wordllama", "embed")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContext:
+    """Everything that a provider may need to open itself."""
+
+    config: ProviderConfig
+    folder: Path
+    """A folder for the provider's own data; it may not exist yet."""
+    config_file: Path | None
+    """The file that `config` was read from; paths in it are relative to its folder."""
+    environment: Mapping[str, str]
+    redactor: Redactor
+    open_embedder: Callable[[], Awaitable[Embedder]]
+    """Opens the embedder of `local.embedding`, or the local one. It is closed after the provider."""
+    open_model: Callable[[], Awaitable[Model | None]]
+    """Opens the model of `local.enhancement`; None if the config has none. It is closed after the provider."""
+
+    @property
+    def store_file(self) -> Path:
+        """A file for the provider's own data, for those that need no folder."""
+        return self.folder.with_name(f"{self.folder.name}.db")
+
+
+class LocalProvider:
+    """Base class of providers that run in this process: declares what a provider needs and how it is opened.
+
+    A plug-in need not inherit from it. It needs the method `open`; missing attributes have the values below.
+    """
+
+    needs_embedder: ClassVar[bool] = False
+    single_threaded: ClassVar[bool] = False
+    """All work runs on one thread: a second call at the same time would only wait, and would be measured as slow."""
+    required_packages: ClassVar[tuple[Package, ...]] = ()
+    uses_local_section: ClassVar[bool] = False
+    """The section `local` of the config has an effect."""
+
+    @classmethod
+    def check_config(cls, config: ProviderConfig, document: Document) -> None:
+        """Raise BadInput if the config is invalid for this provider. Called when the file is read."""
+
+    @classmethod
+    def open(cls, context: OpenContext) -> AbstractAsyncContextManager[Provider]:
+        raise NotImplementedError
+
+
+@cache
+def built_in_names() -> tuple[str, ...]:
+    return tuple(sorted(built_in_points(GROUP)))
+
+
+@cache
+def load_built_in(name: str) -> type[LocalProvider]:
+    provider: type[LocalProvider] = built_in_points(GROUP)[name].load()
+    return provider
+
+
+def from_plugin(target: Any) -> type[LocalProvider]:
+    """Return what the entry point of a plug-in names, as a class with the members of LocalProvider.
+
+    Before 0.2, an entry point named a function that takes the folder and returns an async context manager.
+    """
+    if isinstance(target, type) and issubclass(target, LocalProvider):
+        return target
+    if not hasattr(target, "open"):
+        members = {"open": staticmethod(lambda context: target(context.folder))}
+    else:
+        declared = (name for name in vars(LocalProvider) if not name.startswith("_"))
+        members = {name: getattr(target, name) for name in declared if hasattr(target, name)}
+    return type("PluginProvider", (LocalProvider,), members)

@@ -1,0 +1,265 @@
+"""Base class of the providers that keep chunks: aqrag and contextual-retrieval.
+
+They differ in what a model adds to each chunk and in how they rank chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+from memorybench.core.contracts import Embedder, Model, Receipt, Scope
+from memorybench.core.conversation import Session
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.files.located import Document
+from memorybench.files.reading import read_text
+from memorybench.providers.config.provider import Database, Enhancement, Local, ProviderConfig
+from memorybench.providers.plugin import OpenContext
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
+
+from .chunking import Chunk, chunk_session
+from .chunks import ChunkStore, Kind, SearchKey, SqliteChunkStore, StoredChunk
+from .enrichment import SavedReplies, Writer
+from .indexed import Hit, IndexedMemory, Query, open_on_thread
+from .paths import find_file
+from .turns import replace_surrogates
+from .vectors import normalize
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+
+    Cosines = Mapping[Kind, NDArray[float32]]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a model adds to a chunk."""
+
+    context: str = ""
+    questions: Sequence[str] = ()
+
+
+class Ranking(Protocol):
+    """The chunks of one scope, ready to be ranked."""
+
+    def search(self, query: Query, cosines: Cosines, limit: int) -> Sequence[Hit]:
+        """Return the best hits, best first. `cosines` has NaN where a chunk has no search key of that kind."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Enrichment(Generic[T]):
+    """How a model works on each chunk."""
+
+    writer: Writer[T] | None = None
+    """None: chunks are stored as they are."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What decides about stored data; part of the subject and of the store id."""
+
+
+class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
+    """A provider that returns chunks of sessions.
+
+    A session is stored as a whole: its chunks are written after all of them have been enriched and embedded.
+    """
+
+    needs_embedder = True
+    uses_local_section = True
+    strategies: ClassVar[Sequence[str]]
+    """Allowed values of `local.retrieval.strategy`."""
+    weights: ClassVar[Mapping[str, float]]
+    """What `local.retrieval.weights` may name, with the defaults."""
+    writes_questions: ClassVar[bool] = False
+    """The model writes questions; otherwise, a context."""
+
+    def __init__(
+        self,
+        config: ProviderConfig,
+        store: ChunkStore,
+        thread: ThreadPoolExecutor,
+        embedder: Embedder,
+        enrichment: Enrichment[T],
+    ) -> None:
+        local = config.local or Local()
+        settings = {
+            "adapter": config.adapter,
+            "chunking": local.chunking.plain(),
+            "embedder": embedder.subject.plain(),
+            "database": local.database.type,  # not its address, which may contain a password
+            "retrieval": local.retrieval.plain(),
+            **enrichment.settings,
+        }
+        subject = Subject(role="provider", name=config.name, settings=settings)
+        # with other vectors, chunks or questions, it is another store
+        store_id = digest([store.store_id, [embedder.subject.key, local.chunking, enrichment.settings]])
+        super().__init__(subject, store_id, store, thread, embedder)
+        self._embed = embedder.embed
+        self._chunk = partial(chunk_session, chunking=local.chunking, embedder=embedder)
+        self._enrichment = enrichment
+        self._retrieval = local.retrieval
+
+    @classmethod
+    def make_enrichment(cls, enhancement: Enhancement, model: Model) -> Enrichment[T]:
+        raise NotImplementedError
+
+    async def enrich(self, chunks: Sequence[Chunk], row: int, writer: Writer[T], saved: SavedReplies) -> Addition:
+        """Return what the model adds to one of the chunks of a session."""
+        raise NotImplementedError
+
+    def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
+        raise NotImplementedError
+
+    @classmethod
+    def is_enriched(cls, enhancement: Enhancement) -> bool:
+        return enhancement.enabled
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[Self]:
+        embedder, model = await context.open_embedder(), await context.open_model()
+        async with cls.open_file(
+            context.config, context.store_file, embedder, model, config_file=context.config_file
+        ) as memory:
+            yield memory
+
+    @classmethod
+    def open_file(
+        cls,
+        config: ProviderConfig,
+        file: Path,
+        embedder: Embedder,
+        model: Model | None,
+        *,
+        config_file: Path | None = None,
+    ) -> AbstractAsyncContextManager[Self]:
+        """Open the memories in `file`, or in the Postgres database that the config names."""
+        local = config.local or Local()
+        enrichment: Enrichment[T] = Enrichment()
+        if local.enhancement is not None and cls.is_enriched(local.enhancement):
+            if model is None:
+                raise BadInput(f'provider "{config.name}"', "missing model", remedy="add local.enhancement.model")
+            enrichment = cls.make_enrichment(local.enhancement, model)
+        return open_on_thread(
+            config.name,
+            lambda: _open_store(local.database, file, config_file),
+            lambda store, thread: cls(config, store, thread, embedder, enrichment),
+        )
+
+    @classmethod
+    def check_config(cls, config: ProviderConfig, document: Document) -> None:
+        if config.local is not None:
+            part = document.at("local")
+            cls._check_enhancement(config.local, part)
+            cls._check_retrieval(config.local, part)
+            if config.local.database.type == "sqlite" and config.local.database.schema_file:
+                where = part.where("database", "schema")
+                raise BadInput(where, "has no effect on SQLite", remedy="remove it, or use postgres")
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        chunks = await self._chunk(session)
+        writer, saved = self._enrichment.writer, self._saved_replies(scope.name)
+        additions = [
+            Addition() if writer is None else await self.enrich(chunks, row, writer, saved)
+            for row in range(len(chunks))
+        ]
+        stored = [
+            StoredChunk(session.id, place, chunk.turns, replace_surrogates(addition.context), chunk.text)
+            for place, (chunk, addition) in enumerate(zip(chunks, additions, strict=True), start=1)
+        ]
+        texts: list[tuple[int, Kind, str]] = [(chunk.place, "chunk", chunk.content) for chunk in stored]
+        for chunk, addition in zip(stored, additions, strict=True):
+            texts += [(chunk.place, "question", replace_surrogates(question)) for question in addition.questions]
+        vectors = _to_bytes(await self._embed([text for _, _, text in texts])) if texts else []
+        keys = [SearchKey(*text, vector) for text, vector in zip(texts, vectors, strict=True)]
+        await self._change(scope.name, lambda store: store.replace(scope.name, session.id, stored, keys))
+        return Receipt(ids=tuple(chunk.memory_id for chunk in stored))
+
+    def build_index(self, scope: str, entries: Sequence[StoredChunk]) -> _ChunkIndex:
+        rows = {(chunk.session, chunk.place): row for row, chunk in enumerate(entries)}
+        return _ChunkIndex(partial(self._store.similarities, scope), rows, self.build_ranking(entries))
+
+    def _saved_replies(self, scope: str) -> SavedReplies:
+        return SavedReplies(
+            partial(self._run, self._store.load_reply, scope), partial(self._run, self._store.save_reply, scope)
+        )
+
+    @classmethod
+    def _check_enhancement(cls, local: Local, part: Document) -> None:
+        enhancement = local.enhancement
+        if enhancement is None:
+            return
+        if enhancement.enabled and not enhancement.model:
+            where, expected = part.where("enhancement"), "the model that works on each chunk"
+            raise BadInput(where, '"model" is missing', expected=expected)
+        for name in ("generate_questions", "questions_per_chunk"):
+            if name in enhancement.model_fields_set and not cls.writes_questions:
+                remedy = "remove it: this provider writes a context for each chunk"
+                raise BadInput(part.where("enhancement", name), "has no effect", remedy=remedy)
+
+    @classmethod
+    def _check_retrieval(cls, local: Local, part: Document) -> None:
+        retrieval, weights_at = local.retrieval, part.where("retrieval", "weights")
+        if retrieval.strategy not in cls.strategies:
+            where, expected = part.where("retrieval", "strategy"), f"one of {join_names(cls.strategies)}"
+            raise BadInput(where, f"{preview(retrieval.strategy)} is not supported", expected=expected)
+        if retrieval.weights and retrieval.strategy != "weighted":
+            raise BadInput(weights_at, "has no effect", expected="strategy: weighted")
+        for name, weight in retrieval.weights.items():
+            where = part.where("retrieval", "weights", name)
+            if name not in cls.weights:
+                expected, remedy = f"one of {join_names(cls.weights)}", suggestion(name, cls.weights)
+                raise BadInput(where, f"unknown weight {preview(name)}", expected=expected, remedy=remedy)
+            if weight < 0:
+                raise BadInput(where, f"invalid weight {weight}", expected="0 or more")
+        if retrieval.weights and not sum(retrieval.weights.values()):
+            raise BadInput(weights_at, "all weights are 0", expected="a weight above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class _ChunkIndex:
+    similarities: Callable[[bytes], Sequence[Any]]
+    rows: Mapping[tuple[str, int], int]
+    ranking: Ranking
+
+    def search(self, query: Query, limit: int) -> Sequence[Hit]:
+        import numpy as np
+
+        [vector] = _to_bytes([query.vector])
+        kinds: tuple[Kind, ...] = ("chunk", "question")
+        cosines = {kind: np.full(len(self.rows), np.nan, np.float32) for kind in kinds}
+        for session, place, kind, cosine in self.similarities(vector):
+            cosines[kind][self.rows[session, place]] = cosine
+        return self.ranking.search(query, cosines, limit)
+
+    def close(self) -> None:
+        self.ranking.close()
+
+
+def _to_bytes(vectors: Sequence[Sequence[float]]) -> Sequence[bytes]:
+    import numpy as np
+
+    return [row.tobytes() for row in normalize(np.asarray(vectors, np.float32))]
+
+
+def _open_store(database: Database, file: Path, config_file: Path | None) -> ChunkStore:
+    if database.type == "sqlite":
+        return SqliteChunkStore(file)
+    from .postgres_store import PostgresChunkStore
+
+    schema = ""
+    if database.schema_file:
+        schema = read_text(find_file(database.schema_file, config_file, "local.database.schema"))
+    return PostgresChunkStore(database.connection_string or "", schema)

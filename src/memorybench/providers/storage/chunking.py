@@ -1,0 +1,176 @@
+"""Splits sessions into chunks that know the turns they cover.
+
+A token is counted as 4 bytes of UTF-8, which is about right for English text and needs no tokenizer. Dates and
+speakers are added to a chunk beyond its size.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import NamedTuple
+
+from memorybench.core.contracts import Embedder
+from memorybench.core.conversation import Session
+from memorybench.providers.config.provider import Chunking
+
+from .turns import replace_surrogates
+from .vectors import normalize
+
+BYTES_PER_TOKEN = 4
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])\s*|\n+")
+_BLANK_LINE = re.compile(r"\n\s*\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    text: str
+    turns: tuple[str, ...]
+    """Ids of the turns that it contains a part of."""
+
+
+def count_tokens(text: str) -> int:
+    return -(-len(text.encode()) // BYTES_PER_TOKEN)
+
+
+class Span(NamedTuple):
+    start: int
+    end: int
+
+    def of(self, text: str) -> str:
+        return text[self.start : self.end]
+
+
+async def chunk_session(session: Session, chunking: Chunking, embedder: Embedder) -> Sequence[Chunk]:
+    """Return the chunks of a session in order. Only the strategy `semantic` uses the embedder."""
+    transcript = Transcript.of(session)
+    text = transcript.text
+    sections: Sequence[Sequence[Span]]
+    match chunking.strategy:
+        case "fixed":
+            sections = [_spans(text, _word_ends(text, chunking.size))]
+        case "paragraph":  # a paragraph ends with a turn or a blank line
+            ends = {line.span.end for line in transcript.lines} | {m.end() for m in _BLANK_LINE.finditer(text)}
+            sections = [_split_large(text, _spans(text, sorted(ends)), chunking.size)]
+        case "semantic":
+            sentences = _spans(text, [match.end() for match in _SENTENCE_END.finditer(text)])
+            vectors = await embedder.embed([span.of(text) for span in sentences]) if sentences else []
+            sections = [_split_large(text, topic, chunking.size) for topic in _split_topics(sentences, vectors)]
+    size, overlap = chunking.size * BYTES_PER_TOKEN, chunking.overlap * BYTES_PER_TOKEN
+    return [
+        transcript.chunk(units[first].start, units[end - 1].end)
+        for units in sections
+        for first, end in _pack([len(unit.of(text).encode()) for unit in units], size, overlap)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A turn and its position in the transcript."""
+
+    turn: str
+    speaker: str
+    date: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The text of a session, one turn after the other."""
+
+    text: str
+    """Without speakers and dates."""
+    lines: Sequence[_Line]
+
+    @classmethod
+    def of(cls, session: Session) -> Transcript:
+        texts, lines, start = [], [], 0
+        for place, turn in enumerate(session.turns, start=1):
+            if not turn.content.strip():
+                continue
+            text = f"{replace_surrogates(turn.content.strip())}\n"
+            id = turn.id if turn.id is not None else f"{session.id}:{place}"
+            at = turn.at or session.at
+            date = at.date().isoformat() if at else ""
+            span = Span(start, start + len(text))
+            lines.append(_Line(id, replace_surrogates(turn.speaker or turn.role), date, span))
+            texts.append(text)
+            start = span.end
+        return cls("".join(texts), lines)
+
+    def chunk(self, start: int, end: int) -> Chunk:
+        """Return a part with its speakers, and a date wherever it changes."""
+        parts, turns, date = [], [], ""
+        for line in self.lines:
+            first, last = max(start, line.span.start), min(end, line.span.end)
+            if first >= last:
+                continue
+            if line.date and line.date != date:
+                date = line.date
+                parts.append(f"[{date}] ")
+            parts.append(f"{line.speaker}: {'… ' if first > line.span.start else ''}{self.text[first:last]}")
+            turns.append(line.turn)
+        return Chunk("".join(parts).strip(), tuple(turns))
+
+
+def _spans(text: str, ends: Sequence[int]) -> list[Span]:
+    """Split the whole text at `ends`."""
+    return [Span(first, last) for first, last in pairwise([0, *ends, len(text)]) if first < last]
+
+
+def _word_ends(text: str, size: int) -> list[int]:
+    """Return the ends of words. A word longer than `size` characters, such as a link, is split."""
+    return [word.end() for word in re.finditer(rf"\S{{1,{size}}}\s*", text)]
+
+
+def _split_topics(sentences: Sequence[Span], vectors: Sequence[Sequence[float]]) -> Sequence[Sequence[Span]]:
+    """Group sentences by topic.
+
+    A topic begins where the similarity to the previous sentence is more than a standard deviation below the mean of
+    the session.
+    """
+    import numpy as np
+
+    if len(sentences) < 2:
+        return [sentences] if sentences else []
+    directions = normalize(np.asarray(vectors, np.float32))
+    similarity = (directions[1:] * directions[:-1]).sum(axis=1)
+    breaks = np.flatnonzero(similarity < similarity.mean() - similarity.std()) + 1
+    borders = [0, *(int(row) for row in breaks), len(sentences)]
+    return [sentences[first:last] for first, last in pairwise(borders)]
+
+
+def _split_large(text: str, spans: Sequence[Span], size: int) -> Sequence[Span]:
+    """Replace each span that is larger than a chunk by its words."""
+    units: list[Span] = []
+    for span in spans:
+        part = span.of(text)
+        if count_tokens(part) <= size:
+            units.append(span)
+        else:
+            words = _spans(part, _word_ends(part, size))
+            units += [Span(span.start + word.start, span.start + word.end) for word in words]
+    return units
+
+
+def _pack(costs: Sequence[int], size: int, overlap: int) -> Iterator[tuple[int, int]]:
+    """Yield the first unit and the end of each chunk: as many units as fit, after those of the overlap.
+
+    The overlap is shortened if the next unit would not fit beside it: every chunk adds at least one unit.
+    """
+    first, end = 0, 0
+    while end < len(costs):
+        used = sum(costs[first:end])
+        while end < len(costs) and (used + costs[end] <= size or not used):
+            used += costs[end]
+            end += 1
+        yield first, end
+        if end < len(costs):
+            room = min(overlap, size - costs[end])
+            first, previous_first = end, first
+            while first - 1 > previous_first and costs[first - 1] <= room:
+                first -= 1
+                room -= costs[first]

@@ -1,0 +1,200 @@
+"""Chunks, the vectors that they are found by, and what a model wrote about them: in SQLite or in Postgres."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from memorybench.core.conversation import Memory
+
+from .sqlite_store import Format, SqliteStore
+
+Kind = Literal["chunk", "question"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    session: str
+    place: int
+    """1-based position among the chunks of its session."""
+    turns: tuple[str, ...]
+    context: str
+    """Text of a model that is put before the chunk; may be empty."""
+    text: str
+
+    @property
+    def memory_id(self) -> str:
+        return f"{self.session}#{self.place}"
+
+    @property
+    def content(self) -> str:
+        return f"{self.context}\n{self.text}" if self.context else self.text
+
+    def as_memory(self, score: float | None = None) -> Memory:
+        return Memory(id=self.memory_id, content=self.content, score=score, sources=(self.session, *self.turns))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchKey:
+    """A text that a chunk is found by, with its vector."""
+
+    place: int
+    kind: Kind
+    text: str
+    vector: bytes
+    """32-bit floats; of length 1, or all zeros."""
+
+
+class Similarity(NamedTuple):
+    """The cosine of the nearest search key of this kind."""
+
+    session: str
+    place: int
+    kind: Kind
+    cosine: float
+
+
+class ChunkStore:
+    """The statements that both databases share; a subclass connects to one. Must be used on the thread that opened it.
+
+    Raises ServiceError if the database fails. Tables and columns have the names of version 0.1.
+    """
+
+    store_id: str
+    prefix = ""
+    """Of table names."""
+    parameter = "?"
+    """How a statement names a value."""
+    collation = ""
+    """Sorts text by its bytes."""
+    cosine = "cosine(vector, ?)"
+
+    def transaction(self) -> AbstractContextManager[Any]:
+        """Return a context manager that yields a database cursor."""
+        raise NotImplementedError
+
+    def to_text(self, text: str) -> str:
+        """Return the text as the database can store it."""
+        return text
+
+    def to_vector(self, vector: bytes) -> bytes | str:
+        """Return the vector as the database reads it."""
+        return vector
+
+    def replace(self, scope: str, session: str, chunks: Sequence[StoredChunk], keys: Sequence[SearchKey]) -> None:
+        """Store a session in place of an earlier version of it, so that a repeated add changes nothing."""
+        with self.transaction() as cursor:
+            for table in ("chunks", "handles"):
+                cursor.execute(self._sql(f"DELETE FROM @{table} WHERE scope = ? AND session = ?"), (scope, session))  # noqa: S608
+            cursor.executemany(
+                self._sql(
+                    "INSERT INTO @chunks (scope, session, place, turns, context, said) VALUES (?, ?, ?, ?, ?, ?)"
+                ),
+                [
+                    (
+                        scope,
+                        session,
+                        one.place,
+                        json.dumps(one.turns),
+                        self.to_text(one.context),
+                        self.to_text(one.text),
+                    )
+                    for one in chunks
+                ],
+            )
+            cursor.executemany(
+                self._sql("INSERT INTO @handles (scope, session, place, kind, said, vector) VALUES (?, ?, ?, ?, ?, ?)"),
+                [
+                    (scope, session, key.place, key.kind, self.to_text(key.text), self.to_vector(key.vector))
+                    for key in keys
+                ],
+            )
+
+    def entries(self, scope: str) -> Sequence[StoredChunk]:
+        """Return all chunks, sorted so that ties rank the same after a resumed ingest."""
+        statement = (
+            "SELECT session, place, turns, context, said FROM @chunks WHERE scope = ?"
+            " ORDER BY session @COLLATION, place"
+        )
+        with self.transaction() as cursor:
+            return [
+                StoredChunk(session, place, tuple(json.loads(turns)), *texts)
+                for session, place, turns, *texts in cursor.execute(self._sql(statement), (scope,))
+            ]
+
+    def similarities(self, scope: str, vector: bytes) -> Sequence[Similarity]:
+        """Compare a vector of length 1 with every chunk, for each kind of search key that it has."""
+        statement = (
+            "SELECT session, place, kind, max(@COSINE) FROM @handles WHERE scope = ? GROUP BY session, place, kind"
+        )
+        with self.transaction() as cursor:
+            return [Similarity(*row) for row in cursor.execute(self._sql(statement), (self.to_vector(vector), scope))]
+
+    def save_reply(self, scope: str, topic: str, text: str) -> None:
+        statement = (
+            "INSERT INTO @notes (scope, topic, said) VALUES (?, ?, ?)"
+            " ON CONFLICT (scope, topic) DO UPDATE SET said = excluded.said"
+        )
+        with self.transaction() as cursor:
+            cursor.execute(self._sql(statement), (scope, topic, self.to_text(text)))
+
+    def load_reply(self, scope: str, topic: str) -> str | None:
+        with self.transaction() as cursor:
+            statement = self._sql("SELECT said FROM @notes WHERE scope = ? AND topic = ?")
+            row = cursor.execute(statement, (scope, topic)).fetchone()
+            return row[0] if row else None
+
+    def clear(self, scope: str) -> None:
+        with self.transaction() as cursor:
+            for table in ("chunks", "handles", "notes"):
+                cursor.execute(self._sql(f"DELETE FROM @{table} WHERE scope = ?"), (scope,))  # noqa: S608
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def _sql(self, statement: str) -> str:
+        statement = statement.replace("@COLLATION", self.collation).replace("@COSINE", self.cosine)
+        return statement.replace("@", self.prefix).replace("?", self.parameter)
+
+
+class SqliteChunkStore(SqliteStore, ChunkStore):
+    format = Format(
+        application=0x4D42636B,  # "MBck"
+        version=1,
+        table_names=("chunks", "handles", "notes"),
+        tables=(
+            """CREATE TABLE chunks (
+                scope TEXT NOT NULL,
+                session TEXT NOT NULL,
+                place INTEGER NOT NULL,
+                turns TEXT NOT NULL,
+                context TEXT NOT NULL,
+                said TEXT NOT NULL,
+                UNIQUE (scope, session, place)
+            )""",
+            """CREATE TABLE handles (
+                scope TEXT NOT NULL,
+                session TEXT NOT NULL,
+                place INTEGER NOT NULL,
+                kind TEXT NOT NULL,
+                said TEXT NOT NULL,
+                vector BLOB NOT NULL
+            )""",
+            "CREATE INDEX handles_of_scope ON handles (scope, session)",
+            "CREATE TABLE notes (scope TEXT NOT NULL, topic TEXT NOT NULL, said TEXT NOT NULL, UNIQUE (scope, topic))",
+        ),
+    )
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(file)
+        self._db.create_function("cosine", 2, _product, deterministic=True)
+
+
+def _product(stored: bytes, query: bytes) -> float:
+    import numpy as np
+
+    return float(np.frombuffer(stored, np.float32) @ np.frombuffer(query, np.float32))

@@ -1,0 +1,18 @@
+"""Paths in a config file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+
+
+def find_file(path: str, config_file: Path | None, where: str) -> Path:
+    """Return a file relative to the folder of the config, or else to the working folder."""
+    folders = [config_file.parent, Path()] if config_file else [Path()]
+    for folder in folders:
+        if (folder / path).is_file():
+            return (folder / path).resolve()
+    searched = " or ".join(str(folder.resolve()) for folder in folders)
+    raise BadInput(where, f"file not found: {preview(path)}", expected=f"a path relative to {searched}")

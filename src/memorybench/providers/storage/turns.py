@@ -1,0 +1,147 @@
+"""Turns on disk, and the base class of the providers that search them: bm25, dense, hybrid.
+
+A store holds text, never an index: indexes are built per scope when it is searched, so that the word statistics of
+one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from memorybench.core.contracts import Embedder, Receipt, Scope
+from memorybench.core.conversation import Memory, Session
+from memorybench.core.records import digest
+from memorybench.core.trials import Subject
+from memorybench.providers.plugin import OpenContext
+
+from .indexed import IndexedMemory, open_on_thread
+from .sqlite_store import Format, SqliteStore
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    session: str
+    place: int
+    """1-based position in the session."""
+    turn: str
+    lead: str
+    """Shown before `text`, but not searched: the date, and the role of a speaker without a name."""
+    text: str
+    vector: bytes | None = None
+
+    @property
+    def memory_id(self) -> str:
+        return f"{self.session}#{self.place}"
+
+    def as_memory(self, score: float | None = None) -> Memory:
+        sources = (self.session, self.turn)
+        return Memory(id=self.memory_id, content=self.lead + self.text, score=score, sources=sources)
+
+
+def stored_turns(session: Session) -> list[StoredTurn]:
+    """Return the turns of a session that are not blank, as they are stored."""
+    turns = []
+    for place, turn in enumerate(session.turns, start=1):
+        if turn.content.strip():
+            at = turn.at or session.at
+            date = f"[{at.date().isoformat()}] " if at else ""
+            turns.append(
+                StoredTurn(
+                    session=session.id,
+                    place=place,
+                    turn=turn.id if turn.id is not None else f"{session.id}:{place}",
+                    lead=date if turn.speaker else f"{date}{turn.role}: ",
+                    text=replace_surrogates(f"{turn.speaker}: {turn.content}" if turn.speaker else turn.content),
+                )
+            )
+    return turns
+
+
+def replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which neither SQLite nor an embedder can encode."""
+    return text.encode("utf-8", "replace").decode()
+
+
+class TurnStore(SqliteStore):
+    format = Format(
+        application=0x4D42746D,  # "MBtm"
+        version=1,
+        table_names=("turns",),
+        tables=(
+            """CREATE TABLE turns (
+                scope TEXT NOT NULL,
+                session TEXT NOT NULL,
+                place INTEGER NOT NULL,
+                turn TEXT NOT NULL,
+                lead TEXT NOT NULL,
+                said TEXT NOT NULL,
+                vector BLOB,
+                UNIQUE (scope, session, place)
+            )""",
+        ),
+    )
+
+    def replace(self, scope: str, session: str, turns: Sequence[StoredTurn]) -> None:
+        """Store a session in place of an earlier version of it, so that a repeated add changes nothing."""
+        with self.transaction() as cursor:
+            cursor.execute("DELETE FROM turns WHERE scope = ? AND session = ?", (scope, session))
+            cursor.executemany(
+                "INSERT INTO turns VALUES (?, ?, ?, ?, ?, ?, ?)",
+                [(scope, turn.session, turn.place, turn.turn, turn.lead, turn.text, turn.vector) for turn in turns],
+            )
+
+    def entries(self, scope: str) -> Sequence[StoredTurn]:
+        """Return all turns, sorted so that ties rank the same after a resumed ingest."""
+        with self.transaction() as cursor:
+            rows = cursor.execute(
+                "SELECT session, place, turn, lead, said, vector FROM turns WHERE scope = ? ORDER BY session, place",
+                (scope,),
+            )
+            return [StoredTurn(*row) for row in rows]
+
+
+class TurnMemory(IndexedMemory[StoredTurn, TurnStore]):
+    """A provider that returns single turns. A session ranks where its best turn ranks."""
+
+    name: ClassVar[str]
+    settings: ClassVar[Mapping[str, Any]]
+    single_threaded = True
+
+    def __init__(self, store: TurnStore, thread: ThreadPoolExecutor, embedder: Embedder | None) -> None:
+        store_id, settings = store.store_id, dict(self.settings)
+        if embedder is not None:
+            # vectors of different embedders cannot be compared: with another embedder, it is another store
+            store_id = digest([store_id, embedder.subject.key])
+            settings["embedder"] = embedder.subject.model_dump(mode="json")
+        subject = Subject(role="provider", name=self.name, settings=settings)
+        super().__init__(subject, store_id, store, thread, embedder)
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, context: OpenContext) -> AsyncIterator[Self]:
+        embedder = await context.open_embedder() if cls.needs_embedder else None
+        async with cls.open_file(context.store_file, embedder) as memory:
+            yield memory
+
+    @classmethod
+    def open_file(cls, file: Path, embedder: Embedder | None = None) -> AbstractAsyncContextManager[Self]:
+        """Open the memories in `file`, which is created if it is missing."""
+        return open_on_thread(cls.name, lambda: TurnStore(file), lambda store, thread: cls(store, thread, embedder))
+
+    async def add(self, scope: Scope, session: Session) -> Receipt:
+        turns = stored_turns(session)
+        if self._embedder is not None and turns:
+            import numpy as np
+
+            vectors = await self._embedder.embed([turn.text for turn in turns])
+            turns = [
+                replace(turn, vector=np.asarray(vector, dtype=np.float32).tobytes())
+                for turn, vector in zip(turns, vectors, strict=True)
+            ]
+        await self._change(scope.name, lambda store: store.replace(scope.name, session.id, turns))
+        return Receipt(ids=tuple(turn.memory_id for turn in turns))

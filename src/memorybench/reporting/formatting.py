@@ -1,0 +1,91 @@
+"""Formats numbers and table cells as text. A value that was not measured is a dash, never a zero."""
+
+from __future__ import annotations
+
+from memorybench.core.measures import Measure
+from memorybench.core.report import Cell, Difference, Duration, Money, Part
+
+ABSENT = "–"
+_MARKS = {True: "✓", False: "✗", None: "–"}
+
+
+def cell_text(cell: Cell, shows: Part = "value") -> str:
+    """The text of a table cell; `shows` selects the part of a measure."""
+    match cell:
+        case None:
+            return ABSENT
+        case str():
+            return cell
+        case int():
+            return f"{cell:,}"
+        case Measure():
+            return _measure(cell, shows)
+        case Duration():
+            return ABSENT if cell.seconds is None else seconds(cell.seconds)
+        case Money():
+            return money(cell.dollars)
+        case Difference():
+            return _difference(cell)
+    if not cell:
+        return ABSENT
+    alone = len(cell) == 1 and cell[0].count == 1
+    return ", ".join(f"{_MARKS[state.good]} {state.name}{'' if alone else f' {state.count}'}" for state in cell)
+
+
+def _measure(measure: Measure, shows: Part) -> str:
+    if shows == "n":
+        return f"{measure.n}/{measure.planned}"
+    if shows == "interval":
+        return with_interval(measure)
+    if shows == "value_of_n" and measure.value is not None:
+        return f"{value(measure)} of {measure.n}"
+    return value(measure)
+
+
+def _difference(difference: Difference) -> str:
+    """`+11.2 [+4.1, +18.3]*`, in percentage points; the star marks a significant difference."""
+    if difference.value is None:
+        return ABSENT
+    text = f"{100 * difference.value:+.1f}"
+    if difference.low is not None and difference.high is not None:
+        text += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+    return text + ("*" if difference.significant else "")
+
+
+def share(value: float | None) -> str:
+    return ABSENT if value is None else f"{value:.1%}"
+
+
+def value(measure: Measure) -> str:
+    if measure.value is None:
+        return ABSENT
+    if measure.unit == "s":
+        return seconds(measure.value)
+    if measure.unit == "$":
+        return f"${measure.value:,.4f}"
+    return f"{measure.value:,.0f}" if measure.unit else share(measure.value)
+
+
+def with_interval(measure: Measure) -> str:
+    """`62.3% [57.1, 67.2]`; only the value where there is no interval."""
+    if measure.value is None or measure.low is None or measure.high is None:
+        return value(measure)
+    if measure.unit:
+        return f"{value(measure)} [{measure.low:,.0f}, {measure.high:,.0f}]"
+    return f"{share(measure.value)} [{100 * measure.low:.1f}, {100 * measure.high:.1f}]"
+
+
+def seconds(amount: float) -> str:
+    if amount < 0.0995:
+        return f"{1000 * amount:.1f} ms"
+    if amount < 1:
+        return f"{1000 * amount:.0f} ms"
+    if amount < 120:
+        return f"{amount:.1f} s"
+    return f"{amount // 60:.0f} min {amount % 60:.0f} s"
+
+
+def money(dollars: float | None) -> str:
+    if dollars is None:
+        return "unknown (a model has no known price)"
+    return f"${dollars:,.4f}" if dollars else "$0"

@@ -1,0 +1,17 @@
+"""Renders a report as JSON: what `--json` prints and report.json holds (docs/report.schema.json)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from memorybench.core.report import Report
+
+
+def to_json(report: Report) -> str:
+    return as_json(report.document)
+
+
+def as_json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

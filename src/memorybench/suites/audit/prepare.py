@@ -1,0 +1,191 @@
+"""From an audit spec to a run. Every name is resolved and every problem reported before anything is spent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Limits, Plan
+from memorybench.core.records import canonical
+from memorybench.core.trials import Subject
+from memorybench.datasets.audit import AuditDataset, load_audit
+from memorybench.datasets.prompts import answer_prompt
+from memorybench.files.prompts import load_prompt
+from memorybench.journal.rows import Fingerprint
+from memorybench.judging.judge import Judge
+from memorybench.suites.answering import Answering, Scoring, estimated_tokens
+from memorybench.suites.estimates import (
+    JUDGE_TOKENS,
+    PROMPT_TOKENS,
+    REPLY_TOKENS,
+    VERDICT_TOKENS,
+    Estimate,
+    canary_calls,
+    model_calls,
+)
+from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pending
+from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
+
+from .generation import Probes, generate
+from .judgement import judge_prompts, question_of
+from .measures import measures, selected
+from .plan import SHOWN, Audited, AuditPlan, Transcripts, oversized, trial_of
+from .spec import AuditSpec
+
+MODEL_VARIABLE, JUDGE_VARIABLE = "MEMAUDIT_MODEL", "MEMORYBENCH_JUDGE"
+DEFAULT_MODEL, DEFAULT_JUDGE, NO_JUDGE = "gpt-4o-mini", "gpt-4o", "none"
+
+
+def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    """Reads the dataset, makes its probes and resolves everybody who takes part."""
+    dataset = load_audit(Path(spec.dataset))
+    made = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.seed or 0)
+    if not made.probes:
+        raise BadInput(
+            spec.dataset,
+            f"no probes of the kinds {', '.join(spec.kinds)}",
+            remedy=f"memaudit validate {spec.dataset} shows why",
+        )
+    providers = tuple(wiring.provider(name) for name in dict.fromkeys(spec.providers))
+    for provider in providers:
+        if provider.is_baseline:
+            raise BadInput(
+                "--provider",
+                f"{provider.name} is a baseline, not a memory",
+                remedy="leave it out: the conversation is replayed",
+            )
+    answerer = wiring.model(spec.model or wiring.variable(MODEL_VARIABLE) or DEFAULT_MODEL)
+    judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
+    judge = None if judge_name == NO_JUDGE else wiring.model(judge_name)
+    writer = wiring.model(spec.probe_model) if spec.probe_model else None
+    window = spec.context_window or answerer.listed_window
+    if window is not None and not providers:
+        too_long = oversized(Transcripts(dataset), made.probes, window)
+        if too_long:
+            more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
+            raise BadInput("--model", f"{too_long[0]}{more}")
+    run = _AuditRun(spec, wiring, dataset, made, providers, answerer, judge, writer, window)
+    subjects = tuple(provider.name for provider in providers) or (answerer.name,)
+    anybody = Subject(role="", name="")
+    hints = {}
+    if not providers:
+        hints[f"memorybench audit {spec.dataset} --provider bm25 hybrid"] = "the same probes, through a memory"
+    return PreparedRun(
+        spec=spec,
+        totals={(dataset.id, subject): len(made.probes) for subject in subjects},
+        subjects=subjects,
+        fingerprints=run.fingerprints(),
+        metrics=measures(),
+        open_plan=run.open_plan,
+        details={
+            "selected": selected(trial_of(probe, dataset.id, anybody) for probe in made.probes),
+            "answerer": answerer.name,
+            "judge": judge.name if judge else None,
+            "conversations": len(dataset.conversations),
+            "facts": sum(len(conversation.facts) for conversation in dataset.conversations),
+            "probes": dict(Counter(probe.type for probe in made.probes)),
+            "gates": dict(made.gates),
+            "skipped": dict(Counter(skipped.reason for skipped in made.skipped)),
+        },
+        models=(answerer, judge, writer),
+        estimate=run.estimate,
+        formats=FORMATS if spec.format == "all" else (spec.format,),
+        hints=hints,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _AuditRun:
+    """Resolved names and made probes."""
+
+    spec: AuditSpec
+    wiring: Wiring
+    dataset: AuditDataset
+    made: Probes
+    providers: tuple[ResolvedProvider, ...]
+    answerer: ResolvedModel
+    judge: ResolvedModel | None
+    writer: ResolvedModel | None
+    """Rewrites the questions; None: they stay as the code made them."""
+    window: int | None
+
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
+        texts[f"dataset {self.dataset.id}"] = canonical(self.dataset)
+        texts["probes"] = canonical([probe.plain() for probe in self.made.probes])
+        texts["prompt"] = load_prompt("audit-answer")
+        texts["model"] = self.answerer.described()
+        if self.judge is not None:
+            texts["judge model"] = self.judge.described()
+        if self.writer is not None:
+            texts["probe model"] = self.writer.described()
+        return {name: Fingerprint.of(text) for name, text in texts.items()}
+
+    async def open_plan(self, opening: Opening) -> Plan:
+        answerer = await self.answerer.open(opening.stack, seed=self.spec.seed)
+        judge = await self.judge.open(opening.stack) if self.judge else None
+        transcripts = Transcripts(self.dataset)
+        audited: list[Audited] = []
+        limits: dict[str, Limits] = {}
+        window = self.window
+        if self.providers:
+            opener = self.wiring.open_providers(opening.stack, opening.stores, run_id=opening.run_id)
+            for resolved in self.providers:
+                opened = await opener.open(resolved.name)
+                subject = opened.provider.subject
+                trials = [trial_of(probe, self.dataset.id, subject) for probe in self.made.probes]
+                pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
+                ingest = Ingest(
+                    opening.run_id, transcripts, opened.provider, opened.spends, DEFAULT_INGEST_OPTIONS, pending
+                )
+                audited.append(Audited(subject, ingest))
+                limits[subject.key] = opened.limits
+        else:
+            audited.append(Audited(answerer.subject))
+            if window is None:
+                window = await self.answerer.fetch_window()
+        return AuditPlan(
+            transcripts,
+            self.made.probes,
+            audited,
+            Answering(
+                answerer, {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}, Scoring(method="audit")
+            ),
+            Judge(judge, judge_prompts()) if judge else None,
+            writer=await self.writer.open(opening.stack) if self.writer else None,
+            verified=self.spec.verify_probes,
+            window=window,
+            limits=limits,
+        ).plan()
+
+    def estimate(self) -> Iterator[Estimate]:
+        """A twin is asked once, whoever looks at its answer."""
+        name, probes = self.dataset.id, self.made.probes
+        transcripts = Transcripts(self.dataset)
+        for subject in [provider.name for provider in self.providers] or [self.answerer.name]:
+            if self.providers:
+                conversations = dict.fromkeys(probe.conversation for probe in probes)
+                sessions = sum(len(transcripts.haystack(id).sessions) for id in conversations)
+                yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions)
+                yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes))
+            sizes = [self._context_tokens(transcripts, probe.conversation) + PROMPT_TOKENS for probe in probes]
+            yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
+            if self.spec.verify_probes:
+                bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
+                yield model_calls(name, subject, "answer without context", self.answerer, bare, REPLY_TOKENS)
+            if self.judge is not None:
+                judged = [JUDGE_TOKENS + REPLY_TOKENS for probe in probes if not probe.options]
+                yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
+        if self.writer is not None:
+            yield model_calls(name, "", "question", self.writer, [PROMPT_TOKENS] * len(probes), REPLY_TOKENS)
+        if self.judge is not None:
+            yield canary_calls(name, self.judge, len(judge_prompts().used(question_of(probe) for probe in probes)))
+
+    def _context_tokens(self, transcripts: Transcripts, conversation: str) -> int:
+        whole = estimated_tokens(transcripts.transcript(conversation))
+        turns = sum(len(session.turns) for session in transcripts.haystack(conversation).sessions)
+        return round(whole * min(1.0, SHOWN / turns)) if self.providers else whole

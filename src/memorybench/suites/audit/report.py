@@ -1,0 +1,194 @@
+"""The report of an audit: a verdict, measures, the worst failures, and how the probes were made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from memorybench.core.measures import Metric
+from memorybench.core.report import Case, Cases, Notes, Report
+from memorybench.core.trials import Outcome
+from memorybench.journal.rows import Run
+from memorybench.reporting import formatting
+from memorybench.suites import report_sections as sections
+from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.summary import Result
+
+from .measures import MEASURES
+
+_KINDS = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
+_MEANINGS = {
+    "recall_accuracy": "current facts answered correctly",
+    "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
+    "conflict_resolution_accuracy": "changed facts answered with their latest value",
+    "temporal_accuracy": "which of two events came first: correct in both orders of the options",
+    "answering_rate": "current facts answered at all",
+    "paired_rate": "absent fact declined and its present counterpart answered correctly",
+    "temporal_consistency": "the same answer in both orders of the options",
+    "dating_accuracy": "durations, and what was true at a given time",
+}
+_LABELS = ("category", "turns_back", "days_back", "conversation")
+_PHRASES = {
+    "recall_accuracy": "recalls {} of the facts",
+    "hallucinated_memory_rate": "invents an answer to {} of the questions about things never mentioned",
+    "conflict_resolution_accuracy": "knows the latest value of {} of the changed facts",
+    "temporal_accuracy": "orders {} of the event pairs correctly",
+}
+_SEVERITY = ("hallucination", "conflict", "recall", "temporal")
+"""Kinds of probes; an invented answer is worse than an outdated one, and that is worse than a missing one."""
+_MAX_FAILURES = 12
+
+
+def metrics(run: StoredRun) -> tuple[Metric, ...]:
+    return MEASURES
+
+
+def facts(runs: Sequence[Run]) -> dict[str, str]:
+    """What the header says about a run."""
+    run, spec = runs[0], runs[0].spec
+    answerer = spec.get("answerer", spec.get("reader"))
+    subject = f"{', '.join(spec['providers'])}, read by {answerer}" if spec["providers"] else answerer
+    policies = {"latest": "the latest value is correct", "flag": "pointing out the change is correct"}
+    return {
+        "Run ID": run.id,
+        "Dataset": f"{spec['dataset']} ({spec['conversations']} conversations, {spec['facts']} facts)",
+        "Audited": subject,
+        "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
+        "Judge": spec["judge"] or "none: answers are searched for the expected words",
+        "Conflicts": policies[spec["policy"]],
+        "Started": sections.started(run.created),
+    }
+
+
+def report(run: StoredRun) -> Report:
+    summary = run.summary
+    outcomes = list(run.outcomes())
+    probes = _probe_facts(run.spec)
+    rewritten = [score for outcome in outcomes if (score := outcome.score("rewritten")) is not None]
+    if rewritten:
+        counts = f"{sum(rewritten):.0f} of {len(rewritten)} were used; the checks rejected the others"
+        probes["Questions written by a model"] = counts
+    return Report(
+        title=sections.title(f"Memory audit: {', '.join(summary.benchmarks)}", summary),
+        verdict=tuple(_verdict(result) for result in summary.results if not result.group),
+        warnings=sections.warnings(summary),
+        sections=(
+            *sections.self_judged_notes(summary),
+            *sections.score_tables(summary, _MEANINGS, _LABELS, _KINDS),
+            _worst_failures(run, outcomes),
+            sections.provenance(facts(run.runs)),
+            Notes(tuple(probes.items()), title="How the probes were made"),
+            *sections.step_tables(summary),
+            Notes((sections.accounting(summary),)),
+        ),
+        document={**sections.document(summary), **_audit_result(run, outcomes)},
+    )
+
+
+def _verdict(result: Result) -> str:
+    measures = {name: measure for name in _PHRASES if (measure := result.measure(name)) and measure.value is not None}
+    if not measures:
+        return f"{result.subject}: nothing was measured."
+    *first, last = (_PHRASES[name].format(formatting.with_interval(one)) for name, one in measures.items())
+    sentence = f"{result.subject} {', '.join(first)}{' and ' if first else ''}{last}."
+    answering = result.measure("answering_rate")
+    if answering is not None and answering.value is not None and answering.value < 0.5:
+        share = formatting.share(answering.value)
+        sentence += f" It answers only {share} of the questions about facts: a silent system invents nothing."
+    for measure in measures.values():
+        if 2 * measure.n < measure.planned:
+            sentence += f" {measure.name} is based on {measure.n} of {measure.planned} probes only."
+    return sentence
+
+
+def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
+    """What the checks rejected, and which facts no probe asks about."""
+    kinds = ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items())
+    lines = {
+        f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
+        "Checks": ", ".join(f"{n} {name}" for name, n in spec["gates"].items() if n),
+        "Facts without a probe": ", ".join(f"{n} {reason}" for reason, n in spec["skipped"].items()),
+    }
+    return {name: text for name, text in lines.items() if text}
+
+
+def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
+    wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0 and outcome.trial.variant != "reversed"]
+    cases = []
+    for outcome in _select_worst(wrong):
+        trial, shown = outcome.trial, outcome.shown
+        fields = [("asked", shown.asked), ("expected", shown.expected), ("got", shown.got or "(nothing)")]
+        fields += [("why", shown.reason)] if shown.reason else []
+        fields += [("from", _turn_line(turn)) for turn in run.case(outcome).get("gold_context", ())]
+        heading = (trial.labels.get("probe_type", ""), trial.subject.name, trial.case_id)
+        cases.append(Case(heading, tuple(fields)))
+    return Cases("Worst failures", tuple(cases), len(wrong), "None: every answer was correct.")
+
+
+def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
+    """The same number of each kind, the most severe kind first, from as many conversations as possible."""
+    seen: Counter[tuple[str, str]] = Counter()
+    ranked = []
+    for outcome in wrong:
+        kind = outcome.trial.labels.get("probe_type", "")
+        severity = _SEVERITY.index(kind) if kind in _SEVERITY else len(_SEVERITY)
+        ranked.append((seen[kind, outcome.trial.cluster], severity, outcome))
+        seen[kind, outcome.trial.cluster] += 1
+    selected: dict[int, list[Outcome]] = {}
+    for _, severity, outcome in sorted(ranked, key=lambda row: row[:2]):
+        same = selected.setdefault(severity, [])
+        if len(same) < _MAX_FAILURES // len(_SEVERITY):
+            same.append(outcome)
+    return [outcome for severity in sorted(selected) for outcome in selected[severity]]
+
+
+def _turn_line(turn: Mapping[str, Any]) -> str:
+    date = f"[{turn['at'][:10]}] " if turn.get("at") else ""
+    return f"{date}{turn.get('speaker') or turn['role']}: {turn['content']}"
+
+
+def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]:
+    """The fields of memaudit's AuditResult. `metrics` are those of the first subject, which `metricsOf` names."""
+    first = next((result for result in run.summary.results if not result.group), None)
+    measures = {metric.name: first.measure(metric.name) if first else None for metric in MEASURES}
+    return {
+        "datasetId": run.spec["benchmarks"][0],
+        "timestamp": run.summary.created,
+        "metrics": {_camel_case(name): measure.value if measure else None for name, measure in measures.items()},
+        "metricsOf": first.subject if first else None,
+        **{key: dict(run.spec[key]) for key in ("probes", "gates", "skipped")},
+        "probeResults": [_probe_result(outcome, run.case(outcome)) for outcome in outcomes],
+    }
+
+
+def _camel_case(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _probe_result(outcome: Outcome, probe: Mapping[str, Any]) -> dict[str, Any]:
+    correct = outcome.score("correct")
+    return {
+        "probe": {
+            "id": outcome.trial.case_id,
+            "type": outcome.trial.labels.get("probe_type", ""),
+            "question": outcome.shown.asked,
+            "context": [
+                {key: turn[field] for key, field in _TURN_KEYS.items() if field != "at" or turn.get("at")}
+                for turn in probe.get("gold_context", ())
+            ],
+            "expectedAnswer": outcome.shown.expected,
+            "relatedFacts": list(probe.get("related_facts", ())),
+        },
+        "subject": outcome.trial.subject.name,
+        "response": outcome.shown.got,
+        "correct": None if correct is None else correct == 1.0,
+        "status": outcome.status,
+        "reason": outcome.failure.message if outcome.failure else outcome.shown.reason,
+        "conversation": outcome.trial.cluster,
+        "origin": "model" if outcome.score("rewritten") == 1 else probe.get("origin", ""),
+    }
+
+
+_TURN_KEYS = {"role": "role", "content": "content", "timestamp": "at"}

@@ -1,0 +1,47 @@
+"""What an audit depends on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import field_validator
+
+from memorybench.suites.spec import Spec, flag
+
+from .probes import PROBE_TYPES, Policy, ProbeType
+
+
+class AuditSpec(Spec):
+    dataset: str = flag(
+        help="Audit with these conversations and facts (JSON, JSONL).", name="dataset", metavar="DATASET"
+    )
+    model: str | None = flag(
+        None,
+        help="Audit this model, or answer with it.",
+        metavar="MODEL",
+        default_text="$MEMAUDIT_MODEL or gpt-4o-mini",
+    )
+    judge_model: str | None = flag(
+        None,
+        help='Judge with this model; "none" compares words.',
+        metavar="MODEL",
+        default_text="$MEMORYBENCH_JUDGE or gpt-4o",
+    )
+    providers: tuple[str, ...] = flag(
+        (), help="Ask through these memories instead of replaying conversations.", name="--provider", metavar="NAME"
+    )
+    kinds: tuple[ProbeType, ...] = flag(
+        PROBE_TYPES, help="Ask only these kinds of probes.", name="--probes", metavar="KIND"
+    )
+    policy: Policy = flag("latest", help="Choose what is right where facts changed.", name="--conflicts")
+    limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
+    seed: int | None = flag(None, help="Seed models and the choice of probes.")
+    context_window: int | None = flag(None, help="Set the model's context window.", metavar="TOKENS", ge=1)
+    probe_model: str | None = flag(None, help="Write the questions with this model.", metavar="MODEL")
+    verify_probes: bool = flag(False, help="Ask each question without context as well.")
+    format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
+
+    @field_validator("kinds")
+    @classmethod
+    def _in_usual_order(cls, kinds: tuple[ProbeType, ...]) -> tuple[ProbeType, ...]:
+        return tuple(kind for kind in PROBE_TYPES if kind in kinds)

@@ -1,0 +1,38 @@
+"""The audit suite: does a model, or a memory system, recall what was said?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybench.suites.suite import Command, Suite
+
+from .spec import AuditSpec
+
+
+def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
+    if "conversations" not in first and not {"turns", "facts"} <= first.keys():
+        return None
+    from memorybench.datasets.audit import load_audit
+
+    dataset = load_audit(path)
+    facts = sum(len(conversation.facts) for conversation in dataset.conversations)
+    return f"audit dataset, {len(dataset.conversations)} conversations, {facts} facts"
+
+
+SUITE = Suite(
+    name="audit",
+    commands=(
+        Command(
+            "audit",
+            "check what a model or memory recalls of conversations",
+            AuditSpec,
+            "memorybench.suites.audit.prepare:prepare",
+            "MEMORY AUDIT",
+            output="audit-results",
+        ),
+    ),
+    report_module="memorybench.suites.audit.report",
+    describe_file=_describe_file,
+)

@@ -1,0 +1,360 @@
+"""From a bench spec to a run. Every name is resolved and every problem reported before anything is spent."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from memorybench.core.contracts import Model
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Limits, Plan
+from memorybench.core.questions import Dataset, Question
+from memorybench.core.records import canonical
+from memorybench.datasets.config import BenchmarkConfig, Ingestion
+from memorybench.datasets.errata import Citing, load_errata
+from memorybench.datasets.prompts import answer_prompt
+from memorybench.files.names import safe_run_id
+from memorybench.files.prompts import load_prompt
+from memorybench.files.templates import Template
+from memorybench.journal.rows import Fingerprint
+from memorybench.journal.run_reader import RunReader
+from memorybench.judging.judge import Judge
+from memorybench.judging.prompts import JudgePrompts
+from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
+from memorybench.suites.estimates import (
+    JUDGE_TOKENS,
+    PROMPT_TOKENS,
+    REPLY_TOKENS,
+    VERDICT_TOKENS,
+    Estimate,
+    canary_calls,
+    model_calls,
+)
+from memorybench.suites.ingest import IngestOptions
+from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.spec import saved_spec
+from memorybench.suites.suite import Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
+from memorybench.text.spelling import suggestion
+
+from .baselines import Candidate, remembered
+from .measures import plugin_metrics, run_metrics
+from .plan import Bench, BenchPlan
+from .recorded import Recorded, RecordedModel, RecordedProvider
+from .spec import BenchSpec, ScoreSpec
+
+MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
+
+
+@dataclass(frozen=True, slots=True)
+class _Benchmark:
+    """One benchmark, read and checked."""
+
+    config: BenchmarkConfig
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    prompts: Mapping[str, Template]
+    judge_prompts: JudgePrompts
+    corrected: Mapping[str, Question]
+
+    @property
+    def name(self) -> str:
+        return self.dataset.name
+
+
+def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    recorded = None
+    if spec.answers_of is not None:
+        with RunReader.open(place.results, thorough=False) as run_reader:
+            recorded = Recorded.of(run_reader, spec.answers_of)
+    if "providers" not in spec.model_fields_set:
+        spec = spec.model_copy(update={"providers": _usable(spec.providers, wiring)})
+    providers = tuple(wiring.provider(name, check=recorded is None) for name in dict.fromkeys(spec.providers))
+    for flag, names in (("--data-file", spec.data_files), ("--errata", spec.errata)):
+        for name in names:
+            if name not in spec.benchmarks:
+                remedy = suggestion(name, spec.benchmarks)
+                raise BadInput(flag, f'"{name}" is not a benchmark of this run', remedy=remedy)
+    benchmarks = tuple(_read_benchmark(name, spec, wiring) for name in dict.fromkeys(spec.benchmarks))
+    evaluations = [benchmark.config.evaluation for benchmark in benchmarks]
+    for evaluation in evaluations:
+        if evaluation.method == "custom":
+            wiring.evaluator(evaluation.custom_evaluator)  # raises before anything is spent
+    answerer: ResolvedModel | None = None
+    if recorded is None:
+        defaults = [evaluation.answering_model for evaluation in evaluations]
+        answerer = wiring.choose_model(spec.answering_model, MODEL_VARIABLE, defaults)
+    judge = None
+    if answerer is not None or recorded is not None:
+        defaults = [evaluation.judge for evaluation in evaluations if evaluation.method == "llm-judge"]
+        judge = wiring.choose_model(spec.judge_model, JUDGE_VARIABLE if defaults else None, defaults)
+    elif spec.judge_model is not None:
+        raise BadInput("--judge-model", "there are no answers to judge", remedy="add --answering-model MODEL")
+    run = _BenchRun(spec, wiring, providers, benchmarks, answerer, judge, recorded)
+    answered_by = recorded.answerer.name if recorded else answerer.name if answerer else None
+    details = {
+        "answered": answered_by is not None,
+        "corrected": any(benchmark.corrected for benchmark in benchmarks),
+        "answerer": answered_by,
+        "judge": judge.name if judge else None,
+        "methods": {benchmark.name: benchmark.config.evaluation.method for benchmark in benchmarks},
+        "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
+        "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
+    }
+    next_hint = {} if answered_by else {"memorybench eval --answering-model ollama/llama3.2": "also score answers"}
+    return PreparedRun(
+        spec=spec,
+        totals={
+            (benchmark.name, provider.name): len(benchmark.questions)
+            for benchmark in benchmarks
+            for provider in providers
+        },
+        subjects=tuple(provider.name for provider in providers if not provider.is_baseline),
+        fingerprints=run.fingerprints(),
+        metrics=run_metrics(details, plugin_metrics()),
+        open_plan=run.open_plan,
+        details=details,
+        models=(answerer, judge),
+        estimate=run.estimate,
+        hints={**next_hint, "memorybench list": "what else can be measured"},
+    )
+
+
+def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    """A new run over the recorded answers of an old one, with another judge."""
+    safe_run_id(spec.run, "RUN")
+    with RunReader.open(place.results) as run_reader:
+        saved = run_reader.run(spec.run).spec
+    changes = {
+        "judge_model": spec.judge_model,
+        "judge_prompt": spec.judge_prompt,
+        "reuse": spec.run,
+        "answers_of": spec.run,
+    }
+    old = saved_spec(BenchSpec, saved, changes)
+    return prepare(old, wiring.configured(old.config_dirs, old.allow_code or spec.allow_code), place)
+
+
+def _usable(names: Sequence[str], wiring: Wiring) -> tuple[str, ...]:
+    """The default providers without those whose package is not installed."""
+    usable = []
+    for name in names:
+        try:
+            wiring.provider(name)
+            usable.append(name)
+        except BadInput as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+    return tuple(usable)
+
+
+def choose_questions(dataset: Dataset, spec: BenchSpec) -> tuple[Question, ...]:
+    """Selects by position (from 1, inclusive), then by type, then the first few or, with a seed, a random few."""
+    total = len(dataset.questions)
+    if spec.start is not None and spec.start > total:
+        raise BadInput("--start", f"{spec.start} is beyond the {total} questions of {dataset.name}")
+    questions = list(dataset.questions[(spec.start or 1) - 1 : spec.end])
+    if spec.question_types:
+        types = sorted({question.kind for question in dataset.questions if question.kind})
+        unknown = [name for name in spec.question_types if name not in types]
+        if unknown:
+            expected = f"one of {', '.join(types)}"
+            raise BadInput("--question-type", f'{dataset.name} has no type "{unknown[0]}"', expected=expected)
+        questions = [question for question in questions if question.kind in spec.question_types]
+    if spec.limit is not None and spec.limit < len(questions):
+        if spec.seed is None:
+            questions = questions[: spec.limit]
+        else:
+            sample = sorted(random.Random(spec.seed).sample(range(len(questions)), spec.limit))
+            questions = [questions[index] for index in sample]
+    if not questions:
+        raise BadInput("", f"--start, --end and --question-type leave no question of {dataset.name}")
+    return tuple(questions)
+
+
+def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
+    """The answer prompts of a benchmark, by question type; "" for all others."""
+    own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
+    if override is not None:
+        if not own.user_override:
+            raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
+        return {"": answer_prompt(override, "--answer-prompt")}
+    texts = {"": own.default or load_prompt("bench-answer"), **own.by_question_type}
+    return {kind: answer_prompt(text, where) for kind, text in texts.items()}
+
+
+def _read_benchmark(name: str, spec: BenchSpec, wiring: Wiring) -> _Benchmark:
+    config = wiring.benchmark(name)
+    file = spec.data_files.get(name)
+    dataset = wiring.dataset(config, Path(file) if file else None)
+    errata = spec.errata.get(name)
+    corrected: dict[str, Question] = {}
+    if errata:
+        if not hasattr(dataset, "cited"):
+            raise BadInput("--errata", f"not supported for the answer key of {dataset.name}")
+        found = load_errata(Path(errata), cast("Citing", dataset))
+        corrected = {id: erratum.corrected for id, erratum in found.items()}
+    return _Benchmark(
+        config,
+        dataset,
+        choose_questions(dataset, spec),
+        answer_prompts(config, spec.answer_prompt),
+        judge_prompts(config, spec.judge_prompt),
+        corrected,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _BenchRun:
+    """Resolved names and read data."""
+
+    spec: BenchSpec
+    wiring: Wiring
+    providers: tuple[ResolvedProvider, ...]
+    benchmarks: tuple[_Benchmark, ...]
+    answerer: ResolvedModel | None
+    judge: ResolvedModel | None
+    recorded: Recorded | None
+    """Who gave the answers that are judged again. Only the judge is opened then."""
+
+    def fingerprints(self) -> dict[str, Fingerprint]:
+        texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
+        answering = self.answerer is not None or self.recorded is not None
+        for benchmark in self.benchmarks:
+            name = benchmark.name
+            texts[f"benchmark {name}"] = benchmark.dataset.fingerprint
+            texts[f"config of {name}"] = self.wiring.describe_benchmark(benchmark.config.name)
+            if benchmark.corrected:
+                errata = {id: question.plain() for id, question in benchmark.corrected.items()}
+                texts[f"errata of {name}"] = canonical(errata)
+            if answering:
+                prompts = {kind: str(prompt.parts) for kind, prompt in benchmark.prompts.items()}
+                texts[f"answer prompts of {name}"] = canonical(prompts)
+            if self.judge is not None:
+                used = sorted(repr(prompt) for prompt in benchmark.judge_prompts.used(benchmark.questions))
+                texts[f"judge prompts of {name}"] = "\n".join(used)
+        if self.recorded is not None:
+            texts["answering model"] = f"{self.recorded.answerer.name}\nat here\ntemperature 0"
+        elif self.answerer is not None:
+            texts["answering model"] = self.answerer.described()
+        if self.judge is not None:
+            texts["judge model"] = self.judge.described()
+        return {name: Fingerprint.of(text) for name, text in texts.items()}
+
+    async def open_plan(self, opening: Opening) -> Plan:
+        thresholds = {benchmark.config.search.default_threshold for benchmark in self.benchmarks}
+        opener = self.wiring.open_providers(
+            opening.stack,
+            opening.stores,
+            run_id=opening.run_id,
+            threshold=thresholds.pop() if len(thresholds) == 1 else None,  # only where the benchmarks agree
+        )
+        candidates: list[Candidate] = []
+        limits: dict[str, Limits] = {}
+        for resolved in self.providers:
+            if resolved.is_baseline:
+                candidates.append(Candidate.baseline(resolved.name))
+            elif self.recorded is not None:
+                subject = self.recorded.providers[resolved.name]
+                candidates.append(Candidate(subject, RecordedProvider(subject)))
+            else:
+                opened = await opener.open(resolved.name)
+                subject = opened.provider.subject
+                candidates.append(
+                    Candidate(
+                        subject,
+                        opened.provider,
+                        spends=opened.spends,
+                        remote=opened.remote,
+                        unordered=opened.unordered,
+                    )
+                )
+                limits[subject.key] = opened.limits
+        answerer: Model | None = None
+        if self.recorded is not None:
+            answerer = RecordedModel(self.recorded.answerer)
+        elif self.answerer is not None:
+            answerer = await self.answerer.open(opening.stack, seed=self.spec.seed)
+        judge = await self.judge.open(opening.stack) if self.judge else None
+        benches = [
+            Bench(
+                benchmark.dataset,
+                benchmark.questions,
+                depth=benchmark.config.search.default_limit,
+                shown=benchmark.config.search.context_limit,
+                chunks=benchmark.config.search.include_chunks,
+                ingest_options=_ingest_options(benchmark.config.ingestion),
+                corrected=benchmark.corrected,
+                answering=await self._answering(benchmark, answerer, judge, opener) if answerer else None,
+            )
+            for benchmark in self.benchmarks
+        ]
+        return BenchPlan(
+            opening.run_id, benches, candidates, scored=opening.scored, limits=limits, plugins=plugin_metrics()
+        ).plan()
+
+    async def _answering(
+        self, benchmark: _Benchmark, answerer: Model, judge: Model | None, opener: ProviderOpener
+    ) -> Answering:
+        evaluation = benchmark.config.evaluation
+        scoring = Scoring(
+            method=evaluation.method,
+            official_f1=evaluation.f1_rule == "locomo",
+            judge=Judge(judge, benchmark.judge_prompts) if judge else None,
+            embedder=await opener.embedder() if evaluation.method == "semantic-similarity" else None,
+            custom=self.wiring.evaluator(evaluation.custom_evaluator) if evaluation.method == "custom" else None,
+        )
+        return Answering(answerer, benchmark.prompts, scoring)
+
+    def estimate(self) -> Iterator[Estimate]:
+        for benchmark in self.benchmarks:
+            for provider in self.providers:
+                yield from self._estimate(benchmark, provider)
+            if self.judge is not None:
+                prompts = len(benchmark.judge_prompts.used(benchmark.questions))
+                yield canary_calls(benchmark.name, self.judge, prompts)
+
+    def _estimate(self, benchmark: _Benchmark, provider: ResolvedProvider) -> Iterator[Estimate]:
+        name, subject, questions = benchmark.name, provider.name, benchmark.questions
+        if not provider.is_baseline and self.recorded is None:
+            haystacks = dict.fromkeys(question.haystack for question in questions)
+            sessions = sum(len(benchmark.dataset.haystack(haystack).sessions) for haystack in haystacks)
+            cost = None if provider.asks_model else 0.0  # a model works on chunks, and their number is unknown
+            yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
+            yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(questions))
+        if self.answerer is not None:
+            sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)]
+            yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
+        if self.judge is not None:
+            judged_twice = sum(question.id in benchmark.corrected for question in questions)
+            sizes = [JUDGE_TOKENS + REPLY_TOKENS] * (len(questions) + judged_twice)
+            yield model_calls(name, subject, "judge", self.judge, sizes, VERDICT_TOKENS)
+
+
+def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[int]:
+    """Tokens of context per question: exact for baselines; for providers as many average turns as they may show."""
+    sizes: dict[str, int] = {}
+    found = []
+    for question in benchmark.questions:
+        haystack = benchmark.dataset.haystack(question.haystack)
+        if provider.is_baseline and provider.name != "full-context":
+            found.append(estimated_tokens(context_of(remembered(provider.name, question, haystack))))
+            continue
+        if haystack.id not in sizes:
+            everything = remembered("full-context", question, haystack)
+            total = estimated_tokens(context_of(everything))
+            share = min(1.0, benchmark.config.search.context_limit / max(1, len(everything)))
+            sizes[haystack.id] = total if provider.is_baseline else round(total * share)
+        found.append(sizes[haystack.id])
+    return found
+
+
+def _ingest_options(ingestion: Ingestion) -> IngestOptions:
+    return IngestOptions(
+        by_turn=ingestion.mode == "incremental",
+        batch_size=ingestion.batch_size,
+        delay=ingestion.delay_between_batches / 1000,
+    )

@@ -1,0 +1,135 @@
+"""The report of a bench run: providers compared on benchmarks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from memorybench.core.measures import Metric
+from memorybench.core.report import Column, Notes, Provenance, Report, Table, text_column
+from memorybench.journal.rows import Run
+from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
+from memorybench.suites import report_sections as sections
+from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.summary import Result, Summary, headline
+
+from .measures import plugin_metrics, run_metrics
+
+_FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
+_COLUMNS = tuple(
+    dict.fromkeys(
+        (*_FIRST_COLUMNS, "context_tokens", *NARROW_COLUMNS, *COLUMNS, "answer_f1", "corrected_recall@10"),
+    )
+)
+"""Measures beside the headline; a narrow terminal shows the first of them."""
+
+
+def metrics(run: StoredRun) -> tuple[Metric, ...]:
+    return run_metrics(run.spec, plugin_metrics())
+
+
+def facts(runs: Sequence[Run]) -> dict[str, str]:
+    """What the header says about a run, or the shards of one."""
+    run, spec = runs[0], runs[0].spec
+    questions: Counter[str] = Counter()
+    for shard in runs:
+        questions.update(shard.spec["questions"])
+    methods = ", ".join(dict.fromkeys(spec["methods"].values()))
+    not_judged = "not judged: no judge model, or its key is not set"
+    scoring = not_judged if methods == "llm-judge" else f"scored by {methods}"
+    judged = f"judged by {spec['judge']}" if spec["judge"] else scoring
+    return {
+        "Run ID": " + ".join(shard.id for shard in runs),
+        "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in questions.items()),
+        "Providers": ", ".join(spec["providers"]),
+        "Answering model": f"{spec.get('answerer', spec.get('reader'))}, {judged}"
+        if spec["answered"]
+        else "none: retrieval only",
+        **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
+        **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
+        "Started": sections.started(run.created),
+    }
+
+
+def report(run: StoredRun) -> Report:
+    summary = run.summary
+    tables: list[Table] = []
+    for benchmark in summary.benchmarks:
+        results = summary.overall(benchmark)
+        main = headline(results)
+        tables.append(_results_table(benchmark, results, main))
+        tables += _type_table(summary, benchmark, main)
+        tables += _difference_table(summary, benchmark)
+    warnings = sections.warnings(summary)
+    if any(_has_no_interval(result) for result in summary.results if not result.group):
+        warnings += ("No interval: all questions are about one history; --seed N with --limit draws from all of them.",)
+    return Report(
+        title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
+        sections=(
+            *sections.self_judged_notes(summary),
+            Provenance(facts(run.runs)),
+            *tables,
+            *sections.step_tables(summary, detail=False),
+            Notes((sections.accounting(summary),)),
+        ),
+        warnings=warnings,
+        document=sections.document(summary),
+    )
+
+
+def _results_table(benchmark: str, results: Sequence[Result], main: str) -> Table:
+    others = [name for name in _COLUMNS if name != main]
+    names = [name for name in others if any((measure := r.measure(name)) and measure.n for r in results)]
+    columns = [Column(name, priority=place) for place, name in enumerate(names, 1)]
+    rows = [
+        (result.subject, result.measure(main), *(result.measure(name) for name in names), result.measure(main))
+        for result in results
+    ]
+    return Table(
+        benchmark,
+        (text_column("provider"), Column(f"{main} [95%]", "interval"), *columns, Column("n", "n")),
+        tuple(rows),
+    )
+
+
+def _type_table(summary: Summary, benchmark: str, main: str) -> list[Table]:
+    """The headline measure by question type; types are rows, so that any number of them fits."""
+    found = {
+        (label, result.subject): result.measure(main)
+        for result in summary.grouped(benchmark)
+        for label in result.group.items()
+    }
+    labels = list(dict.fromkeys(label for label, _ in found))
+    labels = [label for label in labels if label[0] == "question_type"] or labels
+    subjects = [result.subject for result in summary.overall(benchmark)]
+    labels = [label for label in labels if any((m := found.get((label, s))) and m.n for s in subjects)]
+    if len(labels) < 2:
+        return []
+    subjects = [s for s in subjects if any((m := found.get((label, s))) and m.value is not None for label in labels)]
+    rows = []
+    for label in labels:
+        measures = [found.get((label, subject)) for subject in subjects]
+        rows.append((label[1], *measures, max((measure.n for measure in measures if measure), default=0)))
+    columns = (Column(subject, "interval", priority=place) for place, subject in enumerate(subjects, 1))
+    title = f"{main} by {labels[0][0].replace('_', ' ')}"
+    return [Table(title, (text_column("", wrap=True), *columns, Column("n")), tuple(rows), level=3)]
+
+
+def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
+    pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
+    if not pairs:
+        return []
+    baselines = list(dict.fromkeys(baseline for _, baseline in pairs))
+    rows = [
+        (provider, *(pairs[provider, b].cell() if (provider, b) in pairs else None for b in baselines))
+        for provider in dict.fromkeys(provider for provider, _ in pairs)
+    ]
+    measure = next(iter(pairs.values())).measure
+    columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
+    title = f"Difference from baseline in {measure}, points [95%] (* significant)"
+    return [Table(title, columns, tuple(rows), level=3)]
+
+
+def _has_no_interval(result: Result) -> bool:
+    """Whether a share has no interval: one history does not show how much another would differ."""
+    return any(m.value is not None and m.low is None and not m.unit and m.n > 1 for m in result.measures)

@@ -1,0 +1,58 @@
+"""What a bench run depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from pydantic import model_validator
+
+from memorybench.core.errors import BadInput
+from memorybench.suites.spec import Spec, flag
+
+DEFAULT_BENCHMARKS = ("starter",)
+DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
+
+
+class BenchSpec(Spec):
+    benchmarks: tuple[str, ...] = flag(DEFAULT_BENCHMARKS, help="Run these benchmarks.", metavar="NAME")
+    providers: tuple[str, ...] = flag(DEFAULT_PROVIDERS, help="Compare these providers and baselines.", metavar="NAME")
+    limit: int | None = flag(None, help="Ask at most N questions per benchmark.", metavar="N", ge=1)
+    start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
+    end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)
+    question_types: tuple[str, ...] = flag(
+        (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
+    )
+    seed: int | None = flag(None, help="Seed models; with --limit, draw a random sample.")
+    answering_model: str | None = flag(
+        None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
+    )
+    judge_model: str | None = flag(None, help="Judge the answers with this model.", metavar="MODEL")
+    answer_prompt: str | None = flag(
+        None, help="Replace the benchmark's answer prompt (file or text).", metavar="PROMPT", file_or_text=True
+    )
+    judge_prompt: str | None = flag(
+        None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True
+    )
+    data_files: Mapping[str, str] = flag(
+        dict, help="Read a benchmark's data from a local copy.", name="--data-file", metavar="NAME=PATH"
+    )
+    errata: Mapping[str, str] = flag(
+        dict, help="Also score by a corrected answer key.", name="--errata", metavar="NAME=PATH"
+    )
+    answers_of: str | None = None
+    """A run whose recorded answers are judged again (`memorybench score`)."""
+
+    @model_validator(mode="after")
+    def _start_before_end(self) -> Self:
+        if self.start and self.end and self.start > self.end:
+            raise BadInput("--start", f"{self.start} comes after --end {self.end}", expected="--start ≤ --end")
+        return self
+
+
+class ScoreSpec(Spec):
+    run: str = flag(help="Judge the answers of this run.", name="run", metavar="RUN")
+    judge_model: str = flag(help="Judge with this model.", metavar="MODEL")
+    judge_prompt: str | None = flag(
+        None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True
+    )

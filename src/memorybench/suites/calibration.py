@@ -1,0 +1,195 @@
+"""Compares a judge with human labels. Each labelled response is judged once, as a run in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.questions import Question
+from memorybench.core.records import Record, canonical, digest
+from memorybench.core.trials import STATUSES, Exhibit, Score, Trial
+from memorybench.engine.run import perform
+from memorybench.files.loading import load
+from memorybench.files.validation import validated
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+from memorybench.judging.judge import Judge
+from memorybench.judging.prompts import ABSTENTION, JudgePrompts
+from memorybench.judging.verdicts import VERDICTS
+from memorybench.metrics.agreement import Confusion
+from memorybench.text.sanitize import preview
+
+from .blocking import blocking
+from .wiring import ResolvedModel, Wiring
+
+SUITE = "calibration"
+
+
+class Labelled(Record):
+    """A row of a labels file. `verdict` is that of a judge, where it is known already."""
+
+    question: str
+    answer: str | int | float = ""
+    response: str
+    label: str | bool
+    question_type: str = ""
+    verdict: str | bool | None = None
+    id: str | int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    name: str
+    rows: tuple[Labelled, ...]
+    labels: tuple[bool, ...]
+    """The human label of each response."""
+    verdicts: tuple[bool | None, ...]
+    """The judge's verdict on each; None: the judge is still to be asked."""
+    unlabelled: int = 0
+    """Rows without a label, which are left out."""
+
+    @property
+    def complete(self) -> bool:
+        return None not in self.verdicts
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    judge: str
+    confusion: Confusion
+    counts: Mapping[str, int]
+    run_id: str | None = None
+    """None: the verdicts were in the file."""
+    status: str = "complete"
+
+
+def read_labels(path: Path) -> Labels:
+    """Reads JSONL, CSV or JSON. Every row is checked before any is used."""
+    document = load(path)
+    if not isinstance(document.value, list) or not document.value:
+        raise BadInput(document.where(), "no labelled responses", expected="one per line")
+    rows, human, verdicts = [], [], []
+    ids: set[str] = set()
+    unlabelled = 0
+    for place in range(len(document.value)):
+        part = document.at(place)
+        row = validated(part, Labelled)
+        if row.label == "":
+            unlabelled += 1
+            continue
+        if row.id is not None and str(row.id) in ids:
+            raise BadInput(part.where("id"), f"duplicate id {preview(row.id)}", remedy="make ids unique")
+        ids.add(str(row.id))
+        rows.append(row)
+        human.append(_parse_verdict(row.label, part.where("label")))
+        verdicts.append(None if row.verdict in (None, "") else _parse_verdict(row.verdict, part.where("verdict")))
+    if not rows:
+        raise BadInput(document.where(), "no row is labelled yet", remedy='fill in "label": yes or no')
+    if None in verdicts and any(verdict is not None for verdict in verdicts):
+        missing = document.at(verdicts.index(None)).where()
+        raise BadInput(missing, "missing verdict; other rows have one", remedy="add a verdict to every row, or to none")
+    return Labels(path.name, tuple(rows), tuple(human), tuple(verdicts), unlabelled)
+
+
+def compare_verdicts(labels: Labels) -> Calibration:
+    """Compares the labels with the verdicts in the file."""
+    both = zip(labels.labels, labels.verdicts, strict=True)
+    pairs = [(label, verdict) for label, verdict in both if verdict is not None]
+    counts: dict[str, int] = {**dict.fromkeys(STATUSES, 0), "scored": len(pairs)}
+    return Calibration("verdicts in the file", Confusion.of(pairs), counts)
+
+
+def calibrate(
+    labels: Labels, model: ResolvedModel, prompts: JudgePrompts, output: Path, wiring: Wiring, concurrency: int = 10
+) -> Calibration:
+    """Asks the judge. The run id is derived from labels, judge and prompts, so the same calibration is resumed."""
+    marks = {
+        "labels": Fingerprint.of(canonical([labels.rows, labels.labels])),
+        "judge": Fingerprint.of(f"{model.name} at temperature 0.0"),
+        "judge prompts": Fingerprint.of(repr(prompts.used(_questions(labels)))),
+    }
+    run = Run(
+        id=f"{SUITE}_{digest(marks)[:8]}",
+        suite=SUITE,
+        spec={"benchmarks": [labels.name], "providers": [model.name]},
+        fingerprints=marks,
+        program=f"memorybench {__version__}",
+        planned=len(labels.rows),
+    )
+    if _was_started(output, run.id):
+        opened = reopen_run(output, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
+    else:
+        opened = open_run(output, run, redact=wiring.redact, fault=wiring.fault())
+    with opened as run_writer:
+        status = blocking(_judge_all(labels, model, prompts, run_writer, concurrency))
+    with RunReader.open(output) as run_reader:
+        outcomes = [outcome for outcome in run_reader.outcomes(run.id) if outcome.status == "scored"]
+        pairs = [(outcome.score("label") == 1, outcome.score("verdict") == 1) for outcome in outcomes]
+        return Calibration(model.name, Confusion.of(pairs), dict(run_reader.counts(run.id).items()), run.id, status)
+
+
+async def _judge_all(
+    labels: Labels, model: ResolvedModel, prompts: JudgePrompts, run_writer: RunWriter, concurrency: int
+) -> str:
+    async with AsyncExitStack() as stack:
+        judge = Judge(await model.open(stack), prompts)
+        plan = Plan(jobs=_jobs(labels, judge), size=len(labels.rows))
+        ending = await perform(plan, run_writer, concurrency=concurrency)
+    run_writer.end(ending.status)
+    return "interrupted" if ending.interrupted else ending.status
+
+
+def _jobs(labels: Labels, judge: Judge) -> Iterator[Job]:
+    for place, (question, row, label) in enumerate(zip(_questions(labels), labels.rows, labels.labels, strict=True)):
+        trial = Trial(
+            suite=SUITE,
+            benchmark=labels.name,
+            case_id=question.id,
+            subject=judge.model.subject,
+            labels=question.labels,
+        )
+        work = partial(_compare, judge, question, row.response, label)
+        yield Job(trial=trial, perform=work, ordinal=place, case=question, spends=True)
+
+
+async def _compare(judge: Judge, question: Question, response: str, label: bool, steps: Steps) -> Performed:
+    verdict = await judge.verdict(steps, question, response)
+    scores = (Score(name="label", value=label), Score(name="verdict", value=verdict.correct, reason=verdict.reason))
+    shown = Exhibit(asked=question.question, expected=" | ".join(question.answers), got=response, reason=verdict.reason)
+    return Performed(scores=scores, shown=shown)
+
+
+def _questions(labels: Labels) -> Sequence[Question]:
+    return [
+        Question(
+            id=str(place if row.id is None else row.id),
+            haystack="",
+            question=row.question,
+            answers=(str(row.answer),) if row.answer != "" else (),
+            labels={"question_type": row.question_type} if row.question_type else {},
+            abstain=row.question_type == ABSTENTION,
+        )
+        for place, row in enumerate(labels.rows, 1)
+    ]
+
+
+def _was_started(output: Path, run_id: str) -> bool:
+    if not (output / "results.db").exists():
+        return False
+    with RunReader.open(output) as run_reader:
+        return run_reader.has(run_id)
+
+
+def _parse_verdict(value: str | bool | None, where: str) -> bool:
+    decided = VERDICTS.get(value.strip().lower()) if isinstance(value, str) else value
+    if decided is None:
+        raise BadInput(where, f"invalid verdict {preview(value)}", expected="yes, no, true or false")
+    return decided

@@ -1,0 +1,82 @@
+"""From an extraction spec to a run on labelled cases: the cases, an extractor, and a judge for undecided pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Plan
+from memorybench.core.records import canonical
+from memorybench.core.trials import Subject
+from memorybench.journal.rows import Fingerprint
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.suites.suite import Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import Wiring
+
+from .cases import ExtractionCase, load_cases
+from .measures import AT_WORST, DEFAULT_THRESHOLDS, measures, selected
+from .plan import ExtractionPlan, trial_of
+from .spec import ExtractionSpec
+
+JUDGE_VARIABLE, NO_JUDGE = "MEMORYBENCH_JUDGE", "none"
+BUNDLED_CASES = "data/memory_test_cases.json"
+
+
+def cases_file(spec: ExtractionSpec, wiring: Wiring) -> Path:
+    return wiring.bundled_file(BUNDLED_CASES) if spec.cases is None else Path(spec.cases)
+
+
+def select_cases(spec: ExtractionSpec, wiring: Wiring) -> tuple[ExtractionCase, ...]:
+    cases = load_cases(cases_file(spec, wiring))
+    if spec.scenarios:
+        known = sorted({case.labels.get("scenario", "") for case in cases} - {""})
+        unknown = [name for name in spec.scenarios if name not in known]
+        if unknown:
+            raise BadInput("--scenario", f'unknown scenario "{unknown[0]}"', expected=", ".join(known))
+        cases = tuple(case for case in cases if case.labels.get("scenario") in spec.scenarios)
+    if spec.case_ids is not None:
+        cases = tuple(case for case in cases if case.id in spec.case_ids)
+    return cases[: spec.limit]
+
+
+def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    name, cases = cases_file(spec, wiring).stem, select_cases(spec, wiring)
+    extractor = wiring.extractor(spec.extractor, spec.extractor_command, spec.extractor_model)
+    judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE)
+    judge = wiring.model(judge_name) if judge_name and judge_name != NO_JUDGE else None
+    fingerprints = {
+        f"cases {cases_file(spec, wiring).name}": Fingerprint.of(canonical([case.plain() for case in cases])),
+        "extractor": Fingerprint.of(extractor.described()),
+    }
+    if judge is not None:
+        fingerprints["judge model"] = Fingerprint.of(judge.described())
+
+    async def open_plan(opening: Opening) -> Plan:
+        opened = await extractor.open(opening.stack, opening.stores, opening.run_id)
+        model = await judge.open(opening.stack) if judge else None
+        return ExtractionPlan(
+            name,
+            cases,
+            opened,
+            spends=extractor.spends,
+            judge=EntailmentJudge(Judge(model)) if model else None,
+        ).plan()
+
+    return PreparedRun(
+        spec=spec,
+        totals={(name, extractor.name): len(cases)},
+        subjects=(extractor.name,),
+        fingerprints=fingerprints,
+        metrics=measures(),
+        open_plan=open_plan,
+        details={
+            "selected": selected(trial_of(case, name, Subject(role="", name="")) for case in cases),
+            "answerer": extractor.model.name if extractor.model else None,
+            "judge": judge.name if judge else None,
+        },
+        models=(extractor.model, judge),
+        targets={} if spec.no_targets else DEFAULT_THRESHOLDS,
+        lower_bounds=AT_WORST,
+        hints={"memorybench list --extractors": "what else can be tested"},
+    )

@@ -1,0 +1,97 @@
+"""From an online spec to a run: traces are fetched once and judged, and the scores go back if asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Plan
+from memorybench.core.trials import Subject
+from memorybench.journal.rows import Fingerprint
+from memorybench.journal.run_reader import RunReader
+from memorybench.judging.enumeration import Enumerator
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.suites.blocking import blocking
+from memorybench.suites.suite import Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import FetchedTraces, ResolvedTraces, Wiring
+
+from .measures import measures
+from .online import DISAGREEMENTS, Doubts, OnlinePlan, TraceJudge
+from .plan import SUITE
+from .prepare import JUDGE_VARIABLE
+from .spec import OnlineSpec
+
+DEFAULT_JUDGE = "gpt-4o"
+TRACES, LABELS = "traces.jsonl", "labels.jsonl"
+
+
+def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    """Raises before anything is spent; then fetches the traces, which costs nothing."""
+    if spec.feedback and spec.source != "langsmith":
+        raise BadInput("--feedback", "not supported by a file of traces", remedy="leave it out")
+    source = wiring.traces(
+        spec.source,
+        file=spec.file,
+        project=spec.project,
+        tag=spec.tag,
+        since=spec.since,
+        limit=spec.limit,
+        paths=spec.paths,
+    )
+    judge = wiring.model(spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE)
+    if spec.baseline is not None:
+        with RunReader.open(place.results) as run_reader:
+            if run_reader.run(spec.baseline).suite != SUITE:
+                raise BadInput("--baseline", f"run {spec.baseline} is not a run of `memorybench extraction`")
+    subject, traces = _fetch(source, place.folder)
+
+    async def open_plan(opening: Opening) -> Plan:
+        model = await judge.open(opening.stack)
+        return OnlinePlan(
+            subject,
+            traces,
+            len(traces),
+            TraceJudge(Enumerator(model), EntailmentJudge(Judge(model))),
+            problems=traces.problems,
+            feedback=await source.open_feedback(opening.stack) if spec.feedback else None,
+        ).plan()
+
+    def discard() -> None:
+        traces.path.unlink()
+        traces.path.parent.rmdir()
+
+    return PreparedRun(
+        spec=spec,
+        totals={(spec.source, subject.name): len(traces)},
+        subjects=(subject.name,),
+        fingerprints={"judge model": Fingerprint.of(judge.described())},
+        metrics=measures(),
+        open_plan=open_plan,
+        details={"judge": judge.name},
+        models=(judge,),
+        hints={"memorybench list --extractors": "what else can be tested"},
+        write_files=_write_labels,
+        discard=discard,
+    )
+
+
+def _fetch(source: ResolvedTraces, folder: Path) -> tuple[Subject, FetchedTraces]:
+    """Fetches the traces into the run's folder. A failure leaves no new folder behind."""
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        return blocking(source.fetch(folder / TRACES))
+    except BaseException:
+        for place in new:
+            place.rmdir()
+        raise
+
+
+def _write_labels(place: RunPlace) -> None:
+    """Pairs that judge and matcher disagree on, for a person to label and for `judge calibrate` to read."""
+    with RunReader.open(place.results, thorough=False) as run_reader:
+        records = run_reader.step_records(place.run_id, DISAGREEMENTS)
+        disagreements = [Doubts.model_validate_json(result) for _, result in records]
+    if disagreements:
+        (place.folder / LABELS).write_text("".join(one.lines() for one in disagreements), encoding="utf-8")

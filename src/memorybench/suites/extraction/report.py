@@ -1,0 +1,141 @@
+"""The report of an extraction run: measures, what was written by mistake, and the failed cases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from memorybench.core.measures import Metric
+from memorybench.core.report import Case, Cases, Notes, Report
+from memorybench.core.trials import Outcome
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.metrics.drift import Drift, drifts
+from memorybench.reporting import formatting
+from memorybench.suites import report_sections as sections
+from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.summary import Result, Summary
+
+from .measures import measures
+from .online import SHARES
+
+_MEANINGS = {
+    "precision": "written facts that are expected (strict, one to one)",
+    "recall": "expected facts that are written",
+    "f1": "harmonic mean of precision and recall",
+    "conflict_resolution": "the new value is stored and the old one removed",
+    "minimalism": "unchanged where nothing worth storing was said",
+    "must_not_store": "cases in which nothing forbidden was written",
+    "coverage_precision": "written facts that are part of an expected fact, however split",
+    "coverage_recall": "expected facts that are covered, however split",
+    "coverage_f1": "harmonic mean of both",
+    "macro_precision": "mean over cases",
+    "macro_recall": "mean over cases",
+    "macro_f1": "mean over cases",
+    "add_done": "facts to add that were added",
+    "update_done": "facts to replace that were replaced",
+    "delete_done": "facts to remove that were removed",
+    "keep_done": "facts to keep that were kept",
+    "duplicates": "facts that repeat another",
+}
+_GROUP_MEASURES = ("precision", "recall", "f1", "conflict_resolution", "minimalism")
+_COUNTS = ("hallucinated", "unlisted", "contradiction", "misfiled", "violations", "undecided")
+_MAX_FAILURES = 15
+
+
+def metrics(run: StoredRun) -> tuple[Metric, ...]:
+    return measures()
+
+
+def facts(runs: Sequence[Run]) -> dict[str, str]:
+    """What the header says about a run."""
+    run, spec = runs[0], runs[0].spec
+    answerer = spec.get("answerer", spec.get("reader"))
+    model = f" with {answerer}" if answerer else ""
+    return {
+        "Run ID": run.id,
+        "Traces" if spec["mode"] == "online" else "Cases": ", ".join(
+            f"{name} ({n})" for name, n in spec["questions"].items()
+        ),
+        "Extractor": f"{', '.join(spec['subjects'])}{model}",
+        "Judge": spec["judge"] or "none: pairs that code cannot decide stay undecided",
+        "Started": sections.started(run.created),
+    }
+
+
+def report(run: StoredRun) -> Report:
+    summary = run.summary
+    drift_lines = [drift.sentence() for drift in baseline_drifts(*run.parts[0])]
+    remarks = Notes((*_count_lines(summary), *drift_lines))
+    return Report(
+        title=f"Extraction: {', '.join(summary.benchmarks)}",
+        warnings=sections.warnings(summary),
+        sections=(
+            *sections.self_judged_notes(summary),
+            *sections.score_tables(summary, _MEANINGS, ("scenario", "domain"), _GROUP_MEASURES),
+            *([remarks] if remarks.lines else []),
+            _failures(run.outcomes()),
+            sections.provenance(facts(run.runs)),
+            *sections.step_tables(summary),
+            Notes((sections.accounting(summary),)),
+        ),
+        document=sections.document(summary),
+    )
+
+
+def passes(run: StoredRun) -> bool:
+    """Whether an online run is no worse than its baseline."""
+    return not any(drift.worse for drift in baseline_drifts(*run.parts[0]))
+
+
+def _count_lines(summary: Summary) -> list[str]:
+    """Facts written by mistake, by kind, and how far undecided pairs could move the measures."""
+    lines = []
+    for result in summary.results:
+        if result.group:
+            continue
+        counts = {name: measure.value for name in _COUNTS if (measure := result.measure(name)) and measure.value}
+        if counts:
+            kinds = ", ".join(f"{value:.0f} {name}" for name, value in counts.items())
+            lines.append(f"{result.subject}: {kinds}")
+        lines += _undecided_line(result)
+    return lines
+
+
+def _undecided_line(result: Result) -> list[str]:
+    ranges = []
+    for name in ("precision", "recall", "f1"):
+        least, most = result.measure(f"{name}_least"), result.measure(f"{name}_most")
+        if least and most and least.value is not None and most.value is not None:
+            ranges.append(f"{name} {formatting.share(least.value)} to {formatting.share(most.value)}")
+    if not ranges:
+        return []
+    return [f"possible range with undecided pairs: {', '.join(ranges)}; --judge-model decides them"]
+
+
+def _failures(outcomes: Iterable[Outcome]) -> Cases:
+    wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0 or outcome.status != "scored"]
+    cases = []
+    for outcome in wrong[:_MAX_FAILURES]:
+        shown = outcome.shown
+        why = outcome.failure.message if outcome.failure else shown.reason
+        fields = (("said", shown.asked), ("expected", shown.expected), ("written", shown.got), ("why", why))
+        cases.append(Case((outcome.trial.case_id, outcome.trial.labels.get("scenario", outcome.status)), fields))
+    return Cases("Failed cases", tuple(cases), len(wrong), "None: every case passed.")
+
+
+def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
+    """Compares an online run with the baseline run that it names."""
+    baseline = run.spec.get("baseline")
+    if baseline is None:
+        return ()
+    return drifts(_scores(run_reader, run.id), _scores(run_reader, baseline))
+
+
+def _scores(run_reader: RunReader, run: str) -> dict[str, Sequence[float]]:
+    scores: dict[str, list[float]] = {name: [] for name in SHARES}
+    for outcome in run_reader.outcomes(run):
+        for name in SHARES:
+            value = outcome.score(name)
+            if value is not None:
+                scores[name].append(value)
+    return dict(scores)

@@ -1,0 +1,73 @@
+"""What extraction runs depend on: on labelled cases (`run`), or over recorded traces (`online`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from memorybench.core.errors import BadInput
+from memorybench.suites.spec import Spec, flag
+
+PATHS = ("id", "conversation", "existing", "output")
+DEFAULT_TAG = "memory_extraction"
+
+
+class ExtractionSpec(Spec):
+    cases: str | None = flag(
+        None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
+    )
+    extractor: str | None = flag(None, help="Test this config, provider or module:function.", metavar="NAME")
+    extractor_command: str | None = flag(None, help="Test a program that speaks JSON.", metavar="LINE")
+    extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
+    judge_model: str | None = flag(None, help="Decide open cases with this model.", metavar="MODEL")
+    scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
+    limit: int | None = flag(None, help="Run at most N cases.", metavar="N", ge=1)
+    no_targets: bool = flag(False, help="Ignore the default targets.", saved=False)
+    case_ids: tuple[str, ...] | None = None
+    """Only these cases; None: all."""
+
+
+class OnlineSpec(Spec):
+    source: Literal["langsmith", "jsonl"] = flag(
+        help="Read traces from `langsmith` or `jsonl FILE`.", metavar="SOURCE", several_words=True
+    )
+    file: str | None = None
+    project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
+    tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.")
+    since: str | None = flag(None, help="Read traces since 24h, 7d or a date.", metavar="TIME")
+    limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
+    feedback: bool = flag(False, help="Write the scores back to LangSmith.")
+    judge_model: str | None = flag(
+        None, help="List the facts with this model.", metavar="MODEL", default_text="$MEMORYBENCH_JUDGE or gpt-4o"
+    )
+    id_path: str | None = flag(None, help="Find the id of a trace here.", metavar="JSONPATH")
+    conversation_path: str | None = flag(None, help="Find the conversation of a trace here.", metavar="JSONPATH")
+    existing_path: str | None = flag(None, help="Find the memory before extraction here.", metavar="JSONPATH")
+    output_path: str | None = flag(None, help="Find the extracted memory here.", metavar="JSONPATH")
+    baseline: str | None = flag(None, help="Fail if worse than this earlier run.", metavar="RUN")
+
+    @property
+    def paths(self) -> dict[str, str]:
+        """By role: the JSONPath that the user gave."""
+        return {role: path for role in PATHS if (path := getattr(self, f"{role}_path"))}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split_source(cls, values: Any) -> Any:
+        """Accepts `jsonl FILE` as typed, and a missing source with the remedy that users need."""
+        source = values.get("source")
+        if isinstance(source, (list, tuple)):
+            name, *files = source
+            values = {**values, "source": name, "file": files[0] if files else values.get("file")}
+        known = values.get("source") in ("langsmith", "jsonl")
+        if not known or (isinstance(source, (list, tuple)) and len(source) != 1 + (source[0] == "jsonl")):
+            expected = "--source langsmith, or --source jsonl FILE"
+            raise BadInput("--source", "missing or invalid" if source else "missing", expected=expected)
+        return values
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Runs of version 0.1 saved their JSONPaths under the key `paths`, by role."""
+        return {**saved, **{f"{role}_path": path for role, path in saved.get("paths", {}).items()}}

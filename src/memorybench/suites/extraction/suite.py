@@ -1,0 +1,46 @@
+"""The extraction suite: does an extractor write down what was said, and nothing else?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memorybench.suites.suite import Command, Suite
+
+from .spec import ExtractionSpec, OnlineSpec
+
+
+def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
+    if "cases" not in first and "expected_facts" not in first:
+        return None
+    from .cases import load_cases
+    from .mutants import killing_of, report_of
+
+    cases = load_cases(path)
+    return f"{len(cases)} extraction cases; {report_of([killing_of(case) for case in cases])}"
+
+
+SUITE = Suite(
+    name="extraction",
+    commands=(
+        Command(
+            "extraction run",
+            "test an extractor on labelled cases",
+            ExtractionSpec,
+            "memorybench.suites.extraction.prepare:prepare",
+            "MEMORY EXTRACTION",
+            marks={"mode": "offline"},
+        ),
+        Command(
+            "extraction online",
+            "judge recorded traces of an extractor",
+            OnlineSpec,
+            "memorybench.suites.extraction.prepare_online:prepare_online",
+            "MEMORY EXTRACTION, ONLINE",
+            marks={"mode": "online"},
+        ),
+    ),
+    report_module="memorybench.suites.extraction.report",
+    describe_file=_describe_file,
+)

@@ -1,0 +1,141 @@
+"""From a hygiene spec to a run: scenarios, a store, and an agent where the user asked and accepted its cost."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.plans import Limits, Plan
+from memorybench.core.records import canonical
+from memorybench.core.trials import Subject
+from memorybench.journal.rows import Fingerprint
+from memorybench.journal.run_reader import RunReader
+from memorybench.processes.programs import temporary_folder
+from memorybench.suites.suite import Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
+from memorybench.text.spelling import suggestion
+
+from .attempts import NEEDS_CONSENT, AttemptReport, Attempts
+from .measures import MEASURES
+from .plan import HygienePlan, Store, playings
+from .scenario import Scenario
+from .scenarios import scenarios_in
+from .spec import HygieneSpec
+
+SET = "scenarios"
+TRANSCRIPTS = "transcripts"
+BUNDLED_SCENARIOS, OWN_SCENARIOS = "scenarios", Path("scenarios")
+
+
+def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    consent = spec.agent_turn and spec.i_understand_model_cost
+    if spec.agent is None and (spec.agent_turn or spec.i_understand_model_cost):
+        raise BadInput("--agent-turn", "no agent is named", expected="--agent NAME as well")
+    store = wiring.store(spec.store)
+    scenarios = find_scenarios(spec.scenarios, spec.folders, wiring)
+    fingerprints = {"store": store.described()}
+    agent = None
+    if spec.agent is not None:
+        fingerprints["agent"] = f"{wiring.describe_agent(spec.agent)}\nmodel {spec.model}"
+        if consent:
+            agent = wiring.agent(spec.agent, spec.model)
+    elif spec.model is not None or spec.repeats > 1:
+        raise BadInput("--model" if spec.model else "--repeats", "no agent is named", expected="--agent NAME as well")
+    fingerprints |= {f"scenario {scenario.id}": canonical(scenario) for scenario in scenarios}
+    run = _HygieneRun(spec, scenarios, store, agent)
+    phases = run.count_phases()
+    planned = sum(phases.values())
+    subject = spec.agent or store.name
+    blocked = spec.agent is not None and not consent
+    return PreparedRun(
+        spec=spec,
+        totals={(SET, subject): planned},
+        subjects=(subject,),
+        fingerprints={name: Fingerprint.of(text) for name, text in fingerprints.items()},
+        metrics=MEASURES,
+        open_plan=run.open_plan,
+        details={
+            "selected": {
+                "passed": phases["well_behaved"] + phases["violation"] + phases["real_model"],
+                "caught": phases["violation"],
+                "mutation_score": phases["mutant"],
+                "adoption": phases["real_model"],
+                "restraint": phases["real_model"],
+            },
+            "titles": {scenario.id: scenario.title for scenario in scenarios},
+        },
+        models=(agent.model if agent else None,),
+        hints={"memorybench list --stores": "which other stores can be tested"},
+        blocked=NEEDS_CONSENT if blocked else "",
+        write_files=None if agent is None else _write_transcripts,
+    )
+
+
+def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -> tuple[Scenario, ...]:
+    """Bundled scenarios, those in ./scenarios and those in `folders`; all, or the ones with these ids."""
+    own = [OWN_SCENARIOS] if OWN_SCENARIOS.is_dir() else []
+    places = [wiring.bundled_file(BUNDLED_SCENARIOS), *own, *(Path(folder) for folder in folders)]
+    known = {scenario.id: scenario for scenario in scenarios_in(*places)}
+    for id in ids:
+        if id not in known:
+            remedy = f"{suggestion(id, list(known))} (memorybench hygiene list)"
+            raise BadInput("", f'no scenario "{id}"', remedy=remedy)
+    return tuple(known[id] for id in ids) if ids else tuple(known.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _HygieneRun:
+    """Resolved names and read scenarios."""
+
+    spec: HygieneSpec
+    scenarios: tuple[Scenario, ...]
+    store: ResolvedStore
+    agent: ResolvedAgent | None
+    """None: no agent is named, or its cost is not accepted yet."""
+
+    def count_phases(self) -> Counter[str]:
+        if self.spec.agent is not None:
+            attempts = sum(scenario.real_model is not None for scenario in self.scenarios)
+            return Counter({"real_model": attempts * self.spec.repeats})
+        checks = self.spec.mutants
+        return Counter(one.phase for scenario in self.scenarios for one in playings(scenario, self_checks=checks))
+
+    async def open_plan(self, opening: Opening) -> Plan:
+        if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened
+            attempts = self._attempts(Store(Subject(role="store", name=self.store.name), self.store.open))
+            return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
+        with temporary_folder("memorybench-") as folder:
+            async with self.store.open(folder) as opened:  # only an open store knows its version
+                store = Store(opened.subject, self.store.open)
+        if self.agent is None:
+            return HygienePlan(
+                self.scenarios, store, benchmark=SET, seed=self.spec.seed, self_checks=self.spec.mutants
+            ).plan()
+        from memorybench.mcp.store_server import serve_store  # needs the MCP SDK, which other runs do without
+
+        agent = await self.agent.open(opening.stack)
+        attempts = self._attempts(store)
+        jobs = attempts.jobs(agent, serve_store(self.store.open))
+        limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again
+        return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
+
+    def _attempts(self, store: Store) -> Attempts:
+        """Trials are identified by names alone, so that a blocked trial is the same one when it is allowed later."""
+        agent = Subject(role="agent", name=self.spec.agent or self.store.name)
+        return Attempts(self.scenarios, store, agent, repeats=self.spec.repeats, benchmark=SET, seed=self.spec.seed)
+
+
+def _write_transcripts(place: RunPlace) -> None:
+    """Prompts, replies and calls of each attempt, so that claims about them can be checked."""
+    folder = place.folder / TRANSCRIPTS
+    with RunReader.open(place.results, thorough=False) as run_reader:
+        for inputs, result in run_reader.step_records(place.run_id, "agent"):
+            report = AttemptReport.model_validate_json(result)
+            step = json.loads(inputs)
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = folder / f"{step['title']}-{step['repeat']}.json"
+            file.write_text(report.model_dump_json(indent=2), encoding="utf-8")

@@ -1,0 +1,22 @@
+"""What a hygiene run depends on."""
+
+from __future__ import annotations
+
+from memorybench.suites.spec import Spec, flag
+
+REFERENCE = "reference"
+
+
+class HygieneSpec(Spec):
+    scenarios: tuple[str, ...] = flag(
+        (), help="Run these scenarios.", name="scenarios", metavar="SCENARIO", default_text="all"
+    )
+    folders: tuple[str, ...] = flag((), help="Add folders with scenarios.", name="--scenarios", metavar="DIR")
+    store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
+    seed: int = flag(0, help="Seed the planted secrets and facts.")
+    mutants: bool = flag(True, help="Skip the mutants; play declared phases only.")
+    agent: str | None = flag(None, help="Prompt this agent instead of playing scripts.", metavar="NAME")
+    model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
+    repeats: int = flag(1, help="Repeat each scenario with the agent.", metavar="N", ge=1)
+    agent_turn: bool = flag(False, help="Allow the agent to act.", saved=False)
+    i_understand_model_cost: bool = flag(False, help="Accept that the agent may cost money.", saved=False)

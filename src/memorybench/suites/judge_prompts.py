@@ -1,0 +1,59 @@
+"""The prompts of a judge, from a benchmark's config and the command line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.prompts import judge_prompt
+from memorybench.files.reading import read_text
+from memorybench.judging.prompts import JudgePrompts
+
+JUDGE_PROMPT_FLAG = "--judge-prompt"
+_FILE_NAME = re.compile(r"[^\n]*\.[A-Za-z]{1,5}")
+_LONGEST_PATH = 4096
+
+
+def prompt_text(given: str, flag: str) -> str:
+    """The content of a file, or the text itself.
+
+    A text that looks like a path is an error: a judge that is asked "prompts/strict.txt" still answers yes or no.
+    """
+    path = Path(given)
+    if len(given) < _LONGEST_PATH and "\n" not in given and path.is_file():
+        return read_text(path)
+    if given.strip() and "${" not in given and (not re.search(r"\s", given.strip()) or _FILE_NAME.fullmatch(given)):
+        raise BadInput(
+            f"{flag} {given}", "file not found", expected="a file, or the prompt itself", remedy="check the path"
+        )
+    return given
+
+
+def judge_prompts(config: BenchmarkConfig | None, override: str | None = None) -> JudgePrompts:
+    """The judge prompts of a benchmark; without a config the bundled ones, by question type.
+
+    `override`, from --judge-prompt, replaces them.
+    """
+    replacement = None
+    if override is not None:
+        if config is not None and not config.evaluation.judge_prompts.user_override:
+            raise BadInput(
+                JUDGE_PROMPT_FLAG,
+                f"{config.name} keeps its own judge prompts (judgePrompts.userOverride: false)",
+                remedy="leave the flag out",
+            )
+        replacement = judge_prompt(prompt_text(override, JUDGE_PROMPT_FLAG), JUDGE_PROMPT_FLAG)
+    if config is None:
+        return JudgePrompts.by_name(replacement)
+    own, where = config.evaluation.judge_prompts, f"{config.name}: evaluation.judgePrompts"
+    return JudgePrompts(
+        override=replacement,
+        by_type={
+            kind: judge_prompt(text, f"{where}.byQuestionType.{kind}") for kind, text in own.by_question_type.items()
+        },
+        default=None if own.default is None else judge_prompt(own.default, f"{where}.default"),
+        names={kind.name: kind.evaluation_prompt for kind in config.question_types},
+        off_by_one=frozenset(kind.name for kind in config.question_types if kind.allow_off_by_one),
+    )

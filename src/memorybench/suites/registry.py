@@ -1,0 +1,76 @@
+"""The suites: four of our own, and those of installed packages (entry point group `memorybench.suites`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from memorybench.journal.rows import Run
+
+    from .stored_run import StoredRun
+    from .suite import Command, Suite
+
+GROUP = "memorybench.suites"
+BUILT_IN = {"bench": ("eval", "score"), "audit": ("audit",), "extraction": ("extraction",), "hygiene": ("hygiene",)}
+"""By suite: its verbs. A suite is the object SUITE in suites/<name>/suite.py, loaded when it is needed."""
+
+
+def suite(name: str) -> Suite | None:
+    if name in BUILT_IN:
+        found: Suite = import_module(f"memorybench.suites.{name}.suite").SUITE
+        return found
+    return next((plugin for plugin in _plugins() if plugin.name == name), None)
+
+
+def suites() -> Iterator[Suite]:
+    for name in BUILT_IN:
+        built_in = suite(name)
+        assert built_in is not None
+        yield built_in
+    yield from _plugins()
+
+
+def commands(verb: str) -> list[tuple[Suite, Command]]:
+    """The commands that begin with this verb."""
+    owner = next((name for name, verbs in BUILT_IN.items() if verb in verbs), None)
+    candidates = [suite(owner)] if owner else _plugins()
+    return [
+        (candidate, command)
+        for candidate in candidates
+        if candidate is not None
+        for command in candidate.commands
+        if command.name.split()[0] == verb
+    ]
+
+
+def suite_of(run: Run) -> Suite:
+    """The suite of a saved run."""
+    from memorybench.core.errors import BadInput
+
+    found = suite(run.suite)
+    if found is None:
+        expected = f"a run of {', '.join(one.name for one in suites())}"
+        raise BadInput(run.id, f'runs of "{run.suite}" have no report', expected=expected)
+    return found
+
+
+@contextmanager
+def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun]:
+    """Opens a saved run by id from these folders; several ids must be shards of one spec."""
+    from .stored_run import open_runs
+
+    with open_runs(runs, folders, lambda stored: suite_of(stored.run).metrics(stored)) as stored:
+        suite_of(stored.run)  # raises for a run without a report
+        yield stored
+
+
+def _plugins() -> Iterator[Suite]:
+    from importlib.metadata import entry_points
+
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        yield point.load()

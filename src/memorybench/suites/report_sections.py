@@ -1,0 +1,245 @@
+"""Parts of a report that all suites share: the JSON document, tables of measures, steps and the accounting line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memorybench.core.measures import Measure
+from memorybench.core.report import Case, Column, Duration, Money, Notes, Provenance, Table, text_column
+from memorybench.core.trials import STATUSES, Outcome
+from memorybench.journal.run_reader import Stage
+from memorybench.reporting import formatting
+
+from .summary import Result, Summary, percentile
+
+_MAX_GROUPS = 30
+"""report.json has them all."""
+_MAX_UNSCORED = 0.02
+_STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
+"""Runs record waiting until a memory is searchable as `settle`."""
+_TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
+_SELF_JUDGED = "self-judged"
+_CONTEXT_LINES = 4
+_FAILURE_SCORES = ("correct", "passed", "recall@10")
+
+
+def document(summary: Summary) -> dict[str, Any]:
+    """The JSON document that all suites share (docs/report.schema.json)."""
+    differences = [
+        {
+            "benchmark": pair.benchmark,
+            "subject": pair.first,
+            "baseline": pair.second,
+            "measure": pair.measure,
+            **pair.comparison.model_dump(include={"difference", "low", "high", "n", "p", "adjusted_p", "tells_apart"}),
+            "significant": pair.comparison.tells_apart,
+        }
+        for pair in summary.differences
+    ]
+    return {
+        "run_id": summary.run_id,
+        "suite": summary.suite,
+        "status": summary.status,
+        "counts": dict(summary.counts),
+        "results": [
+            {
+                "benchmark": result.benchmark,
+                "subject": result.subject,
+                "group": dict(result.group),
+                "measures": [_measure(measure) for measure in result.measures if measure.n or not result.group],
+            }
+            for result in summary.results
+        ],
+        "differences_from_baseline": differences,
+        "lifts": differences,  # the old name, for one release
+        "notes": [{"kind": kind, "text": text} for kind, text in summary.notes],
+        "possibly_charged_twice": summary.possibly_charged_twice,
+        # everything else is the same, byte by byte, in two runs of one spec
+        "circumstances": {
+            "program": summary.program,
+            "created": summary.created,
+            "finished": summary.finished,
+            "spent": summary.spent.model_dump(),
+            "stages": [
+                {
+                    "name": stage.name,
+                    "label": _STEP_LABELS.get(stage.name, stage.name),
+                    "subject": stage.subject,
+                    "steps": stage.steps,
+                    "reused": stage.reused,
+                    "seconds_p50": percentile(stage.seconds, 50),
+                    "seconds_p95": percentile(stage.seconds, 95),
+                    "spent": stage.spent.model_dump(),
+                }
+                for stage in summary.stages
+            ],
+        },
+    }
+
+
+def _measure(measure: Measure) -> dict[str, Any]:
+    fields = measure.model_dump(include={"name", "value", "low", "high", "n", "planned", "higher_is_better"})
+    return {**fields, "unit": measure.unit} if measure.unit else fields
+
+
+def title(text: str, summary: Summary) -> str:
+    """The report's title, marked where a model has judged its own answers."""
+    return f"{text} ({_SELF_JUDGED})" if _self_judged(summary) else text
+
+
+def self_judged_notes(summary: Summary) -> list[Notes]:
+    lines = _self_judged(summary)
+    return [Notes(tuple(lines), warning=True)] if lines else []
+
+
+def _self_judged(summary: Summary) -> list[str]:
+    return [f"{kind}: {text}" for kind, text in summary.notes if kind == _SELF_JUDGED]
+
+
+def warnings(summary: Summary) -> tuple[str, ...]:
+    """What a reader must know before relying on the figures."""
+    lines = []
+    counts = summary.counts
+    if summary.status != "complete":
+        lines.append(f"The run is {summary.status}: the figures cover the trials finished so far.")
+    if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
+        share = formatting.share(counts["unscored"] / counts["planned"])
+        lines.append(f"Inconclusive: {share} of the trials could not be scored.")
+    if counts["failed"]:
+        lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
+    if summary.possibly_charged_twice:
+        lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
+    others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]
+    return (*lines, *(text if text.startswith(kind) else f"{kind}: {text}" for kind, text in others))
+
+
+def accounting(summary: Summary) -> str:
+    """`planned 60 = 58 scored + 2 failed + …; spent $0`: the states always add up to planned."""
+    counts = summary.counts
+    parts = " + ".join(f"{counts[status]} {status}" for status in STATUSES)
+    pending = f" + {summary.pending} pending" if summary.pending else ""
+    return f"planned {counts['planned']} = {parts}{pending}; spent {formatting.money(summary.spent.cost)}"
+
+
+def provenance(facts: Mapping[str, str]) -> Provenance:
+    return Provenance(facts, title="How it was made")
+
+
+def started(created: str) -> str:
+    return created.replace("T", " ")[:19] + " UTC"
+
+
+def measure_table(title: str, results: Iterable[Result], meanings: Mapping[str, str], *, level: int = 3) -> Table:
+    """One row per measure, with its meaning."""
+    rows = []
+    for result in results:
+        for name, meaning in meanings.items():
+            measure = result.measure(name)
+            if measure is not None and (measure.planned or measure.n):
+                better = "" if measure.higher_is_better else " (lower is better)"
+                rows.append((name, measure, measure, meaning + better))
+    columns = (
+        text_column("measure"),
+        Column("value [95%]", "interval"),
+        Column("n", "n"),
+        text_column("meaning", priority=1),
+    )
+    return Table(title, columns, tuple(rows), level=level)
+
+
+def score_tables(
+    summary: Summary, meanings: Mapping[str, str], labels: Iterable[str], group_measures: tuple[str, ...]
+) -> list[Table]:
+    """For each subject a table of all measures, then one table per label with a row per group."""
+    tables = []
+    for benchmark in summary.benchmarks:
+        for result in summary.overall(benchmark):
+            tables.append(measure_table(f"{benchmark} × {result.subject}", [result], meanings))
+            for label in labels:
+                table = _group_table(summary, result, label, group_measures)
+                if len(table.rows) > 1:  # a single group equals the whole
+                    tables.append(table)
+    return tables
+
+
+def _group_table(summary: Summary, whole: Result, label: str, names: tuple[str, ...]) -> Table:
+    groups = [
+        result
+        for result in summary.grouped(whole.benchmark)
+        if result.subject == whole.subject and label in result.group
+    ]
+    shown = [name for name in names if any((measure := group.measure(name)) and measure.n for group in groups)]
+    rows = []
+    for group in sorted(groups, key=lambda group: _natural_order(group.group[label]))[:_MAX_GROUPS]:
+        measures = [group.measure(name) for name in shown]
+        if any(measure and measure.n for measure in measures):
+            rows.append((group.group[label], *measures))
+    columns = (Column(name, "value_of_n", priority=place) for place, name in enumerate(shown, 1))
+    return Table(f"by {label.replace('_', ' ')}", (text_column(""), *columns), tuple(rows), level=3)
+
+
+def _natural_order(text: str) -> tuple[int, float, str]:
+    """Sorts 10 after 9, and words after numbers."""
+    leading = re.match(r"\d+", text)
+    return (0, float(leading[0]), text) if leading else (1, 0.0, text)
+
+
+def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
+    """Time, tokens and cost of each kind of step."""
+    if not summary.stages:
+        return []
+    columns = (
+        text_column("step"),
+        text_column("subject"),
+        Column("p50"),
+        Column("p95"),
+        Column("steps"),
+        Column("calls", priority=3),
+        Column("tokens in", priority=1),
+        Column("tokens out", priority=2),
+        Column("cost"),
+    )
+    timed = [stage for stage in summary.stages if stage.name in _TIMED_STEPS and stage.seconds]
+    others = [stage for stage in summary.stages if stage not in timed]
+    timed.sort(key=lambda stage: (_TIMED_STEPS.index(stage.name), stage.subject))
+    rows, other_rows = (tuple(_step_row(stage) for stage in stages) for stages in (timed, others))
+    if not rows:
+        detail = True
+    return [Table("Time and cost", columns, rows, other_rows, detail=detail)]
+
+
+def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
+    return (
+        _STEP_LABELS.get(stage.name, stage.name),
+        stage.subject,
+        Duration(percentile(stage.seconds, 50)),
+        Duration(percentile(stage.seconds, 95)),
+        stage.steps,
+        stage.spent.calls or None,
+        stage.spent.input_tokens or None,
+        stage.spent.output_tokens or None,
+        Money(stage.spent.cost),
+    )
+
+
+def is_failure(outcome: Outcome) -> bool:
+    """Whether a trial has no score, or its first verdict is 0."""
+    verdict = next((value for name in _FAILURE_SCORES if (value := outcome.score(name)) is not None), None)
+    return outcome.status != "scored" or verdict == 0
+
+
+def failure_case(outcome: Outcome) -> Case:
+    """Everything about one failure: for `results --failures`."""
+    trial, shown = outcome.trial, outcome.shown
+    fields = (
+        ("why", outcome.failure.message if outcome.failure else ""),
+        ("question", shown.asked),
+        ("expected", shown.expected),
+        ("got", shown.got),
+        ("context", "\n".join(shown.context.splitlines()[:_CONTEXT_LINES])),
+        ("reason", shown.reason),
+    )
+    heading = (trial.subject.name, trial.case_id, trial.labels.get("question_type", ""), outcome.status)
+    return Case(heading, tuple((name, text) for name, text in fields if text))

@@ -1,0 +1,225 @@
+"""Starts, resumes and performs the runs of every suite, for the command line and for Python alike."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.report import Report
+from memorybench.engine.budget import Budget
+from memorybench.engine.run import Ending, Watch, perform
+from memorybench.files.names import safe_run_id
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import RunWriter, reopen_run
+from memorybench.journal.run_writer import open_run as begin_run
+from memorybench.reporting.report_files import write_reports
+
+from .blocking import blocking
+from .estimates import check_prices
+from .registry import open_run, suite_of
+from .spec import RunOptions, changed_flag, make_spec, saved_spec
+from .suite import Command, Opening, PreparedRun, RunPlace, Suite
+from .summary import Summary
+from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
+from .wiring import Wiring
+
+CONCURRENCY = 10
+STORES = "stores"
+Totals = Mapping[tuple[str, str], int]
+"""Trials by benchmark and subject."""
+Watching = Callable[[Totals, Totals], AbstractContextManager[Watch]]
+"""From all trials and those already scored to a watch over the others."""
+
+
+def _no_watch(totals: Totals, done: Totals) -> AbstractContextManager[Watch]:
+    return nullcontext(lambda outcome: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A run that may begin, or go on."""
+
+    suite: Suite
+    command: Command
+    prepared: PreparedRun
+    place: RunPlace
+    options: RunOptions
+    wiring: Wiring
+    thresholds: Sequence[Threshold] = ()
+
+    @property
+    def resuming(self) -> bool:
+        return self.options.resume is not None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    ending: Ending
+    summary: Summary
+    report: Report
+    passed: bool
+    """Whether the suite's own checks passed."""
+
+
+def start(
+    suite: Suite,
+    command: Command,
+    given: Mapping[str, Any],
+    options: RunOptions,
+    wiring: Wiring,
+    thresholds: Sequence[str] = (),
+) -> Start:
+    """Prepares a new run from the given fields of its spec, or the run that `options.resume` names.
+
+    Raises before anything is spent or written.
+    """
+    results = options.output or Path(command.output)
+    limits = parse_thresholds(thresholds)
+    if options.resume is None:
+        run_id = safe_run_id(options.run_id, "--run-id") if options.run_id else f"run_{secrets.token_hex(3)}"
+        spec = make_spec(command.spec, given)
+    else:
+        run_id = safe_run_id(options.resume, "--resume")
+        changed = changed_flag(command.spec, given) or ("--run-id" if options.run_id else None)
+        if changed:
+            raise BadInput(
+                "--resume",
+                f"{changed} cannot change a run that was started",
+                remedy="start a new run; --reuse RUN reuses its unchanged steps",
+            )
+        spec = saved_spec(command.spec, _unfinished_run(run_id, results, suite, command).spec, given)
+    place = RunPlace(results, run_id)
+    wiring = wiring.configured(spec.config_dirs, spec.allow_code)
+    prepared = command.prepare(spec, wiring, place)
+    try:
+        limits = check_thresholds(limits, prepared)
+        check_prices(prepared.models, options.budget)
+    except BaseException:
+        if prepared.discard is not None and options.resume is None:
+            prepared.discard()
+        raise
+    return Start(suite, command, prepared, place, options, wiring, limits)
+
+
+def _unfinished_run(run_id: str, results: Path, suite: Suite, command: Command) -> Run:
+    """A saved run of this command that has something left to do."""
+    with RunReader.open(results) as run_reader:
+        saved = run_reader.run(run_id)
+        if saved.status == "complete" and run_reader.counts(run_id)["scored"] == saved.planned:
+            raise BadInput("--resume", f"run {run_id} is finished", remedy=f"memorybench results {run_id} shows it")
+    right = "judge calibrate" if saved.suite == "calibration" else suite_of(saved).command_of(saved).name
+    if saved.suite != suite.name or right != command.name:
+        remedy = f"use `memorybench {right} --resume {run_id}`"
+        raise BadInput("--resume", f"run {run_id} is a run of `memorybench {right}`", remedy=remedy)
+    return saved
+
+
+def run(
+    start: Start,
+    *,
+    announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
+    watching: Watching = _no_watch,
+) -> FinishedRun:
+    """Performs a run to its reports. `announce` gets the facts of the header, `watching` the outcomes."""
+    prepared, place, wiring = start.prepared, start.place, start.wiring
+    done: Counter[tuple[str, str]] = Counter()
+    spent: float | None = 0.0
+    if start.resuming:
+        with RunReader.open(place.results, thorough=False) as run_reader:
+            for outcome in run_reader.outcomes(place.run_id):
+                done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
+            spent = run_reader.spent(place.run_id).cost
+        opened = reopen_run(
+            place.results,
+            place.run_id,
+            fingerprints=prepared.fingerprints,
+            redact=wiring.redact,
+            fault=wiring.fault(),
+        )
+    else:
+        opened = begin_run(
+            place.results,
+            _row(start),
+            redact=wiring.redact,
+            fault=wiring.fault(),
+            reuse=prepared.spec.reuse,
+        )
+    with opened as run_writer:
+        with suppress(OSError):  # a closed terminal must not stop the run
+            announce(start.suite.facts([run_writer.run]))
+        with watching(prepared.totals, done) as watch:
+            try:
+                ending = blocking(_perform(start, run_writer, Budget(start.options.budget, spent), watch))
+            except BaseException:
+                with suppress(JournalError):
+                    run_writer.end("partial")
+                raise
+        run_writer.end(ending.status)
+    with open_run([place.run_id], [place.results]) as stored:
+        report = start.suite.report(stored)
+        write_reports(report, place.folder, prepared.formats)
+        return FinishedRun(ending, stored.summary, report, start.suite.passes(stored))
+
+
+def _row(start: Start) -> Run:
+    prepared = start.prepared
+    return Run(
+        id=start.place.run_id,
+        suite=start.suite.name,
+        spec={
+            "benchmarks": list(dict.fromkeys(benchmark for benchmark, _ in prepared.totals)),
+            "subjects": list(dict.fromkeys(subject for _, subject in prepared.totals)),
+            "questions": {benchmark: n for (benchmark, _), n in prepared.totals.items()},
+            **prepared.spec.model_dump(mode="json"),
+            **start.command.marks,
+            **prepared.details,
+            "concurrency": start.options.concurrency or CONCURRENCY,
+        },
+        fingerprints=prepared.fingerprints,
+        program=f"memorybench {__version__}",
+        planned=prepared.planned,
+    )
+
+
+async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: Watch) -> Ending:
+    """Opens what was prepared and performs it."""
+    prepared, place = start.prepared, start.place
+    concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
+    stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
+    async with AsyncExitStack() as stack:
+        plan = await prepared.open_plan(Opening(stack, place.run_id, stores, frozenset(run_writer.scored())))
+        ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
+    if prepared.blocked:
+        return Ending("blocked", False, prepared.planned)
+    if ending.status == "complete":
+        await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
+    if prepared.write_files is not None:
+        await asyncio.to_thread(prepared.write_files, place)
+    return ending
+
+
+def exit_code(start: Start, finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
+    """0 complete, 1 incomplete, 2 not allowed to start, 3 a threshold or check was missed, 130 interrupted."""
+    if finished.ending.interrupted:
+        return 130
+    if start.prepared.blocked:
+        return 2
+    lines, missed = missed_thresholds(finished.summary, start.thresholds, on, start.prepared.subjects)
+    for line in lines:
+        tell(line)
+    if missed:
+        return 3
+    counts = finished.summary.counts
+    if counts["failed"] or counts["unscored"] or finished.summary.status != "complete":
+        return 1
+    return 0 if finished.passed else 3

@@ -1,0 +1,141 @@
+"""What a run depends on, declared once. Flags, saved spec, JSON Schema and Python arguments are derived from it.
+
+class ToySpec(Spec):
+    size: int = flag(3, help="Set the number of cases.", metavar="N", ge=1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.text.spelling import suggestion
+
+SpecT = TypeVar("SpecT", bound=Record)
+
+
+def flag(
+    default: Any = ...,
+    *,
+    help: str,
+    name: str | None = None,
+    metavar: str | None = None,
+    default_text: str | None = None,
+    file_or_text: bool = False,
+    several_words: bool = False,
+    per_start: bool = False,
+    saved: bool = True,
+    **limits: Any,
+) -> Any:
+    """Declares a field that is also a command-line flag.
+
+    `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
+    `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
+    `several_words`: the flag takes several words that the spec sorts out itself. `per_start`: may be given again with
+    --resume. A field that is not `saved` is given anew at every start.
+    """
+    extra: dict[str, Any] = {
+        "flag": name,
+        "metavar": metavar,
+        "default_text": default_text,
+        "file_or_text": file_or_text,
+        "several_words": several_words,
+        "per_start": per_start or not saved,
+    }
+    kept = {key: value for key, value in extra.items() if value}
+    if callable(default):
+        return Field(default_factory=default, description=help, json_schema_extra=kept, exclude=not saved, **limits)
+    return Field(default, description=help, json_schema_extra=kept, exclude=not saved, **limits)
+
+
+def flag_options(field: FieldInfo) -> Mapping[str, Any]:
+    extra = field.json_schema_extra
+    return extra if isinstance(extra, dict) else {}
+
+
+def flag_name(spec: type[Record], field: str) -> str:
+    """What the user types: `--limit`, or the metavar of a positional argument."""
+    options = flag_options(spec.model_fields[field])
+    name = options.get("flag") or f"--{field.replace('_', '-')}"
+    return str(name if name.startswith("-") else options.get("metavar") or name)
+
+
+def is_flag(field: FieldInfo) -> bool:
+    return field.description is not None
+
+
+class Spec(Record):
+    """The base of every suite's spec. It is saved with the run: `--resume` needs nothing else."""
+
+    config_dirs: tuple[str, ...] = flag((), help="Add folders with configs.", name="--config-dir", metavar="DIR")
+    allow_code: bool = flag(False, help="Run code that configs name.", per_start=True)
+    reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The saved values of an older version, under the names of today."""
+        return saved
+
+
+SavedT = TypeVar("SavedT", bound=Spec)
+
+
+def _without_dollar_sign(value: object) -> object:
+    return value.removeprefix("$") if isinstance(value, str) else value
+
+
+class RunOptions(Record):
+    """How a run is performed. No option changes its figures."""
+
+    output: Path | None = flag(None, help="Write results to this folder.", metavar="DIR")
+    run_id: str | None = flag(None, help="Name the run.", name="--run-id", metavar="ID", default_text="random")
+    resume: str | None = flag(None, help="Continue a run; scored trials are not repeated.", metavar="RUN")
+    concurrency: int | None = flag(
+        None, help="Limit the calls in flight.", metavar="N", default_text="10, or as the run began", ge=1
+    )
+    budget: Annotated[float | None, BeforeValidator(_without_dollar_sign)] = flag(
+        None, help="Stop spending at this amount.", metavar="DOLLARS", ge=0
+    )
+
+
+def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
+    """Validates field values. A problem is reported under the name of the flag."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:
+            raise BadInput(kind.__name__, first["msg"]) from error
+        field = str(first["loc"][0])
+        if field not in kind.model_fields:
+            raise BadInput(field, "unknown option", remedy=suggestion(field, list(kind.model_fields))) from error
+        where = flag_name(kind, field)
+        if first["type"] == "missing":
+            raise BadInput(where, "missing") from error
+        if first["type"] == "literal_error":
+            allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+            nearest = suggestion(str(first["input"]), allowed)
+            raise BadInput(
+                where, f'unknown value "{first["input"]}"', expected=", ".join(allowed), remedy=nearest
+            ) from error
+        raise BadInput(where, f"invalid value {first['input']!r}; {first['msg']}") from error
+
+
+def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> SavedT:
+    """The spec of a saved run. The journal keeps more beside it, which is left out here."""
+    known = {name: value for name, value in kind.migrate(saved).items() if name in kind.model_fields}
+    return make_spec(kind, {**known, **(changes or {})})
+
+
+def changed_flag(kind: type[Record], given: Mapping[str, Any]) -> str | None:
+    """The first flag that must not be given with --resume."""
+    for name in given:
+        if name in kind.model_fields and not flag_options(kind.model_fields[name]).get("per_start"):
+            return flag_name(kind, name)
+    return None

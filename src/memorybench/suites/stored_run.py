@@ -1,0 +1,199 @@
+"""Runs in results folders: one run, or several shards of one spec that are read as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Metric
+from memorybench.core.trials import Outcome
+from memorybench.files.names import safe_run_id
+from memorybench.journal.lock import is_held
+from memorybench.journal.rows import Run, differences
+from memorybench.journal.run_reader import RunReader
+
+from .summary import Summary, summarise
+
+_SHARD_KEYS = ("start", "end", "questions", "concurrency")
+"""Keys of a spec in which shards may differ."""
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run, or the shards of one, read from the journal."""
+
+    parts: tuple[tuple[RunReader, Run], ...]
+    metrics: Callable[[StoredRun], Sequence[Metric]]
+    """The metrics of the run's suite."""
+
+    @property
+    def run(self) -> Run:
+        """The run; of several shards, the first."""
+        return self.parts[0][1]
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple(run for _, run in self.parts)
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        return self.run.spec
+
+    @cached_property
+    def summary(self) -> Summary:
+        return summarise(self.parts, self.metrics(self))
+
+    def settled(self) -> Iterator[tuple[str, str, Outcome]]:
+        """Yields the run id, the time and the outcome of every trial."""
+        for run_reader, run in self.parts:
+            for at, outcome in run_reader.dated_outcomes(run.id):
+                yield run.id, at, outcome
+
+    def outcomes(self) -> Iterator[Outcome]:
+        return (outcome for _, _, outcome in self.settled())
+
+    def case(self, outcome: Outcome) -> Mapping[str, Any]:
+        """The case of an outcome as the journal stores it; empty where it does not."""
+        for run_reader, run in self.parts:
+            found = run_reader.case(run.id, outcome.trial.benchmark, outcome.trial.case_id)
+            if found:
+                return found
+        return {}
+
+
+Metrics = Callable[[StoredRun], Sequence[Metric]]
+
+
+@contextmanager
+def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) -> Iterator[StoredRun]:
+    """Opens runs by id from these folders; several must be shards of one spec."""
+    with _open_readers(folders) as readers:
+        parts = tuple(part for run in dict.fromkeys(runs) for part in _find_run(run, readers))
+        _check_shards([run for _, run in parts])
+        yield StoredRun(parts, metrics)
+
+
+@contextmanager
+def open_comparable(
+    subjects: Sequence[str], benchmark: str | None, runs: Sequence[str], folders: Sequence[Path], metrics: Metrics
+) -> Iterator[tuple[Mapping[str, StoredRun], str]]:
+    """Opens a run of each subject on the same data: the latest of `runs`, or of all complete runs."""
+    with _open_readers(folders) as readers:
+        if runs:
+            parts = [part for run in dict.fromkeys(runs) for part in _find_run(run, readers)]
+        else:
+            everything = [(run_reader, run) for run_reader in readers.values() for run in run_reader.runs()]
+            parts = [(run_reader, run) for run_reader, run in everything if run.status == "complete"]
+        parts = sorted((part for part in parts if part[1].suite == "bench"), key=lambda part: part[1].created)
+        chosen = benchmark or _only_benchmark([run for _, run in parts], subjects)
+        latest: dict[str, tuple[RunReader, Run]] = {}
+        parts = [part for part in parts if chosen in part[1].spec["questions"]]
+        together = [part for part in parts if set(subjects) <= set(part[1].spec["providers"])]
+        for run_reader, run in together[-1:] or parts:  # prefer one run that has all of them
+            latest |= {subject: (run_reader, run) for subject in subjects if subject in run.spec["providers"]}
+        missing = [subject for subject in subjects if subject not in latest]
+        if missing:
+            raise BadInput(
+                "--compare",
+                f'no complete run of "{missing[0]}" on {chosen} was found',
+                remedy=f"memorybench eval --benchmarks {chosen} --providers {missing[0]}",
+            )
+        _check_same_data([run for _, run in latest.values()], chosen)
+        yield {subject: StoredRun((latest[subject],), metrics) for subject in subjects}, chosen
+
+
+def _only_benchmark(runs: Sequence[Run], subjects: Sequence[str]) -> str:
+    known: set[str] = {
+        name for run in runs if set(subjects) & set(run.spec["providers"]) for name in run.spec["questions"]
+    }
+    if len(known) == 1:
+        return known.pop()
+    expected = f"one of {', '.join(sorted(known))}" if known else "a complete run of these providers"
+    raise BadInput("--benchmark", "missing; --compare needs one benchmark", expected=expected)
+
+
+def _check_same_data(runs: Sequence[Run], benchmark: str) -> None:
+    """Raises where questions, models or prompts differ: then a difference says nothing about the providers."""
+    first, *others = runs
+    for other in others:
+        changed = [
+            line
+            for line in differences(first.fingerprints, other.fingerprints)
+            if not line.startswith("provider ") and (not line.startswith("benchmark ") or benchmark in line.split())
+        ]
+        if changed:
+            raise BadInput(
+                f"{first.id} and {other.id}",
+                f"not comparable: {'; '.join(changed)}",
+                remedy="run both providers in one `memorybench eval`",
+            )
+
+
+@contextmanager
+def _open_readers(folders: Sequence[Path]) -> Iterator[Mapping[Path, RunReader]]:
+    with ExitStack() as stack:
+        yield {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
+
+
+def _find_run(run: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunReader, Run]]:
+    """Finds a run in every folder that has it: two machines may have given their shards the same id."""
+    safe_run_id(run, "run")
+    found = [
+        (run_reader, _with_current_status(run_reader.run(run), folder))
+        for folder, run_reader in readers.items()
+        if run_reader.has(run)
+    ]
+    if not found:
+        list(readers.values())[-1].run(run)  # raises, naming the nearest
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """A run and how many of its trials are in each state."""
+
+    run: Run
+    counts: Mapping[str, int]
+
+
+def list_runs(folders: Sequence[Path]) -> list[RunCounts]:
+    """All runs of these folders, oldest first."""
+    rows = []
+    for folder in folders:
+        with RunReader.open(folder) as run_reader:
+            runs = [_with_current_status(run, folder) for run in run_reader.runs()]
+            rows += [RunCounts(run, dict(run_reader.counts(run.id).items())) for run in runs]
+    return sorted(rows, key=lambda row: row.run.created)
+
+
+def _with_current_status(run: Run, folder: Path) -> Run:
+    """A run that is recorded as running, but that no process holds, is partial."""
+    if run.status == "running" and not is_held(folder / run.id):
+        return run.model_copy(update={"status": "partial"})
+    return run
+
+
+def _check_shards(runs: Sequence[Run]) -> None:
+    first, *others = runs
+    for other in others:
+        keys = sorted((first.spec.keys() | other.spec.keys()) - set(_SHARD_KEYS))
+        changed = [key for key in keys if first.spec.get(key) != other.spec.get(key)]
+        changed += differences(first.fingerprints, other.fingerprints)
+        if changed:
+            raise BadInput(
+                f"{first.id} and {other.id}",
+                f"not shards of one spec; they differ in {'; '.join(changed)}",
+                remedy="compare them with --compare instead",
+            )
+    spans = sorted(((run.spec.get("start") or 1, run.spec.get("end") or float("inf")), run.id) for run in runs)
+    for (earlier, name), (later, other_name) in pairwise(spans):
+        if later[0] <= earlier[1]:
+            raise BadInput(
+                f"{name} and {other_name}", "the shards overlap", expected="separate ranges of --start and --end"
+            )

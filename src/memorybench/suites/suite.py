@@ -1,0 +1,149 @@
+"""What a suite is: its commands, and what reports must know about its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memorybench.core.measures import Metric
+    from memorybench.core.plans import Plan
+    from memorybench.core.report import Report
+    from memorybench.journal.rows import Fingerprint, Run
+
+    from .estimates import Estimate
+    from .spec import Spec
+    from .stored_run import StoredRun
+    from .wiring import ResolvedModel, Wiring
+
+RESULTS = "results"
+FORMATS = ("json", "markdown")
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlace:
+    """Where a run is kept."""
+
+    results: Path
+    run_id: str
+
+    @property
+    def folder(self) -> Path:
+        return self.results / self.run_id
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a suite needs to open its subjects and make a plan."""
+
+    stack: AsyncExitStack
+    """Closed when the run ends."""
+    run_id: str
+    stores: Path
+    """A folder for data of the subjects. It is removed when the run is complete."""
+    scored: frozenset[str]
+    """Keys of the trials that an earlier process has scored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedRun:
+    """A run whose names are resolved and whose data is read. Nothing is opened, spent or written yet."""
+
+    spec: Spec
+    totals: Mapping[tuple[str, str], int]
+    """Planned trials by benchmark and subject."""
+    subjects: tuple[str, ...]
+    """Subjects that thresholds apply to."""
+    fingerprints: Mapping[str, Fingerprint]
+    """What must be unchanged when the run is resumed."""
+    metrics: tuple[Metric, ...]
+    open_plan: Callable[[Opening], Awaitable[Plan]]
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Saved beside the spec: what a report must know without the data."""
+    models: tuple[ResolvedModel | None, ...] = ()
+    """Models that a budget must know the price of."""
+    estimate: Callable[[], Iterable[Estimate]] = tuple
+    """What the run would take."""
+    targets: Mapping[str, float] = field(default_factory=dict)
+    """Thresholds that apply unless the user gives others."""
+    lower_bounds: Mapping[str, str] = field(default_factory=dict)
+    """By measure: the measure of how low it could be, were all undecided cases decided against it."""
+    formats: tuple[str, ...] = FORMATS
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """Commands to try next, with what each does."""
+    blocked: str = ""
+    """Why nothing may be started; the run is recorded as blocked."""
+    write_files: Callable[[RunPlace], None] | None = None
+    """Writes further files into the run's folder, after its last trial."""
+    discard: Callable[[], None] | None = None
+    """Removes what preparing has fetched, for a run that does not take place."""
+
+    @property
+    def planned(self) -> int:
+        return sum(self.totals.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command that makes runs: `memorybench eval`, `memorybench extraction run`."""
+
+    name: str
+    help: str
+    spec: type[Spec]
+    prepare_function: str
+    """`module:function`, loaded when the command runs: from spec, wiring and place to a prepared run."""
+    title: str
+    output: str = RESULTS
+    """The results folder, unless another one is named."""
+    marks: Mapping[str, Any] = field(default_factory=dict)
+    """Saved with every run, to tell the commands of one suite apart."""
+
+    def prepare(self, spec: Spec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+        """Raises before anything is spent."""
+        module, _, function = self.prepare_function.partition(":")
+        prepared: PreparedRun = getattr(import_module(module), function)(spec, wiring, place)
+        return prepared
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    name: str
+    commands: tuple[Command, ...]
+    report_module: str
+    """A module with the functions `metrics(run)`, `facts(runs)`, `report(run)` and, where a run can fail checks of the
+    suite, `passes(run)`. Loaded when a report is made."""
+    describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
+    """From a data file and its first row to a line about it; None: it is not a file of this suite."""
+
+    def metrics(self, run: StoredRun) -> Sequence[Metric]:
+        metrics: Sequence[Metric] = self._reporting.metrics(run)
+        return metrics
+
+    def facts(self, runs: Sequence[Run]) -> dict[str, str]:
+        """What the header says about a run, or about the shards of one."""
+        facts: dict[str, str] = self._reporting.facts(runs)
+        return facts
+
+    def report(self, run: StoredRun) -> Report:
+        report: Report = self._reporting.report(run)
+        return report
+
+    def passes(self, run: StoredRun) -> bool:
+        """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""
+        check = getattr(self._reporting, "passes", None)
+        return check is None or bool(check(run))
+
+    def command_of(self, run: Run) -> Command:
+        """The command that continues a saved run."""
+        for command in self.commands:
+            if all(run.spec.get(key) == value for key, value in command.marks.items()):
+                return command
+        return self.commands[0]
+
+    @property
+    def _reporting(self) -> Any:
+        return import_module(self.report_module)

@@ -1,0 +1,214 @@
+"""Summarises the outcomes of a run, or of several runs that are shards of one spec."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from types import MappingProxyType
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Measure, Metric, Selective
+from memorybench.core.records import Record
+from memorybench.core.spending import NOTHING, Spending
+from memorybench.core.trials import STATUSES, Outcome
+from memorybench.journal.rows import Run, RunStatus
+from memorybench.journal.run_reader import RunReader, Stage
+from memorybench.metrics.names import ALIASES
+from memorybench.text.spelling import suggestion
+
+from .comparison import HEADLINES, Pair, baseline_differences
+
+NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
+
+
+class Result(Record):
+    """The measures of one subject on one benchmark; with a group, of the trials that carry its label."""
+
+    benchmark: str
+    subject: str
+    group: Mapping[str, str]
+    measures: tuple[Measure, ...]
+
+    def measure(self, name: str) -> Measure | None:
+        return next((measure for measure in self.measures if measure.name == name), None)
+
+
+class Summary(Record):
+    run_id: str
+    suite: str
+    status: RunStatus
+    counts: Mapping[str, int]
+    """planned, and the five states that add up to it in a complete run."""
+    results: tuple[Result, ...]
+    differences: tuple[Pair, ...] = ()
+    """Each provider minus each baseline of the run."""
+    stages: tuple[Stage, ...] = ()
+    spent: Spending = NOTHING
+    possibly_charged_twice: int = 0
+    notes: tuple[tuple[str, str], ...] = ()
+    created: str = ""
+    finished: str | None = None
+    program: str = ""
+
+    @property
+    def pending(self) -> int:
+        return self.counts["planned"] - sum(self.counts[status] for status in STATUSES)
+
+    def overall(self, benchmark: str) -> list[Result]:
+        return [result for result in self.results if result.benchmark == benchmark and not result.group]
+
+    def grouped(self, benchmark: str) -> list[Result]:
+        return [result for result in self.results if result.benchmark == benchmark and result.group]
+
+    @property
+    def benchmarks(self) -> list[str]:
+        return list(dict.fromkeys(result.benchmark for result in self.results))
+
+
+@dataclass(slots=True)
+class _Accumulator:
+    """The numbers that metrics read from the outcomes of one result; outcomes themselves are not kept."""
+
+    outcomes: int = 0
+    concerned: Counter[str] = field(default_factory=Counter)
+    rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
+    clusters: dict[str, list[str]] = field(default_factory=dict)
+
+    def take(self, outcome: Outcome, metrics: Sequence[Metric]) -> None:
+        self.outcomes += 1
+        for metric in metrics:
+            if isinstance(metric, Selective):
+                self.concerned[metric.name] += metric.concerns(outcome.trial)
+            row = metric.read(outcome)
+            if row is not None:
+                self.rows.setdefault(metric.name, []).append(row)
+                self.clusters.setdefault(metric.name, []).append(outcome.trial.cluster)
+
+    def measures(self, metrics: Sequence[Metric], planned: int, selected: Mapping[str, int]) -> tuple[Measure, ...]:
+        return tuple(
+            metric.measure(
+                self.rows.get(metric.name, []),
+                self.clusters.get(metric.name, []),
+                max(self.concerned[metric.name], selected.get(metric.name, 0))
+                if isinstance(metric, Selective)
+                else planned,
+            )
+            for metric in metrics
+        )
+
+
+def measure(
+    outcomes: Iterable[Outcome],
+    metrics: Sequence[Metric],
+    planned: Mapping[str, int],
+    subjects: Sequence[str] = (),
+    selected: Mapping[str, int] = NOTHING_SELECTED,
+) -> tuple[Result, ...]:
+    """Measures overall and by each label.
+
+    `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
+    selective metric. `subjects` without an outcome get results without values.
+    """
+    groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
+        (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
+    }
+    for outcome in outcomes:
+        trial = outcome.trial
+        for group in (None, *trial.labels.items()):
+            groups.setdefault((trial.benchmark, trial.subject.name, group), _Accumulator()).take(outcome, metrics)
+    return tuple(
+        Result(
+            benchmark=benchmark,
+            subject=subject,
+            group=dict([group]) if group else {},
+            measures=one.measures(
+                metrics,
+                one.outcomes if group else max(one.outcomes, planned.get(benchmark, 0)),
+                NOTHING_SELECTED if group else selected,
+            ),
+        )
+        for (benchmark, subject, group), one in groups.items()
+    )
+
+
+def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric]) -> Summary:
+    """Summarises one run, or several that are shards of one."""
+    runs = [run for _, run in parts]
+    counts = [run_reader.counts(run.id) for run_reader, run in parts]
+    totals: dict[str, int] = {status: sum(each[status] for each in counts) for status in STATUSES}
+    planned: Counter[str] = Counter()
+    for run in runs:
+        asked = run.spec.get("questions", {})
+        planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
+    return Summary(
+        run_id=" + ".join(run.id for run in runs),
+        suite=runs[0].suite,
+        status=next((run.status for run in runs if run.status != "complete"), "complete"),
+        counts={"planned": sum(run.planned for run in runs), **totals},
+        results=measure(
+            chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts),
+            metrics,
+            planned,
+            subjects_of(runs[0]),
+            runs[0].spec.get("selected", NOTHING_SELECTED),
+        ),
+        differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
+        stages=_merged([stage for run_reader, run in parts for stage in run_reader.stages(run.id)]),
+        spent=sum((run_reader.spent(run.id) for run_reader, run in parts), NOTHING),
+        possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
+        notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
+        created=min(run.created for run in runs),
+        finished=max((run.finished or "" for run in runs), default="") or None,
+        program=", ".join(dict.fromkeys(run.program for run in runs)),
+    )
+
+
+def subjects_of(run: Run) -> Sequence[str]:
+    """The names of a run's subjects; a bench run calls them providers."""
+    names: Sequence[str] = run.spec.get("subjects", run.spec.get("providers", ()))
+    return names
+
+
+def find_measure(name: str, results: Sequence[Result]) -> str:
+    """The name of a measure that these results have, by any of its names."""
+    known = sorted({measure.name for result in results for measure in result.measures if measure.n})
+    current = ALIASES.get(name, name)
+    if current not in known:
+        raise BadInput("--measure", f'unknown measure "{name}"', remedy=suggestion(name, known))
+    return current
+
+
+def headline(results: Sequence[Result]) -> str:
+    """The first of the headline measures that any of these results has a value for."""
+    measured = {measure.name for result in results for measure in result.measures if measure.value is not None}
+    return next((name for name in HEADLINES if name in measured), HEADLINES[-1])
+
+
+def percentile(ordered: Sequence[float], percent: float) -> float | None:
+    """A percentile of sorted values, interpolated linearly."""
+    if not ordered:
+        return None
+    place = (len(ordered) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def _merged(stages: Sequence[Stage]) -> tuple[Stage, ...]:
+    """Merges stages of the same name and subject."""
+    grouped: dict[tuple[str, str], list[Stage]] = {}
+    for stage in stages:
+        grouped.setdefault((stage.name, stage.subject), []).append(stage)
+    return tuple(
+        Stage(
+            name=name,
+            subject=subject,
+            steps=sum(stage.steps for stage in same),
+            seconds=tuple(sorted(chain.from_iterable(stage.seconds for stage in same))),
+            spent=sum((stage.spent for stage in same), NOTHING),
+            reused=sum(stage.reused for stage in same),
+        )
+        for (name, subject), same in grouped.items()
+    )

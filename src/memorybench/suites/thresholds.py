@@ -1,0 +1,107 @@
+"""Values that the measures of a run must reach."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Measure
+from memorybench.core.records import Record
+from memorybench.metrics.names import ALIASES
+from memorybench.text.spelling import suggestion
+
+from .suite import PreparedRun
+from .summary import Summary
+
+Held = Literal["value", "lower"]
+"""What a threshold is compared with: the estimate, or the lower bound of its interval."""
+
+
+class Threshold(Record):
+    name: str
+    least: float
+    if_any: bool = False
+    """Applies only where there is something to measure."""
+    lower_bound: str = ""
+    """The measure of how low the value could be, were all undecided cases decided against it. Where that has a value,
+    the threshold is compared with it: an undecided case is not a success."""
+
+
+def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
+    thresholds = []
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            thresholds.append(Threshold(name=name.strip(), least=float(value)))
+        except ValueError:
+            raise BadInput(
+                "--threshold", f"invalid threshold {text!r}", expected="NAME=NUMBER, such as recall@5=0.6"
+            ) from None
+    return thresholds
+
+
+def check_thresholds(given: Sequence[Threshold], prepared: PreparedRun) -> list[Threshold]:
+    """The given thresholds and the usual targets, checked before anything is spent.
+
+    Each must name a measure of this run, and some subject must be held to it. Older names of a measure are accepted.
+    """
+    if given and not prepared.subjects:
+        raise BadInput("--threshold", "no baseline is held to a threshold", remedy="name a provider")
+    known = [metric.name for metric in prepared.metrics]
+    named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
+    usual = [
+        Threshold(name=name, least=least, if_any=True)
+        for name, least in prepared.targets.items()
+        if name not in {threshold.name for threshold in named}
+    ]
+    bounds = prepared.lower_bounds
+    return [one.model_copy(update={"lower_bound": bounds.get(one.name, "")}) for one in (*usual, *named)]
+
+
+def _measure_name(name: str, known: Sequence[str]) -> str:
+    snake = re.sub(r"([A-Z])", lambda letter: f"_{letter[1].lower()}", name)  # as memaudit's report.json spells it
+    for spelling in (name, ALIASES.get(name, name), snake):
+        if spelling in known:
+            return spelling
+    raise BadInput("--threshold", f'nothing measures "{name}"', remedy=suggestion(name, known))
+
+
+def missed_thresholds(
+    summary: Summary, thresholds: Sequence[Threshold], on: Held, subjects: Sequence[str]
+) -> tuple[list[str], bool]:
+    """One line for each threshold and subject, and whether any threshold was missed."""
+    lines, any_missed = [], False
+    for threshold in thresholds:
+        for result in summary.results:
+            measure = result.measure(threshold.name)
+            if result.group or result.subject not in subjects or measure is None:
+                continue
+            nothing_to_measure = measure.value is None and (not measure.planned or measure.n == measure.planned)
+            if threshold.if_any and nothing_to_measure:
+                continue
+            bound = result.measure(threshold.lower_bound) if threshold.lower_bound else None
+            text, missed = _compare(threshold, measure, bound, on)
+            lines.append(f"threshold {'missed' if missed else 'met'}: {result.benchmark} × {result.subject}: {text}")
+            any_missed = any_missed or missed
+    return lines, any_missed
+
+
+def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: Held) -> tuple[str, bool]:
+    name, least = threshold.name, threshold.least
+    remedy = "; --judge-model decides the undecided cases"
+    if threshold.if_any and measure.n < measure.planned and bound is None:
+        return f"{name} is decided for {measure.n} of {measure.planned} only{remedy}", True
+    if bound is not None and bound.value is not None and bound.value < least:
+        return f"{name} could be as low as {bound.value:.3f}, expected ≥ {least:g}{remedy}", True
+    higher = measure.higher_is_better
+    safe_end = measure.low if higher else measure.high
+
+    def reaches(value: float | None) -> bool:
+        return value is not None and (value >= least if higher else value <= least)
+
+    value = "no value" if measure.value is None else f"{measure.value:.3f}"
+    interval = "clears" if reaches(safe_end) else "does not clear"
+    missed = not reaches(safe_end if on == "lower" else measure.value)
+    return f"{name} {value}, expected {'≥' if higher else '≤'} {least:g}; the interval's end {interval} it", missed

@@ -1,0 +1,66 @@
+"""Splits English text into words, drops stop words and stems the rest. Other languages are compared word for word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from .stop_words import FUNCTION_WORDS, STOP_WORDS
+
+_WORD = re.compile(r"\w+")
+_CONTRACTED_NOT = re.compile(r"n['’]t\b", re.I)
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+"""Scripts written without blanks, in which FTS5 takes a whole sentence for one word."""
+_REDUNDANT = FUNCTION_WORDS | {"every", "really"}
+NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "cannot", "none"})
+
+
+def words(text: str) -> list[str]:
+    """Returns the words in lower case and in order; "doesn't" is split into "does" and "not"."""
+    return _WORD.findall(_CONTRACTED_NOT.sub(" not", text).lower())
+
+
+def content_words(text: str) -> list[str]:
+    """Returns the search terms of a text: distinct words without stop words, or all words if it has no others."""
+    distinct = list(dict.fromkeys(_WORD.findall(text.lower())))
+    return [word for word in distinct if word not in STOP_WORDS] or distinct
+
+
+def space_ideographs(text: str) -> str:
+    """Puts blanks around each character of scripts that are written without blanks."""
+    return _UNSPACED.sub(r" \g<0> ", text)
+
+
+def stems(words: Sequence[str]) -> tuple[str, ...]:
+    """Returns the stems of the words that distinguish one fact from another."""
+    return tuple(stem(word) for word in words if word not in _REDUNDANT)
+
+
+@lru_cache(maxsize=65_536)
+def stem(word: str) -> str:
+    """Returns the Snowball English ("Porter2") stem of a word in lower case."""
+    return _stemmer().stemWord(word)
+
+
+class _Stemmer(Protocol):
+    def stemWord(self, word: str) -> str: ...  # noqa: N802  the library's name
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> _Stemmer:
+    # loads the stemmers of all languages, so only where words are compared
+    from snowballstemmer import stemmer
+
+    english: _Stemmer = stemmer("english")
+    return english
+
+
+def numbers(words: Sequence[str]) -> frozenset[str]:
+    """Returns the words that contain a digit."""
+    return frozenset(word for word in words if any(character.isdigit() for character in word))
+
+
+def is_negated(words: Sequence[str]) -> bool:
+    return not NEGATIONS.isdisjoint(words)

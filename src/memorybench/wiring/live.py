@@ -1,0 +1,170 @@
+"""The wiring of real runs: names from the catalog, keys from the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.entries import Entry
+from memorybench.core.agents import Serve, ToolCall
+from memorybench.core.contracts import Embedder
+from memorybench.core.questions import Dataset, Question
+from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+
+from .environment import environment, fault, first_variable, redactor
+from .models import ResolvedModel, choose_model, resolve_model
+from .providers import Opened, ProviderOpener, check_provider, described, lines
+
+if TYPE_CHECKING:
+    from .agents import ResolvedAgent
+    from .extractors import ResolvedExtractor
+    from .stores import ResolvedStore
+    from .traces import FileTraces, LangSmithTraces
+
+_CATALOG_FILES = Path(__file__).parents[1] / "catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProvider:
+    entry: Entry
+    catalog: Catalog
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.entry.kind == "baseline"
+
+    @property
+    def asks_model(self) -> bool:
+        return not self.is_baseline and self.catalog.provider(self.name).enhancement_model is not None
+
+    def described(self) -> str:
+        return described(self.catalog, self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    """Opens the providers of one run."""
+
+    catalog: Catalog
+    opener: ProviderOpener
+
+    async def open(self, name: str) -> Opened:
+        return await self.opener.open(self.catalog.chosen("provider", name))
+
+    async def embedder(self) -> Embedder:
+        return await self.opener.embedder()
+
+
+class LiveWiring:
+    """Implements memorybench.suites.wiring.Wiring."""
+
+    def __init__(self, config_dirs: Sequence[str] = (), allow_code: bool = False, folder: Path | None = None) -> None:
+        """`folder` is searched for configs, too; None: the current folder."""
+        self._config_dirs = tuple(config_dirs)
+        self._allow_code = allow_code
+        self._folder = folder or Path()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        return Catalog(self._folder, [Path(place) for place in self._config_dirs])
+
+    def configured(self, config_dirs: Sequence[str], allow_code: bool) -> LiveWiring:
+        return LiveWiring(config_dirs, allow_code, self._folder)
+
+    def variable(self, *names: str) -> str | None:
+        return first_variable(*names)
+
+    @cached_property
+    def redact(self) -> Callable[[str], str]:
+        return redactor().clean  # reads the environment once: the journal redacts every row
+
+    def fault(self) -> Callable[[], None] | None:
+        return fault()
+
+    def model(self, name: str) -> ResolvedModel:
+        return resolve_model(name)
+
+    def choose_model(
+        self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
+    ) -> ResolvedModel | None:
+        return choose_model(name, variable, defaults)
+
+    def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:
+        entry = self.catalog.chosen("provider", name)
+        if check and entry.kind != "baseline":
+            check_provider(self.catalog, entry, allow_code=self._allow_code)
+        return ResolvedProvider(entry, self.catalog)
+
+    def open_providers(
+        self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
+    ) -> Providers:
+        return Providers(
+            self.catalog,
+            ProviderOpener(stack, self.catalog, folder, run=run_id, allow_code=self._allow_code, threshold=threshold),
+        )
+
+    def store(self, name: str) -> ResolvedStore:
+        from .stores import resolve_store
+
+        return resolve_store(self.catalog, name, allow_code=self._allow_code)
+
+    def agent(self, name: str, model: str | None) -> ResolvedAgent:
+        from .agents import resolve_agent
+
+        return resolve_agent(self.catalog, name, model, allow_code=self._allow_code)
+
+    def describe_agent(self, name: str) -> str:
+        return lines(self.catalog.agent(name).plain())
+
+    def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
+        from .extractors import resolve_extractor
+
+        return resolve_extractor(self.catalog, name, command, model, allow_code=self._allow_code)
+
+    def traces(
+        self,
+        source: str,
+        *,
+        file: str | None,
+        project: str | None,
+        tag: str | None,
+        since: str | None,
+        limit: int | None,
+        paths: Mapping[str, str],
+    ) -> FileTraces | LangSmithTraces:
+        from .traces import resolve_traces
+
+        return resolve_traces(source, file=file, project=project, tag=tag, since=since, limit=limit, paths=paths)
+
+    def benchmark(self, name: str) -> BenchmarkConfig:
+        return self.catalog.benchmark(name, environment())
+
+    def describe_benchmark(self, name: str) -> str:
+        return lines(self.catalog.benchmark(name).plain())
+
+    def dataset(self, config: BenchmarkConfig, file: Path | None = None) -> Dataset:
+        from .datasets import open_dataset
+
+        return open_dataset(config, self.catalog, file=file)
+
+    def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
+        from .code import load_evaluator
+
+        return load_evaluator(name, self._allow_code)
+
+    def bundled_file(self, name: str) -> Path:
+        return _CATALOG_FILES / name
+
+    async def record_calls(self, command: Sequence[str], serve: Serve, folder: Path) -> Sequence[ToolCall]:
+        from memorybench.agents.recording import watch
+
+        return await watch(command, serve, folder, folder=Path.cwd(), environment=environment())

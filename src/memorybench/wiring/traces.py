@@ -1,0 +1,102 @@
+"""From the name of a trace source to traces in a file: a LangSmith project, or JSONL."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.extraction import FeedbackSink
+from memorybench.core.plans import Limits
+from memorybench.core.trials import Subject
+from memorybench.engine.limiter import RateLimiter
+from memorybench.engine.retries import RetryState, with_retries
+from memorybench.engine.stopping import Stop
+from memorybench.http.client import open_http
+from memorybench.http.replies import Reply
+from memorybench.traces.jsonl import JsonlTraces
+from memorybench.traces.langsmith import API_URL, TAG, Ask, LangSmith, RunQuery
+from memorybench.traces.paths import OF_FILES, OF_RUNS, TracePaths
+from memorybench.traces.spool import Spool, spool
+
+from .environment import first_variable, redactor
+
+KEY_VARIABLES = ("LANGSMITH_API_KEY", "LANGCHAIN_API_KEY")
+URL_VARIABLES = ("LANGSMITH_ENDPOINT", "LANGCHAIN_ENDPOINT")
+_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileTraces:
+    source: JsonlTraces
+
+    async def fetch(self, path: Path) -> tuple[Subject, Spool]:
+        return self.source.subject, await spool(self.source, path)
+
+    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class LangSmithTraces:
+    query: RunQuery
+    paths: TracePaths
+    key: str
+
+    async def fetch(self, path: Path) -> tuple[Subject, Spool]:
+        async with self._open() as source:
+            return source.subject, await spool(source, path)
+
+    async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
+        return await stack.enter_async_context(self._open())
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[LangSmith]:
+        async with open_http(redactor()) as http:
+            url = first_variable(*URL_VARIABLES) or API_URL
+            yield LangSmith(http, self.key, self.query, self.paths, url=url, attempt=_with_retries)
+
+
+def resolve_traces(
+    source: str,
+    *,
+    file: str | None,
+    project: str | None,
+    tag: str | None,
+    since: str | None,
+    limit: int | None,
+    paths: Mapping[str, str],
+) -> FileTraces | LangSmithTraces:
+    if source == "jsonl":
+        if file is None:
+            raise BadInput("--source", "the file is missing", expected="--source jsonl FILE")
+        if since is not None:
+            parse_time(since)
+        return FileTraces(JsonlTraces(Path(file), TracePaths.of(OF_FILES, paths), limit=limit))
+    if project is None:
+        raise BadInput("--project", "missing", expected="the name of a LangSmith project")
+    key = first_variable(*KEY_VARIABLES)
+    if key is None:
+        raise BadInput(KEY_VARIABLES[0], "not set", remedy="set it, or judge a file with --source jsonl FILE")
+    query = RunQuery(project, tag=tag or TAG, since=parse_time(since) if since else None, limit=limit)
+    return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), key)
+
+
+def parse_time(since: str) -> datetime:
+    """Parses `24h`, `30m`, `7d`, `2w` or a date."""
+    number, unit = since[:-1], since[-1:]
+    if unit in _UNITS and number.isdecimal():
+        return datetime.now(UTC) - int(number) * _UNITS[unit]
+    try:
+        at = datetime.fromisoformat(since)
+    except ValueError:
+        raise BadInput("--since", f"invalid time {since!r}", expected="24h, 7d or 2026-01-31") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+async def _with_retries(ask: Ask) -> Reply:
+    """Pages are fetched before there is a run, with the retries that steps have."""
+    return await with_retries(ask, RateLimiter("LangSmith", Limits(), Stop()), RetryState())

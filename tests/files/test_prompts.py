@@ -1,0 +1,39 @@
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+import memorybench
+from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
+
+FOLDER = Path(memorybench.__file__).parent / "catalog" / "prompts"
+
+
+def test_every_prompt_file_has_a_use() -> None:
+    names = {
+        "bench-answer",
+        "audit-answer",
+        "extraction-stated",
+        "extraction-written",
+        *(f"judge-{name}" for name in JUDGE_PROMPTS),
+    }
+    assert {file.stem for file in FOLDER.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("bench-answer", "cc3dacc0be2ade9b"),
+        ("audit-answer", "47c45cbcd69a9607"),
+        ("extraction-stated", "555c30d2fa3c7eea"),
+        ("extraction-written", "9725e7d57f644a25"),
+        ("judge-default", "dd67011d7b7da219"),
+        ("judge-temporal", "d8b056f1ac9cd486"),
+        ("judge-knowledge-update", "e4ee778a59e98f4c"),
+        ("judge-rubric", "67620636d465135d"),
+        ("judge-abstention", "8a781676870b8960"),
+    ],
+)
+def test_default_prompts_are_unchanged(name: str, digest: str) -> None:
+    """A changed prompt makes answers and verdicts incomparable with those of earlier runs."""
+    assert sha256(load_prompt(name).encode()).hexdigest()[:16] == digest

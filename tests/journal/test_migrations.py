@@ -1,0 +1,124 @@
+"""Results files of earlier versions: they are read as they are, and migrated when a run is written."""
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memorybench.journal.database import APPLICATION_ID, FILE_NAME
+from memorybench.journal.migrations import MIGRATIONS
+from memorybench.journal.rows import Step, crc
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run, reopen_run
+from tests.engine.workload import RUN
+
+SCHEMA_2 = """\
+CREATE TABLE runs (
+    id TEXT PRIMARY KEY, suite TEXT NOT NULL, spec TEXT NOT NULL, fingerprints TEXT NOT NULL,
+    program TEXT NOT NULL, status TEXT NOT NULL, planned INTEGER NOT NULL,
+    created TEXT NOT NULL, finished TEXT, crc INTEGER NOT NULL);
+CREATE TABLE cases (
+    run TEXT NOT NULL REFERENCES runs(id), benchmark TEXT NOT NULL, id TEXT NOT NULL, body TEXT NOT NULL,
+    crc INTEGER NOT NULL,
+    PRIMARY KEY (run, benchmark, id));
+CREATE TABLE steps (
+    run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, name TEXT NOT NULL, subject TEXT NOT NULL,
+    inputs TEXT NOT NULL, result TEXT NOT NULL, started TEXT NOT NULL, seconds REAL NOT NULL,
+    tries INTEGER NOT NULL, uncertain INTEGER NOT NULL, calls INTEGER NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, cost REAL,
+    reused_from TEXT, attempt INTEGER, crc INTEGER NOT NULL,
+    UNIQUE (run, key));
+CREATE TABLE attempts (
+    id INTEGER PRIMARY KEY, run TEXT NOT NULL REFERENCES runs(id), key TEXT NOT NULL, name TEXT NOT NULL,
+    subject TEXT NOT NULL, started TEXT NOT NULL, ended TEXT, error TEXT,
+    tries INTEGER NOT NULL DEFAULT 0, uncertain INTEGER NOT NULL DEFAULT 0, calls INTEGER NOT NULL DEFAULT 0,
+    input_tokens INTEGER NOT NULL DEFAULT 0, output_tokens INTEGER NOT NULL DEFAULT 0, cost REAL DEFAULT 0);
+CREATE TABLE outcomes (
+    run TEXT NOT NULL REFERENCES runs(id), trial TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    benchmark TEXT NOT NULL, case_id TEXT NOT NULL, subject TEXT NOT NULL, status TEXT NOT NULL,
+    body TEXT NOT NULL, finished TEXT NOT NULL, crc INTEGER NOT NULL,
+    UNIQUE (run, trial));
+CREATE TABLE notes (run TEXT NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, text TEXT NOT NULL);
+CREATE INDEX shared_steps ON steps (key) WHERE name IN ('canary', 'entail', 'feedback', 'stated', 'written');
+"""
+STEPS = ("add", "settle", "canary", "entail", "feedback", "stated", "written")
+SHARED = set(STEPS[2:])
+
+
+def insert(db: sqlite3.Connection, table: str, columns: str, row: tuple[object, ...], checked: int) -> None:
+    """Insert a row; its checksum covers the first `checked` values."""
+    marks = ",".join("?" * (len(row) + 1))
+    db.execute(f"INSERT INTO {table} ({columns}, crc) VALUES ({marks})", (*row, crc(*row[:checked])))
+
+
+@pytest.fixture
+def old_folder(tmp_path: Path) -> Path:
+    """A results file of schema 2, which version 0.1 wrote."""
+    with closing(sqlite3.connect(tmp_path / FILE_NAME)) as db:
+        db.executescript(SCHEMA_2)
+        columns = "id, suite, spec, fingerprints, program, planned, created, status"
+        insert(db, "runs", columns, ("old", "bench", "{}", "{}", "0.1", 1, "2026-01-01", "partial"), 7)
+        columns = (
+            "run, key, name, subject, inputs, result, started, seconds, tries, uncertain, calls, input_tokens,"
+            " output_tokens, cost, reused_from, attempt"
+        )
+        for name in STEPS:
+            row = ("old", f"key of {name}", name, "memory", "{}", '"yes"', "2026-01-01", 0.5, 1, 0, 1, 7, 2, 0.25)
+            insert(db, "steps", columns, (*row, None, None), 16)
+        db.execute("PRAGMA user_version=2")
+        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        db.commit()
+        db.execute("PRAGMA journal_mode=WAL")
+    return tmp_path
+
+
+def test_an_old_file_is_read_without_being_changed(old_folder: Path) -> None:
+    before = (old_folder / FILE_NAME).read_bytes()
+    with RunReader.open(old_folder) as run_reader:
+        assert [run.id for run in run_reader.runs()] == ["old"]
+        stages = {stage.name: stage for stage in run_reader.stages("old")}
+        assert run_reader.spent("old").cost == 0.25 * len(STEPS)
+    assert set(stages) == {*STEPS, "wait_until_searchable"} - {"settle"}, "reports use the new name of the step"
+    assert stages["wait_until_searchable"].seconds == (0.5,)
+    assert (old_folder / FILE_NAME).read_bytes() == before
+
+
+def test_an_old_run_is_migrated_when_it_is_resumed(old_folder: Path) -> None:
+    with reopen_run(old_folder, "old", fingerprints={}) as run_writer:
+        assert run_writer.has_earlier_steps
+        for name in STEPS:
+            assert run_writer.result(f"key of {name}") == '"yes"'
+    with closing(sqlite3.connect(old_folder / FILE_NAME)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
+
+
+def test_shared_steps_of_an_old_file_stay_shared(old_folder: Path) -> None:
+    with open_run(old_folder, RUN) as run_writer:
+        reusable = {name: run_writer.find_reusable(f"key of {name}", shared=True) for name in STEPS}
+    assert {name for name, step in reusable.items() if step is not None} == SHARED
+    assert {step.reused_from for step in reusable.values() if step is not None} == {"old"}
+
+
+def test_a_step_is_shared_because_of_its_column_and_not_its_name(tmp_path: Path) -> None:
+    with open_run(tmp_path, RUN) as first:
+
+        async def record() -> None:
+            for name, shared in (("canary", False), ("any name", True)):
+                step = Step(f"key of {name}", name, "", "{}", '"yes"', started="", seconds=0.1, shared=shared)
+                await first.record_step(step)
+
+        asyncio.run(record())
+    with open_run(tmp_path, RUN.model_copy(update={"id": "second"})) as second:
+        assert second.find_reusable("key of canary", shared=True) is None
+        assert second.find_reusable("key of any name", shared=True) is not None
+        assert second.find_reusable("key of any name", shared=False) is None
+
+
+def test_a_lookup_of_a_shared_step_uses_the_index(tmp_path: Path) -> None:
+    with open_run(tmp_path, RUN), closing(sqlite3.connect(tmp_path / FILE_NAME)) as db:
+        plan = db.execute(
+            "EXPLAIN QUERY PLAN SELECT run FROM steps WHERE shared = 1 AND key = ? LIMIT 1", ("k",)
+        ).fetchall()
+    assert "shared_steps" in plan[0][-1]

@@ -1,0 +1,47 @@
+"""Every measure of `make perf` works at a tiny size; its figures mean nothing there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memorybench.journal.run_reader import RunReader
+from perf import instant
+from perf.__main__ import MEASURES, main
+from perf.measuring import Line, Setup, at_most, tiny
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_yields_lines_at_a_tiny_size(tmp_path: Path, name: str) -> None:
+    lines = list(MEASURES[name](tiny(tmp_path)))
+    assert lines
+    assert all(line.figure >= 0 for line in lines)
+    assert any(line.goal for line in lines), "a measure has a goal"
+
+
+def test_a_function_runs_in_a_child_process_with_its_arguments(tmp_path: Path) -> None:
+    usage = Setup(tmp_path).run(instant.run, "three", 3)
+    assert usage.megabytes > 0
+    with RunReader.open(tmp_path / "perf.instant-three") as run_reader:
+        assert run_reader.counts("instant")["scored"] == 3
+
+
+def test_each_line_is_printed_before_the_next_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def measure(setup: Setup):  # type: ignore[no-untyped-def]
+        yield Line("first", 1.0)
+        assert "first" in capsys.readouterr().out
+        yield at_most("second", 2.0, 1.0)
+
+    monkeypatch.setattr("perf.__main__.MEASURES", {"toy": measure})
+    assert main(["toy"]) == 3
+    assert "MISSED" in capsys.readouterr().out
+
+
+def test_an_unknown_measure_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["latenzy"])
+    assert caught.value.code == 2
+    assert "latenzy" in capsys.readouterr().err

@@ -1,0 +1,138 @@
+"""Every renderer shows every section, whatever suite it is from."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from memorybench.core.measures import Measure
+from memorybench.core.report import Case, Cases, Column, Notes, Provenance, Report, State, Table, text_column
+from memorybench.reporting.markdown import to_markdown
+from memorybench.reporting.report_files import write_reports
+from memorybench.reporting.terminal import show_cases, show_report, show_table
+
+SHARE = Measure(name="recall", value=0.5, n=8, planned=8, low=0.25, high=0.75)
+TABLE = Table(
+    "Scores",
+    (
+        text_column("provider"),
+        Column("recall_of_all_sessions", "interval"),
+        Column("precision_of_all_sessions", "interval", priority=1),
+        Column("mrr", priority=2),
+    ),
+    (("a|b", SHARE, SHARE, SHARE),),
+    detail_rows=(("documents only", None, None, None),),
+)
+REPORT = Report(
+    title="Toy",
+    verdict=("The toy works.",),
+    warnings=("The run is partial.",),
+    sections=(
+        TABLE,
+        Cases("Failures", (Case(("case-1", "toy"), (("asked", "who <b>?"), ("got", "nobody"))),), 3, "None."),
+        Notes(("one line",)),
+        Notes((("pass", "it works"),), title="States"),
+        Provenance({"Run ID": "r"}, title="How it was made"),
+        Table("Details", (text_column("check"),), (("hidden",),), detail=True),
+    ),
+    document={"run_id": "r"},
+)
+
+
+def shown(report: Report, width: int = 120) -> str:
+    out = Console(file=io.StringIO(), width=width, highlight=False, emoji=False, markup=False)
+    show_report(out, report)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def headings(width: int) -> str:
+    out = Console(file=io.StringIO(), width=width, highlight=False)
+    show_table(out, TABLE)
+    assert isinstance(out.file, io.StringIO)
+    return out.file.getvalue()
+
+
+def test_markdown_has_the_warnings_first_and_all_sections() -> None:
+    text = to_markdown(REPORT)
+    lines = text.splitlines()
+    assert lines[:5] == ["# Toy", "", "> The run is partial.", "", "**The toy works.**"]
+    assert "| a\\|b | 50.0% [25.0, 75.0] | 50.0% [25.0, 75.0] | 50.0% |" in lines
+    assert "| documents only | – | – | – |" in lines
+    assert "- asked: who &lt;b>?" in lines
+    assert "… and 2 more: `memorybench results RUN --failures`" in lines
+    assert "- pass: it works" in lines
+    assert "- Run ID: r" in lines
+    assert "| hidden |" in lines
+
+
+def test_a_terminal_leaves_details_out_and_ends_with_the_warnings() -> None:
+    text = shown(REPORT)
+    assert "The toy works." in text
+    assert "pass: it works" in text
+    assert "hidden" not in text
+    assert "documents only" not in text
+    assert "case-1" not in text
+    assert text.rstrip().endswith("The run is partial.")
+
+
+@pytest.mark.parametrize(
+    ("width", "expected", "absent"),
+    [
+        (120, ["recall_of_all_sessions", "precision_of_all_sessions", "mrr"], []),
+        (65, ["recall_", "precision_", "mrr", "50.0% [25.0, 75.0] │ 50.0% [25.0, 75.0]"], ["recall_of"]),
+        (54, ["recall_", "precision_", "mrr", "50.0% [25.0, 75.0] │      50.0%"], []),
+        (46, ["recall_", "precision_"], ["mrr"]),
+        (34, ["recall_", "50.0% [25.0, 75.0]"], ["precision_", "mrr"]),
+    ],
+)
+def test_a_narrow_terminal_breaks_headings_then_shortens_cells_then_drops_columns(
+    width: int, expected: list[str], absent: list[str]
+) -> None:
+    text = headings(width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert [part for part in expected if part not in text] == []
+    assert [part for part in absent if part in text] == []
+
+
+def test_a_bad_state_is_red_and_marked() -> None:
+    out = Console(file=io.StringIO(), width=80, force_terminal=True, color_system="standard", highlight=False)
+    states = ((State("pass", good=True),), (State("missed", good=False),))
+    show_table(out, Table("", (text_column("a"), text_column("b")), (states,)))
+    assert isinstance(out.file, io.StringIO)
+    text = out.file.getvalue()
+    assert "✓ pass" in text
+    assert "\x1b[31m✗ missed" in text
+
+
+def test_cases_are_shown_as_they_come() -> None:
+    out = Console(file=io.StringIO(), width=80, highlight=False)
+    show_cases(out, iter(()), "No failures.")
+    show_cases(out, iter([Case(("case-1", ""), (("got", "two\nlines"),))]), "No failures.")
+    assert isinstance(out.file, io.StringIO)
+    assert out.file.getvalue().splitlines() == [
+        "No failures.",
+        "case-1",
+        "  got       two",
+        "            lines",
+        "",
+        "1 trials",
+    ]
+
+
+def test_control_sequences_in_values_reach_no_renderer() -> None:
+    report = Report(title="t", sections=(Notes(("a\x1b[2Jb",)), Table("", (text_column("x"),), (("c\x1b[2Jd",),))))
+    for text in (to_markdown(report), shown(report)):
+        assert "\x1b" not in text
+
+
+def test_report_files_are_those_of_the_chosen_formats(tmp_path: Path) -> None:
+    write_reports(REPORT, tmp_path / "run", ["json"])
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["report.json"]
+    assert json.loads((tmp_path / "run" / "report.json").read_text()) == {"run_id": "r"}
+    write_reports(REPORT, tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["report.json", "report.md"]
