@@ -17,7 +17,7 @@ from .kills import Kills, kill_matrix, survivors
 from .measures import MEASURES
 from .skips import skipped_checks
 
-_MEANINGS = {
+MEANINGS = {
     "passed": "phases with a good result",
     "caught": "declared violations that were blocked by the store or detected",
     "mutation_score": "generated mutants that a check detected",
@@ -71,7 +71,7 @@ def report(run: StoredRun) -> Report:
         title=f"Memory hygiene: {', '.join(run.spec['subjects'])}",
         warnings=sections.warnings(summary),
         sections=(
-            sections.measure_table("Measures", results, _MEANINGS, level=2),
+            sections.measure_table("Measures", results, MEANINGS, level=2),
             scenarios,
             *([Notes(states, title="States")] if states else []),
             Notes(tuple(findings) or ("None.",), title="Findings", detail=not findings),
