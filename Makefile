@@ -1,11 +1,11 @@
-# make setup · make eval · make test · make test-real · make perf · make clean
+# make setup · make eval · make test · make test-real · make perf · make docs · make clean
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 REAL := $(VENV)-real
 
-.PHONY: setup eval test check test-real perf format clean
+.PHONY: setup eval test check test-real perf docs format clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,13 @@ perf: setup  ## make perf NAMES="latency ingest" runs some
 
 eval: setup
 	$(BIN)/memorybench eval
+
+docs: $(VENV)/.docs-installed
+	$(BIN)/zensical build --clean --strict
+
+$(VENV)/.docs-installed: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@touch $@
 
 format: setup
 	$(BIN)/ruff format .

@@ -44,6 +44,15 @@ def memaudit(arguments: Sequence[str] | None = None) -> int:
     return _run("memaudit", "Audits what a model or a memory system remembers.", MEMAUDIT_VERBS, arguments)
 
 
+def verb_parser(program: str, verb: str) -> argparse.ArgumentParser:
+    """Return the parser of one verb, for the generated reference."""
+    verbs = VERBS if program == "memorybench" else MEMAUDIT_VERBS
+    parser = _parser(program, "", verbs, [verb], "")
+    actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    verb_parser: argparse.ArgumentParser = actions.choices[verb]
+    return verb_parser
+
+
 def _run(
     program: str, purpose: str, verbs: Mapping[str, str], arguments: Sequence[str] | None, epilog: str = ""
 ) -> int:

@@ -18,7 +18,7 @@ from memorybench.suites.summary import Result
 from .measures import MEASURES
 
 _KINDS = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
-_MEANINGS = {
+MEANINGS = {
     "recall_accuracy": "current facts answered correctly",
     "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
     "conflict_resolution_accuracy": "changed facts answered with their latest value",
@@ -75,7 +75,7 @@ def report(run: StoredRun) -> Report:
         warnings=sections.warnings(summary),
         sections=(
             *sections.self_judged_notes(summary),
-            *sections.score_tables(summary, _MEANINGS, _LABELS, _KINDS),
+            *sections.score_tables(summary, MEANINGS, _LABELS, _KINDS),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),
             Notes(tuple(probes.items()), title="How the probes were made"),

@@ -14,7 +14,17 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
 from .measures import plugin_metrics, run_metrics
+from .scores import MISSES
 
+MEANINGS = {
+    "accuracy": "answers that are right, by the benchmark's method: a judge, exact match, similarity or custom code",
+    "exact_match": "answers equal to a gold answer after normalisation",
+    "answer_f1": "word overlap with the gold answer",
+    "similarity": "cosine similarity of the answer and the gold answer",
+    **MISSES,
+    "context_tokens": "estimated tokens of the memories shown to the answering model",
+}
+"""Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
 _FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
 _COLUMNS = tuple(
     dict.fromkeys(

@@ -18,7 +18,7 @@ from memorybench.suites.summary import Result, Summary
 from .measures import measures
 from .online import SHARES
 
-_MEANINGS = {
+MEANINGS = {
     "precision": "written facts that are expected (strict, one to one)",
     "recall": "expected facts that are written",
     "f1": "harmonic mean of precision and recall",
@@ -71,7 +71,7 @@ def report(run: StoredRun) -> Report:
         warnings=sections.warnings(summary),
         sections=(
             *sections.self_judged_notes(summary),
-            *sections.score_tables(summary, _MEANINGS, ("scenario", "domain"), _GROUP_MEASURES),
+            *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), _GROUP_MEASURES),
             *([remarks] if remarks.lines else []),
             _failures(run.outcomes()),
             sections.provenance(facts(run.runs)),

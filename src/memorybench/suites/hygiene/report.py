@@ -16,7 +16,7 @@ from memorybench.suites.stored_run import StoredRun
 from .checks import Kills, kill_matrix, skipped_checks, survivors
 from .measures import MEASURES
 
-_MEANINGS = {
+MEANINGS = {
     "passed": "phases with a good result",
     "caught": "declared violations that were blocked by the store or detected",
     "mutation_score": "generated mutants that a check detected",
@@ -70,7 +70,7 @@ def report(run: StoredRun) -> Report:
         title=f"Memory hygiene: {', '.join(run.spec['subjects'])}",
         warnings=sections.warnings(summary),
         sections=(
-            sections.measure_table("Measures", results, _MEANINGS, level=2),
+            sections.measure_table("Measures", results, MEANINGS, level=2),
             scenarios,
             *([Notes(states, title="States")] if states else []),
             Notes(tuple(findings) or ("None.",), title="Findings", detail=not findings),

@@ -1,0 +1,51 @@
+"""The documentation is true: generated pages match the code, and the tutorial's commands work."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from memorybench.cli.main import main
+
+ROOT = Path(__file__).parents[1]
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+
+
+def test_generated_pages_match_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    import reference
+
+    for name, text in reference.pages().items():
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text, "run: python scripts/reference.py"
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").glob("*.md"):
+        assert f'"{page.name}"' in navigation, page.name
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in (ROOT / "docs").iterdir():
+        assert page.name == "index.md" or f"({page.name})" in index, page.name
+
+
+def test_the_commands_of_the_tutorial_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wordllama", reason="the providers dense and hybrid need the extra `embed`")
+    monkeypatch.chdir(tmp_path)
+    configs = tmp_path / "providers" / "configs"
+    configs.mkdir(parents=True)
+    for language, name in (("yaml", "recent.yaml"), ("python", "recent.py")):
+        block = re.search(rf"```{language}\n(.*?)```", TUTORIAL, re.DOTALL)
+        assert block is not None
+        (configs / name).write_text(block[1], encoding="utf-8")
+    commands = re.findall(r"^\$ memorybench (.*)$", TUTORIAL, re.MULTILINE)
+    assert len(commands) >= 6
+    for command in commands:
+        arguments = command.partition(" > ")[0].replace("--limit 60", "--limit 12").replace("=0.4", "=0.0").split()
+        assert main(arguments) == 0, (command, capsys.readouterr())
