@@ -25,7 +25,7 @@ from tests.doubles.stub import Call
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import NOW, PROJECT, TAG, LangSmithServer
 from tests.standins.requests import flat
-from tests.suites.extraction.listing import lister, said
+from tests.suites.extraction.listing import lister, user_says
 from tests.traces.opening import gathered, opened
 
 pytestmark = [
@@ -199,7 +199,7 @@ def test_the_evaluator_works_inside_the_clients_evaluate(client: Any) -> None:
     schemas = pytest.importorskip("langsmith.schemas")
     stated = ("pricing: 20 dollars a month", "constraint: no subscription model")
     examples = [
-        schemas.Example(id=UUID(int=n), dataset_id=UUID(int=9), inputs={"conversation": said(*stated[:n])})
+        schemas.Example(id=UUID(int=n), dataset_id=UUID(int=9), inputs={"conversation": user_says(*stated[:n])})
         for n in range(1, 3)
     ]
 
