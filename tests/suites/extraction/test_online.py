@@ -32,7 +32,7 @@ from tests.engine.workload import in_child, run_once
 from tests.standins.base import running
 from tests.standins.langsmith import LangSmithServer
 from tests.suites.extraction.listing import lister, user_says
-from tests.traces.opening import opened
+from tests.traces.opening import open_langsmith
 
 RUN = Run(id="online", suite="extraction", spec={})
 SOURCE = Subject(role="traces", name="support", settings={"source": "langsmith"})
@@ -316,7 +316,7 @@ def test_langsmith_runs_are_fetched_judged_and_sent_feedback_once(folder: Path, 
     """Some feedback fails in the first run; the resumed run sends the rest."""
 
     async def fetch(server: LangSmithServer) -> Spool:
-        async with opened(server) as source:
+        async with open_langsmith(server) as source:
             return await spool(source, tmp_path / "traces.jsonl")
 
     def evaluate(server: LangSmithServer) -> None:
@@ -348,7 +348,7 @@ class LangSmithSink:
         self._server = server
 
     async def post(self, trace: str, scores: Mapping[str, float], comment: str) -> None:
-        async with opened(self._server) as sink:
+        async with open_langsmith(self._server) as sink:
             await sink.post(trace, scores, comment)
 
 
