@@ -1,4 +1,4 @@
-"""Runs and feedback of LangSmith. Its own client is not used, because it is large and retries by itself.
+"""Runs and feedback of LangSmith. Its own client is not used, because it is large and has its own retries.
 
 Runs come from the newer query API; an installation without it is queried by the older one, which the service itself
 ends after January 2027.

@@ -52,9 +52,9 @@ class TracePaths:
     @classmethod
     def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] = NOTHING_SET) -> TracePaths:
         """Parse paths by role: those of `own`, from `--conversation-path` and similar options, before `usual`."""
-        given = {role: text for role, text in own.items() if text is not None}
-        paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **given}.items()}
-        return cls(paths, frozenset(given))
+        overrides = {role: text for role, text in own.items() if text is not None}
+        paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
+        return cls(paths, frozenset(overrides))
 
     @property
     def texts(self) -> dict[str, str]:

@@ -499,7 +499,7 @@ def test_the_evaluator_scores_a_langsmith_run() -> None:
 @pytest.mark.parametrize(
     ("run", "script", "reason"),
     [
-        (LangSmithRun({"conversation": "x"}, {"wrong": 1}), lister, "finds no output; set --output-path"),
+        (LangSmithRun({"conversation": "x"}, {"wrong": 1}), lister, "--output-path"),
         (LangSmithRun({"conversation": 7}, {"output": "x"}), lister, "run 17: $.inputs.conversation"),
         (LangSmithRun({"conversation": "x"}, {"output": "x"}), lambda _: "Sure", '"Sure"'),
     ],
