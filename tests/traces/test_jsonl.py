@@ -54,38 +54,37 @@ def test_limit_is_the_maximum_number_of_traces(file: Path) -> None:
 
 
 INVALID: dict[str, tuple[Any, str]] = {
-    "not JSON": ("{'id': 'b'}", ":2: not JSON"),
-    "truncated": ('{"id": "b", "conv', ":2: ends in the middle"),
-    "a list": ([GOOD], ":2: is [{"),
-    "a duplicate key": ('{"id": "b", "id": "c"}', ":2: id: the key"),
-    "NaN": ('{"id": "b", "output": NaN}', ":2: output: NaN"),
-    "missing id": ({**GOOD, "id": None}, ":2: $.id: "),
-    "an empty id": ({**GOOD, "id": " "}, ":2: $.id: "),
-    "an id that is a list": ({**GOOD, "id": []}, ":2: $.id: "),
-    "a duplicate id": (GOOD, ":2: "),
+    "not JSON": ("{'id': 'b'}", ":2"),
+    "truncated": ('{"id": "b", "conv', ":2"),
+    "a list": ([GOOD], ":2"),
+    "a duplicate key": ('{"id": "b", "id": "c"}', ":2: id"),
+    "NaN": ('{"id": "b", "output": NaN}', ":2: output"),
+    "missing id": ({**GOOD, "id": None}, ":2: $.id"),
+    "an empty id": ({**GOOD, "id": " "}, ":2: $.id"),
+    "an id that is a list": ({**GOOD, "id": []}, ":2: $.id"),
+    "a duplicate id": (GOOD, ":2"),
     "a conversation that is a number": ({**GOOD, "id": "b", "conversation": 7}, ":2: $.conversation"),
     "a blank conversation": ({**GOOD, "id": "b", "conversation": " "}, ":2: $.conversation"),
-    "a message without role": ({**GOOD, "id": "b", "conversation": [{"content": "x"}]}, "whose role is null"),
-    "a message without content": ({**GOOD, "id": "b", "conversation": [{"role": "user"}]}, "without content"),
+    "a message without role": ({**GOOD, "id": "b", "conversation": [{"content": "x"}]}, ":2: $.conversation"),
+    "a message without content": ({**GOOD, "id": "b", "conversation": [{"role": "user"}]}, ":2: $.conversation"),
     "content that is a number": (
         {**GOOD, "id": "b", "conversation": [{"role": "user", "content": 7}]},
-        "whose content is 7",
+        ":2: $.conversation",
     ),
     "a part that is a number": (
         {**GOOD, "id": "b", "conversation": [{"role": "user", "content": [7]}]},
-        "with the part 7",
+        ":2: $.conversation",
     ),
-    "an invalid date": ({**GOOD, "id": "b", "start_time": "yesterday"}, ":2: start_time: "),
+    "an invalid date": ({**GOOD, "id": "b", "start_time": "yesterday"}, ":2: start_time"),
 }
 
 
 @pytest.mark.parametrize("name", INVALID)
 def test_an_invalid_line_raises_an_error_with_its_place(name: str, file: Path) -> None:
-    line, text = INVALID[name]
+    line, place = INVALID[name]
     with pytest.raises(BadInput) as raised:
         read(file, GOOD, line)
-    assert str(raised.value).startswith(str(file))
-    assert text in str(raised.value)
+    assert raised.value.where.startswith(f"{file}{place}")
     assert "\n" not in str(raised.value)
 
 
@@ -114,8 +113,9 @@ def test_a_path_to_existing_memory_that_the_user_set_must_match(file: Path) -> N
 
 
 def test_an_invalid_path_is_an_error_with_its_option() -> None:
-    with pytest.raises(BadInput, match=r"--output-path: .*is no JSONPath"):
+    with pytest.raises(BadInput) as raised:
         TracePaths.of(OF_FILES, {"output": "$.["})
+    assert raised.value.where == "--output-path"
 
 
 def test_a_missing_file_is_an_error(tmp_path: Path) -> None:

@@ -125,5 +125,5 @@ def _instant(value: Any, where: str) -> datetime | None:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise BadInput(
-            f"{where}: start_time", f"invalid: {preview(value)}", expected="an ISO 8601 date and time"
+            f"{where}: start_time", f"invalid time {preview(value)}", expected="an ISO 8601 date and time"
         ) from None
