@@ -1,5 +1,9 @@
 """Measures whether an extractor writes the facts of a conversation into a memory, and nothing else.
 
+suite.py       the suite: its commands, and which files are its cases
+spec.py        the options of offline and online runs
+prepare.py     an offline run from its spec; prepare_online.py: an online run
+report.py      the report of a run
 cases.py       cases from files, and the checks of their gold
 transcripts.py conversations as text or turns
 gold.py        the expected change of a memory: facts kept, added and removed
