@@ -19,8 +19,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_writer import open_run
 from memorybench.judging.judge import Judge
 from memorybench.models.openai import OpenAIModel
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.answering import Answering, Scoring, context_of
 from memorybench.suites.audit.judgement import judge_prompts

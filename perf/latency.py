@@ -20,8 +20,7 @@ from memorybench.http.client import Http, open_http
 from memorybench.journal.rows import Run
 from memorybench.journal.run_writer import open_run
 from memorybench.models.openai import OpenAIModel
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import stub_server, take_counts

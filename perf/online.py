@@ -24,8 +24,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_writer import open_run
 from memorybench.judging.enumeration import STATED, WRITTEN, Enumerator, prompt
 from memorybench.models.openai import OpenAIModel
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.extraction.online import OnlinePlan, TraceJudge
 from memorybench.traces.jsonl import JsonlTraces

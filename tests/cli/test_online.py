@@ -13,7 +13,7 @@ from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub, completion
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import PROJECT, LangSmithServer
-from tests.suites.extraction.listing import lister, said
+from tests.suites.extraction.listing import lister, user_says
 
 STATED = ("pricing: Costs 40 euros", "constraints: No subscriptions")
 
@@ -44,7 +44,7 @@ def langsmith(monkeypatch: pytest.MonkeyPatch) -> Iterator[LangSmithServer]:
         for number in range(8):
             right = {"pricing": ["Costs 40 euros"], "constraints": [f"No {number} subscriptions"]}
             half = {"pricing": ["Costs 40 euros"]}
-            stated = said("pricing: Costs 40 euros", f"constraints: No {number} subscriptions")
+            stated = user_says("pricing: Costs 40 euros", f"constraints: No {number} subscriptions")
             output = half if number % 2 else right
             server.add(inputs={"conversation": stated, "existing_memory": {}}, outputs={"output": output})
         yield server
@@ -81,7 +81,7 @@ def test_the_next_day_judges_only_what_is_new(command: Command, stub: Stub, lang
     command(*ONLINE, "--feedback", "--json", "--run-id", "today")
     stub.calls.clear()
     output = {"pricing": ["Costs 40 euros"]}
-    langsmith.add(inputs={"conversation": said(*STATED, "region: Ships to Norway")}, outputs={"output": output})
+    langsmith.add(inputs={"conversation": user_says(*STATED, "region: Ships to Norway")}, outputs={"output": output})
     tomorrow = command(*ONLINE, "--feedback", "--json", "--run-id", "tomorrow").json
     assert tomorrow["counts"]["scored"] == 9
     asked = [call for call in stub.calls if "yes or no" not in call.json["messages"][-1]["content"]]
@@ -108,7 +108,7 @@ def test_a_killed_online_run_repeats_no_request(command: Command, stub: Stub, la
 def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_path: Path) -> None:
     def traces(name: str, output: dict[str, list[str]]) -> str:
         rows = [
-            {"id": f"{name}{n}", "conversation": said(*STATED, f"customer: Number {n}"), "output": output}
+            {"id": f"{name}{n}", "conversation": user_says(*STATED, f"customer: Number {n}"), "output": output}
             for n in range(12)
         ]
         (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -128,7 +128,11 @@ def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_p
 def test_disagreements_become_labels_that_calibrate_reads(command: Command, stub: Stub, tmp_path: Path) -> None:
     agreeing = completion(lambda call: "yes" if judge(call) == "no" else judge(call), model="", tokens=(100, 10))
     stub.always(agreeing)
-    row = {"id": "a", "conversation": said("diet: Eats no meat"), "output": {"diet": ["A vegetarian household"]}}
+    row = {
+        "id": "a",
+        "conversation": user_says("diet: Eats no meat"),
+        "output": {"diet": ["A vegetarian household"]},
+    }
     (tmp_path / "t.jsonl").write_text(json.dumps(row) + "\n")
     online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
     command(*online, "--run-id", "r")

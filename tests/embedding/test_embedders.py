@@ -41,33 +41,33 @@ def embed_locally(texts: Sequence[str]) -> Sequence[Sequence[float]]:
 
 
 @pytest.mark.usefixtures("offline", "wordllama_installed")
-def test_local_vectors_have_length_one_and_need_no_network() -> None:
+def test_local_vectors_have_length_1_and_need_no_network() -> None:
     vectors = np.asarray(embed_locally(TEXTS))
     assert vectors.shape == (5, 256)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1, 0, 1, 1, 1], abs=1e-5)
 
 
 @pytest.mark.usefixtures("wordllama_installed")
-def test_a_text_has_the_same_vector_in_any_company() -> None:
+def test_the_vector_of_a_text_does_not_depend_on_its_batch() -> None:
     alone = [embed_locally([text])[0] for text in TEXTS]
     assert np.array_equal(np.asarray(embed_locally(TEXTS * 100))[:5], np.asarray(alone))
 
 
 @pytest.mark.usefixtures("wordllama_installed")
-def test_local_vectors_know_kinship() -> None:
+def test_related_words_have_similar_local_vectors() -> None:
     dog, puppy, car = np.asarray(embed_locally(["our dog", "the puppy we adopted", "the engine of the car"]))
     assert dog @ puppy > dog @ car
 
 
 @pytest.mark.usefixtures("wordllama_installed")
-def test_local_vectors_are_those_of_the_library_itself() -> None:
+def test_local_vectors_equal_those_of_wordllama() -> None:
     import wordllama
 
-    theirs = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
-    assert np.allclose(theirs.embed([TEXTS[0], TEXTS[2]], norm=True), embed_locally([TEXTS[0], TEXTS[2]]), atol=1e-6)
+    model = wordllama.WordLlama.load(cache_dir=Path(wordllama.__file__).parent, disable_download=True)
+    assert np.allclose(model.embed([TEXTS[0], TEXTS[2]], norm=True), embed_locally([TEXTS[0], TEXTS[2]]), atol=1e-6)
 
 
-def test_opening_the_local_embedder_leaves_logging_as_it_was() -> None:
+def test_opening_the_local_embedder_does_not_change_logging() -> None:
     program = (
         "import asyncio, logging\n"
         "from memorybench.embedding.local import open_local_embedder\n"
@@ -77,18 +77,18 @@ def test_opening_the_local_embedder_leaves_logging_as_it_was() -> None:
         "asyncio.run(main())\n"
     )
     pytest.importorskip("wordllama", reason="the extra embed is not installed")
-    opened = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"})
-    assert opened.stdout.strip() == f"[] {logging.WARNING}", opened.stderr
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"})
+    assert process.stdout.strip() == f"[] {logging.WARNING}", process.stderr
 
 
-def test_a_missing_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_the_command_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "wordllama", None)
-    with pytest.raises(BadInput, match=r'pip install "memorybench\[embed\]"') as refused:
+    with pytest.raises(BadInput, match=r'pip install "memorybench\[embed\]"') as raised:
         embed_locally(["anything"])
-    assert "\n" not in str(refused.value)
+    assert "\n" not in str(raised.value)
 
 
-def test_scripted_vectors_are_the_same_in_every_process() -> None:
+def test_scripted_vectors_are_equal_in_every_process() -> None:
     async def embed() -> list[float]:
         async with open_scripted_embedder(8) as embedder:
             assert isinstance(embedder, Embedder)
@@ -100,13 +100,11 @@ def test_scripted_vectors_are_the_same_in_every_process() -> None:
         "vectors = asyncio.run(ScriptedEmbedder(8).embed(['Hello, hello world!']))\n"
         "print([round(number, 4) for number in vectors[0]])\n"
     )
-    elsewhere = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"}
-    )
-    assert elsewhere.stdout.strip() == str(asyncio.run(embed())), elsewhere.stderr
+    process = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={"PYTHONPATH": "src"})
+    assert process.stdout.strip() == str(asyncio.run(embed())), process.stderr
 
 
-def test_scripted_vectors_of_texts_that_share_words_agree() -> None:
+def test_texts_that_share_words_have_similar_scripted_vectors() -> None:
     async def embed() -> Sequence[Sequence[float]]:
         async with open_scripted_embedder() as embedder:
             return await embedder.embed(["a red kite", "the red kite", "green tea", ""])

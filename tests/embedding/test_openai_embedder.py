@@ -8,7 +8,6 @@ from aiohttp import web
 from memorybench.core.contracts import Embedder
 from memorybench.core.errors import Denied, Malformed, Transient
 from memorybench.core.spending import Spending, Tally
-from memorybench.embedding.google import open_google_embedder
 from memorybench.embedding.openai import open_openai_embedder
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Behaviour, Call, Stub, html, reply, status
@@ -23,7 +22,7 @@ def stub() -> Iterator[Stub]:
 
 
 def vectors(dimensions: int = 3, *, backwards: bool = False, tokens: int | None = 8) -> Behaviour:
-    """The first number of a vector is the length of its text."""
+    """Returns vectors whose first number is the length of the text."""
 
     async def behave(_: web.BaseRequest, call: Call) -> web.StreamResponse:
         rows: list[dict[str, Any]] = [
@@ -37,17 +36,17 @@ def vectors(dimensions: int = 3, *, backwards: bool = False, tokens: int | None 
 
 
 def embed(stub: Stub, texts: Sequence[str], **options: Any) -> tuple[Sequence[Sequence[float]], Spending]:
-    async def asked() -> tuple[Sequence[Sequence[float]], Spending]:
+    async def call() -> tuple[Sequence[Sequence[float]], Spending]:
         opening = open_openai_embedder(key=KEY, redactor=Redactor([KEY]), base_url=f"{stub.url}/v1", **options)
         async with opening as embedder:
             assert isinstance(embedder, Embedder)
             with Tally() as tally:
                 return await embedder.embed(texts), tally.spent
 
-    return asyncio.run(asked())
+    return asyncio.run(call())
 
 
-def test_a_call_has_the_shape_the_api_documents(stub: Stub) -> None:
+def test_the_request_has_the_documented_shape(stub: Stub) -> None:
     stub.always(vectors(64))
     embed(stub, ["a", "bb"], dimensions=64)
     [call] = stub.calls
@@ -56,21 +55,21 @@ def test_a_call_has_the_shape_the_api_documents(stub: Stub) -> None:
     assert call.json == {"model": "text-embedding-3-small", "input": ["a", "bb"], "dimensions": 64}
 
 
-def test_vectors_stand_in_the_order_of_their_texts_whatever_the_order_of_the_reply(stub: Stub) -> None:
+def test_vectors_are_returned_in_the_order_of_the_texts(stub: Stub) -> None:
     stub.always(vectors(backwards=True))
-    found, _ = embed(stub, ["a", "bb", "ccc"])
-    assert [vector[0] for vector in found] == [1.0, 2.0, 3.0]
+    result, _ = embed(stub, ["a", "bb", "ccc"])
+    assert [vector[0] for vector in result] == [1.0, 2.0, 3.0]
 
 
-def test_many_texts_go_in_batches_of_100(stub: Stub) -> None:
+def test_texts_are_sent_in_batches_of_100(stub: Stub) -> None:
     stub.always(vectors())
-    found, spent = embed(stub, ["x" * n for n in range(1, 251)])
+    result, spent = embed(stub, ["x" * n for n in range(1, 251)])
     assert [len(call.json["input"]) for call in stub.calls] == [100, 100, 50]
-    assert [vector[0] for vector in found] == [float(n) for n in range(1, 251)]
+    assert [vector[0] for vector in result] == [float(n) for n in range(1, 251)]
     assert spent.calls == 3
 
 
-def test_no_texts_are_no_call(stub: Stub) -> None:
+def test_an_empty_list_of_texts_sends_nothing(stub: Stub) -> None:
     assert embed(stub, []) == ([], Spending())
     assert stub.calls == []
 
@@ -82,9 +81,9 @@ def test_no_texts_are_no_call(stub: Stub) -> None:
         ("own-model", 8, Spending(calls=1, input_tokens=8, cost=None)),
         ("text-embedding-3-small", None, Spending(calls=1, cost=None)),
     ],
-    ids=["listed", "unknown model", "no usage"],
+    ids=["known model", "unknown model", "missing usage"],
 )
-def test_what_is_not_known_of_the_price_is_not_made_up(
+def test_the_cost_is_unknown_without_a_price_or_usage(
     stub: Stub, model: str, tokens: int | None, spent: Spending
 ) -> None:
     stub.always(vectors(tokens=tokens))
@@ -94,7 +93,7 @@ def test_what_is_not_known_of_the_price_is_not_made_up(
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "behaviour",
     [
         html(),
         reply([]),
@@ -110,32 +109,34 @@ def test_what_is_not_known_of_the_price_is_not_made_up(
         reply({"data": ["x", "y"]}),
     ],
 )
-def test_what_is_no_vector_for_each_text_is_malformed(stub: Stub, answer: Behaviour) -> None:
-    stub.always(answer)
+def test_an_invalid_reply_is_malformed(stub: Stub, behaviour: Behaviour) -> None:
+    stub.always(behaviour)
     with pytest.raises(Malformed):
         embed(stub, ["a", "b"])
 
 
-def test_other_dimensions_than_asked_for_are_malformed(stub: Stub) -> None:
+def test_unexpected_dimensions_are_malformed(stub: Stub) -> None:
     stub.always(vectors(3))
     with pytest.raises(Malformed):
         embed(stub, ["a"], dimensions=64)
 
 
-def test_errors_are_those_of_the_wire_and_hide_the_key(stub: Stub) -> None:
+def test_errors_have_their_type_and_do_not_show_the_key(stub: Stub) -> None:
     stub.always(status(401, said=f"bad key {KEY}"))
     with pytest.raises(Denied) as denied:
         embed(stub, ["a"])
     assert KEY not in str(denied.value)
     stub.always(status(429, headers={"Retry-After": "7"}))
-    with pytest.raises(Transient) as hasty:
+    with pytest.raises(Transient) as transient:
         embed(stub, ["a"])
-    assert hasty.value.retry_after == 7
+    assert transient.value.retry_after == 7
 
 
-def test_google_is_asked_as_openai_is_and_has_its_own_price(stub: Stub) -> None:
-    async def asked() -> Spending:
-        opening = open_google_embedder(key=KEY, redactor=Redactor([KEY]), dimensions=3, base_url=stub.url)
+def test_google_has_the_api_of_openai_and_its_own_price(stub: Stub) -> None:
+    async def call() -> Spending:
+        opening = open_openai_embedder(
+            key=KEY, redactor=Redactor([KEY]), dimensions=3, base_url=stub.url, name="google"
+        )
         async with opening as embedder:
             assert embedder.subject.name == "google"
             with Tally() as tally:
@@ -143,7 +144,7 @@ def test_google_is_asked_as_openai_is_and_has_its_own_price(stub: Stub) -> None:
                 return tally.spent
 
     stub.always(vectors(3, tokens=1_000_000))
-    spent = asyncio.run(asked())
+    spent = asyncio.run(call())
     assert stub.calls[0].path == "/embeddings"
     assert stub.calls[0].json == {"model": "gemini-embedding-001", "input": ["a"], "dimensions": 3}
     assert spent.cost == pytest.approx(0.15)

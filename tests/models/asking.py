@@ -1,4 +1,4 @@
-"""Opens a model on a stub and asks it once."""
+"""Opens a model on a stub server and calls it once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
 from memorybench.models.opening import open_model
-from memorybench.models.options import Options
-from memorybench.models.presets import ModelAddress, key_of, resolve
+from memorybench.models.presets import ModelAddress, Options, key_of, resolve
 from memorybench.secrets.redaction import Redactor
 
 KEY = "sk-Sentinel/0123+456\"789'abc"
@@ -40,10 +39,10 @@ def complete(
     tally: Tally | None = None,
     **options: Any,
 ) -> Completion:
-    """`tally` gets what was charged, also where the call fails."""
+    """Calls a model; `tally` receives the charge even if the call fails."""
 
     async def ask() -> Completion:
-        async with opened(name, url, **options) as model:
+        async with open_on_stub(name, url, **options) as model:
             with Tally() as charged:
                 try:
                     return await model.complete(turns, schema=schema)
@@ -55,15 +54,15 @@ def complete(
 
 
 def subject(name: str, url: str, **options: Any) -> Subject:
-    async def look() -> Subject:
-        async with opened(name, url, **options) as model:
+    async def get_subject() -> Subject:
+        async with open_on_stub(name, url, **options) as model:
             assert isinstance(model, Model)
             return model.subject
 
-    return asyncio.run(look())
+    return asyncio.run(get_subject())
 
 
-def opened(name: str, url: str, **options: Any) -> Any:
+def open_on_stub(name: str, url: str, **options: Any) -> Any:
     address: ModelAddress = resolve(name, environment(url))
     key = key_of(address, environment(url))
     return open_model(address, key=key, redactor=Redactor([KEY]), options=Options(**options))

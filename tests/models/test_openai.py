@@ -37,7 +37,7 @@ def stub() -> Iterator[Stub]:
         yield running
 
 
-def test_a_call_has_the_shape_the_api_documents(stub: Stub) -> None:
+def test_the_request_has_the_documented_shape(stub: Stub) -> None:
     complete("gpt-4o", stub.url, seed=7, max_tokens=50)
     [call] = stub.calls
     assert (call.method, call.path) == ("POST", "/v1/chat/completions")
@@ -52,7 +52,7 @@ def test_a_call_has_the_shape_the_api_documents(stub: Stub) -> None:
     }
 
 
-def test_a_model_at_home_gets_no_key(stub: Stub) -> None:
+def test_a_local_model_gets_no_key(stub: Stub) -> None:
     complete("ollama/llama3.2", stub.url)
     assert "Authorization" not in stub.calls[0].headers
     assert stub.calls[0].json["model"] == "llama3.2"
@@ -71,7 +71,7 @@ def test_a_model_at_home_gets_no_key(stub: Stub) -> None:
         ("ollama/gpt-oss", "max_tokens", 0.0),
     ],
 )
-def test_what_a_model_refuses_is_not_sent(stub: Stub, model: str, limit: str, temperature: float | None) -> None:
+def test_unsupported_parameters_are_not_sent(stub: Stub, model: str, limit: str, temperature: float | None) -> None:
     complete(model, stub.url, max_tokens=50)
     sent = {name: value for name, value in stub.calls[0].json.items() if "max" in name}
     assert sent == {limit: 50}
@@ -79,17 +79,17 @@ def test_what_a_model_refuses_is_not_sent(stub: Stub, model: str, limit: str, te
     assert subject(model, stub.url, max_tokens=50).settings["temperature"] == temperature
 
 
-def test_the_reply_is_read(stub: Stub) -> None:
+def test_the_reply_is_parsed_and_charged(stub: Stub) -> None:
     tally = Tally()
     stub.always(completion("Paris.", tokens=(1000, 100)))
-    got = complete("gpt-4o", stub.url, tally=tally)
-    assert (got.text, got.finish, got.model) == ("Paris.", "stop", "gpt-4o-2024-08-06")
-    assert (got.spent.calls, got.spent.input_tokens, got.spent.output_tokens) == (1, 1000, 100)
-    assert got.spent.cost == pytest.approx(0.0035)  # $2.50 for a million tokens in, $10 for a million out
-    assert tally.spent == got.spent
+    result = complete("gpt-4o", stub.url, tally=tally)
+    assert (result.text, result.finish, result.model) == ("Paris.", "stop", "gpt-4o-2024-08-06")
+    assert (result.spent.calls, result.spent.input_tokens, result.spent.output_tokens) == (1, 1000, 100)
+    assert result.spent.cost == pytest.approx(0.0035)  # $2.50 per million input tokens, $10 per million output tokens
+    assert tally.spent == result.spent
 
 
-def test_cached_tokens_are_cheaper(stub: Stub) -> None:
+def test_cached_tokens_have_a_lower_price(stub: Stub) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 400}}
     stub.always(completion("Paris.", usage=usage))
     assert complete("gpt-4o", stub.url).spent.cost == pytest.approx(0.0030)
@@ -103,17 +103,17 @@ def test_cached_tokens_are_cheaper(stub: Stub) -> None:
         ("gpt-4o", completion("x", usage={"prompt_tokens": "many"}), Spending(calls=1, cost=None)),
         ("ollama/x", completion("x"), Spending(calls=1, input_tokens=1000, output_tokens=100, cost=0.0)),
     ],
-    ids=["unknown model", "no usage", "garbled usage", "at home"],
+    ids=["unknown model", "missing usage", "invalid usage", "local model"],
 )
-def test_what_is_not_known_is_not_made_up(stub: Stub, model: str, behaviour: Behaviour, spent: Spending) -> None:
+def test_an_unknown_cost_is_none(stub: Stub, model: str, behaviour: Behaviour, spent: Spending) -> None:
     stub.always(behaviour)
     assert complete(model, stub.url).spent == spent
 
 
-def test_a_schema_is_demanded_and_closed(stub: Stub) -> None:
+def test_a_schema_is_sent_in_strict_form(stub: Stub) -> None:
     stub.always(completion('{"city": "Paris"}'))
-    got = complete("gpt-4o", stub.url, schema=SCHEMA)
-    assert json.loads(got.text) == {"city": "Paris"}
+    result = complete("gpt-4o", stub.url, schema=SCHEMA)
+    assert json.loads(result.text) == {"city": "Paris"}
     assert stub.calls[0].json["response_format"] == {
         "type": "json_schema",
         "json_schema": {
@@ -125,7 +125,7 @@ def test_a_schema_is_demanded_and_closed(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "finish"),
+    ("reason", "finish"),
     [
         ("stop", "stop"),
         ("length", "length"),
@@ -136,22 +136,22 @@ def test_a_schema_is_demanded_and_closed(stub: Stub) -> None:
         (None, "unknown"),
     ],
 )
-def test_why_it_stopped_is_told_in_our_words(stub: Stub, said: str | None, finish: str) -> None:
-    stub.always(completion("x", finish=said))
+def test_finish_reasons_are_mapped(stub: Stub, reason: str | None, finish: str) -> None:
+    stub.always(completion("x", finish=reason))
     assert complete("gpt-4o", stub.url).finish == finish
 
 
-def test_a_filtered_reply_is_an_empty_text(stub: Stub) -> None:
+def test_a_filtered_reply_has_an_empty_text(stub: Stub) -> None:
     stub.always(completion(None, finish="content_filter"))
-    got = complete("gpt-4o", stub.url)
-    assert (got.text, got.finish) == ("", "filter")
+    result = complete("gpt-4o", stub.url)
+    assert (result.text, result.finish) == ("", "filter")
 
 
-def test_a_refusal_is_told_as_one(stub: Stub) -> None:
-    refused = {"message": {"content": None, "refusal": "I can not."}, "finish_reason": "stop"}
-    stub.always(completion("", choices=[refused]))
-    got = complete("gpt-4o", stub.url)
-    assert (got.text, got.finish) == ("I can not.", "filter")
+def test_a_refusal_counts_as_filtered(stub: Stub) -> None:
+    choice = {"message": {"content": None, "refusal": "I cannot."}, "finish_reason": "stop"}
+    stub.always(completion("", choices=[choice]))
+    result = complete("gpt-4o", stub.url)
+    assert (result.text, result.finish) == ("I cannot.", "filter")
 
 
 def test_text_in_parts_is_joined(stub: Stub) -> None:
@@ -161,7 +161,7 @@ def test_text_in_parts_is_joined(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "fields",
     [
         {"choices": []},
         {"choices": None},
@@ -170,18 +170,18 @@ def test_text_in_parts_is_joined(stub: Stub) -> None:
     ],
     ids=str,
 )
-def test_a_useless_reply_is_malformed_and_charged_all_the_same(stub: Stub, told: dict[str, Any]) -> None:
+def test_an_invalid_reply_is_malformed_and_charged(stub: Stub, fields: dict[str, Any]) -> None:
     tally = Tally()
-    stub.always(completion("", **told))
+    stub.always(completion("", **fields))
     with pytest.raises(Malformed):
         complete("gpt-4o", stub.url, tally=tally)
     assert (tally.spent.calls, tally.spent.cost) == (1, pytest.approx(0.0035))
 
 
 @pytest.mark.parametrize(
-    "behaviour", [html(), raw(b"[]"), raw(b""), raw(b"{")], ids=["HTML", "list", "nothing", "torn"]
+    "behaviour", [html(), raw(b"[]"), raw(b""), raw(b"{")], ids=["HTML", "list", "empty", "truncated"]
 )
-def test_what_is_no_reply_at_all_is_malformed(stub: Stub, behaviour: Behaviour) -> None:
+def test_a_reply_that_is_not_a_json_object_is_malformed(stub: Stub, behaviour: Behaviour) -> None:
     stub.always(behaviour)
     with pytest.raises(Malformed):
         complete("gpt-4o", stub.url)
@@ -200,34 +200,34 @@ def test_what_is_no_reply_at_all_is_malformed(stub: Stub, behaviour: Behaviour) 
         (529, Transient),
     ],
 )
-def test_an_error_is_told_and_not_charged(stub: Stub, code: int, kind: type[ServiceError]) -> None:
+def test_an_error_status_is_raised_and_not_charged(stub: Stub, code: int, kind: type[ServiceError]) -> None:
     tally = Tally()
     stub.always(status(code, said="because", headers={"Retry-After": "3"}))
-    with pytest.raises(kind, match="because") as failed:
+    with pytest.raises(kind, match="because") as raised:
         complete("gpt-4o", stub.url, tally=tally)
-    assert type(failed.value) is kind
+    assert type(raised.value) is kind
     assert tally.spent == Spending()
-    if isinstance(failed.value, Transient):
-        assert failed.value.retry_after == 3.0
+    if isinstance(raised.value, Transient):
+        assert raised.value.retry_after == 3.0
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, Transient), (403, Denied), ("odd", ServiceError)])
-def test_an_error_under_status_200_is_an_error(stub: Stub, code: object, kind: type[ServiceError]) -> None:
+def test_an_error_with_status_200_is_raised(stub: Stub, code: object, kind: type[ServiceError]) -> None:
     stub.always(reply({"error": {"code": code, "message": "upstream"}}))
-    with pytest.raises(kind, match="upstream") as failed:
+    with pytest.raises(kind, match="upstream") as raised:
         complete("openrouter/openai/gpt-4o", stub.url)
-    assert type(failed.value) is kind
+    assert type(raised.value) is kind
 
 
 @pytest.mark.parametrize("behaviour", [reset(), half_body(), hang()], ids=["reset", "half", "hang"])
-def test_a_lost_reply_is_worth_another_try_but_may_have_been_paid(stub: Stub, behaviour: Behaviour) -> None:
+def test_a_lost_reply_is_transient_and_its_cost_uncertain(stub: Stub, behaviour: Behaviour) -> None:
     stub.always(behaviour)
-    with pytest.raises(Transient) as failed:
+    with pytest.raises(Transient) as raised:
         complete("gpt-4o", stub.url, timeout=0.3)
-    assert failed.value.uncertain
+    assert raised.value.uncertain
 
 
-def test_the_subject_says_how_the_model_is_asked(stub: Stub) -> None:
+def test_the_subject_contains_the_settings(stub: Stub) -> None:
     described = subject("gpt-4o", stub.url, seed=1, max_tokens=9)
     assert (described.role, described.name) == ("model", "gpt-4o")
     assert described.settings == {"temperature": 0.0, "seed": 1, "max_tokens": 9, "base_url": f"{stub.url}/v1"}
@@ -240,8 +240,8 @@ def encodings(secret: str) -> list[str]:
     return [*plain, repr(secret)[1:-1], json.dumps(secret)[1:-1]]
 
 
-def indiscreet(code: int) -> Behaviour:
-    """Repeats the key it was sent, in every encoding."""
+def echo_key(code: int) -> Behaviour:
+    """Returns the received key in every encoding."""
 
     async def behave(_: web.BaseRequest, call: Call) -> web.StreamResponse:
         sent = call.headers.get("Authorization", "").removeprefix("Bearer ") or call.headers["x-api-key"]
@@ -254,7 +254,7 @@ def indiscreet(code: int) -> Behaviour:
 @pytest.mark.parametrize(
     "behaviour",
     [
-        *map(indiscreet, (200, 400, 401, 429)),
+        *map(echo_key, (200, 400, 401, 429)),
         reset(),
         half_body(),
         hang(),
@@ -265,7 +265,7 @@ def indiscreet(code: int) -> Behaviour:
 )
 def test_no_error_shows_the_key_in_any_encoding(stub: Stub, model: str, behaviour: Behaviour) -> None:
     stub.always(behaviour)
-    with pytest.raises(ServiceError) as failed:
+    with pytest.raises(ServiceError) as raised:
         complete(model, stub.url, TURNS, timeout=0.3)
-    shown = repr(failed.value) + "".join(traceback.format_exception(failed.value))
+    shown = repr(raised.value) + "".join(traceback.format_exception(raised.value))
     assert [form for form in (*encodings(KEY), "Sentinel") if form in shown] == []

@@ -14,9 +14,9 @@ from memorybench.core.spending import Spending, Tally
 from memorybench.models.scripted import Script, ScriptedModel
 
 
-def ask(model: ScriptedModel, *said: str) -> list[str]:
+def ask(model: ScriptedModel, *prompts: str) -> list[str]:
     async def each() -> list[str]:
-        return [(await model.complete([Turn(role="user", content=text)])).text for text in said]
+        return [(await model.complete([Turn(role="user", content=text)])).text for text in prompts]
 
     return asyncio.run(each())
 
@@ -31,48 +31,48 @@ def ask(model: ScriptedModel, *said: str) -> list[str]:
     ],
     ids=["function", "list", "mapping", "completions"],
 )
-def test_it_says_what_the_script_says(script: Script) -> None:
+def test_a_script_is_a_function_a_list_or_a_mapping(script: Script) -> None:
     model = ScriptedModel(script)
     assert isinstance(model, Model)
     assert ask(model, "tea", "rum") == ["TEA", "RUM"]
 
 
 @pytest.mark.parametrize("script", [["TEA"], {"tea": "TEA"}])
-def test_a_script_without_a_line_is_an_error(script: Script) -> None:
+def test_a_missing_line_is_an_error(script: Script) -> None:
     with pytest.raises(ServiceError):
         ask(ScriptedModel(script), "tea", "rum")
 
 
-def test_it_fails_on_cue() -> None:
+def test_an_error_in_the_script_is_raised() -> None:
     model = ScriptedModel([Transient("busy", retry_after=1.0), "TEA"])
     with pytest.raises(Transient, match="busy"):
         ask(model, "tea")
     assert ask(model, "tea") == ["TEA"]
 
 
-def test_it_charges_what_it_is_said_to_spend() -> None:
+def test_each_call_charges_the_given_spending() -> None:
     spent = Spending(calls=1, input_tokens=10, output_tokens=2, cost=0.25)
     with Tally() as tally:
         ask(ScriptedModel(["a", "b"], spent=spent), "x", "y")
     assert tally.spent == spent + spent
 
 
-def test_the_hook_is_awaited_before_each_reply() -> None:
-    waited: list[str] = []
+def test_before_is_awaited_in_each_call() -> None:
+    calls: list[str] = []
 
     async def wait() -> None:
         await asyncio.sleep(0)
-        waited.append("waited")
+        calls.append("before")
 
     ask(ScriptedModel(["a", "b"], before=wait), "x", "y")
-    assert waited == ["waited"] * 2
+    assert calls == ["before"] * 2
 
 
 def _ask_often(ledger: Path, name: str) -> None:
     ask(ScriptedModel(lambda _: "a", name=name, ledger=ledger), *["x" * 10_000] * 50)
 
 
-def test_calls_of_several_processes_are_counted_from_outside(tmp_path: Path) -> None:
+def test_the_ledger_contains_the_calls_of_all_processes(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_ask_often, args=(ledger, name)) for name in "ab"]

@@ -22,8 +22,7 @@ from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
 from memorybench.mcp.store_server import serve_store
 from memorybench.models.opening import open_model
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.attempts import AttemptReport, attempt, attempt_scores

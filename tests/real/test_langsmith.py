@@ -25,8 +25,8 @@ from tests.doubles.stub import Call
 from tests.standins.base import KEY, running
 from tests.standins.langsmith import NOW, PROJECT, TAG, LangSmithServer
 from tests.standins.requests import flat
-from tests.suites.extraction.listing import lister, said
-from tests.traces.opening import gathered, opened
+from tests.suites.extraction.listing import lister, user_says
+from tests.traces.opening import open_langsmith, read_all
 
 pytestmark = [
     pytest.mark.real,
@@ -145,7 +145,7 @@ def test_the_clients_feedback_and_ours_are_the_same_to_the_server(server: LangSm
 
 
 async def _posted(server: LangSmithServer, run: str) -> None:
-    async with opened(server) as sink:
+    async with open_langsmith(server) as sink:
         await sink.post(run, {"f1": 0.5, "matched": 1.0}, "1 of 2 facts")
 
 
@@ -199,7 +199,7 @@ def test_the_evaluator_works_inside_the_clients_evaluate(client: Any) -> None:
     schemas = pytest.importorskip("langsmith.schemas")
     stated = ("pricing: 20 dollars a month", "constraint: no subscription model")
     examples = [
-        schemas.Example(id=UUID(int=n), dataset_id=UUID(int=9), inputs={"conversation": said(*stated[:n])})
+        schemas.Example(id=UUID(int=n), dataset_id=UUID(int=9), inputs={"conversation": user_says(*stated[:n])})
         for n in range(1, 3)
     ]
 
@@ -229,10 +229,10 @@ def requests_of_ours(server: LangSmithServer, *, newer: bool) -> list[Call]:
     server.newer = newer
 
     async def fetch(source: LangSmith) -> int:
-        return len(await gathered(source))
+        return len(await read_all(source))
 
     async def ask() -> int:
-        async with opened(server, since=SINCE) as source:
+        async with open_langsmith(server, since=SINCE) as source:
             return await fetch(source)
 
     assert asyncio.run(ask()) == 105

@@ -17,8 +17,7 @@ from memorybench.core.errors import Malformed
 from memorybench.core.spending import Spending, Tally
 from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.models.opening import open_model
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.providers.aqrag import Aqrag
 from memorybench.providers.contextual_retrieval import ContextualRetrieval
 from memorybench.providers.storage.chunk_memory import ChunkMemory

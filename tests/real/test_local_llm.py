@@ -10,8 +10,7 @@ import pytest
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.models.opening import open_model
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 
 pytest_plugins = ("tests.real.local_llm",)

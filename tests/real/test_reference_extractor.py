@@ -10,8 +10,7 @@ from memorybench.core.errors import Malformed
 from memorybench.extractors.config_reading import load_extractor_config
 from memorybench.extractors.reference import open_reference, parse_prompt
 from memorybench.models.opening import open_model
-from memorybench.models.options import Options
-from memorybench.models.presets import resolve
+from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from tests.extractors.asking import CONVERSATION, EXISTING
 

@@ -1,4 +1,4 @@
-"""A source of traces on a local stand-in, and what it gives."""
+"""Opens the LangSmith client on a local stand-in server, and reads its traces."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ RUN_PATHS = TracePaths.of(OF_RUNS)
 
 
 @asynccontextmanager
-async def opened(
+async def open_langsmith(
     server: LangSmithServer, *, paths: TracePaths = RUN_PATHS, path: str = "", **query: Any
 ) -> AsyncIterator[LangSmith]:
     async with open_http(Redactor([KEY])) as http:
-        asked = RunQuery(**{"project": PROJECT, **query})
-        yield LangSmith(http, KEY, asked, paths, url=f"{server.url}{path}")
+        run_query = RunQuery(**{"project": PROJECT, **query})
+        yield LangSmith(http, KEY, run_query, paths, url=f"{server.url}{path}")
 
 
-async def gathered(source: TraceSource) -> list[Trace]:
+async def read_all(source: TraceSource) -> list[Trace]:
     return [trace async for trace in source.traces()]

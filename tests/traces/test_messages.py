@@ -1,4 +1,4 @@
-"""Conversations as they are written down in the field."""
+"""Conversations in the formats of OpenAI, Anthropic and LangChain."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from memorybench.traces.messages import NO_ROLE, InvalidConversation, turns_of
 
-SAID = [("user", "I sell bikes."), ("assistant", "Noted.")]
+TURNS = [("user", "I sell bikes."), ("assistant", "Noted.")]
 SHAPES: dict[str, Any] = {
     "OpenAI": [{"role": "user", "content": "I sell bikes."}, {"role": "assistant", "content": "Noted."}],
     "parts": [
@@ -17,7 +17,7 @@ SHAPES: dict[str, Any] = {
         },
         {"role": "assistant", "content": ["Noted."]},
     ],
-    "an object around": {"messages": [["user", "I sell bikes."], ["assistant", "Noted."]]},
+    "an object with messages": {"messages": [["user", "I sell bikes."], ["assistant", "Noted."]]},
     "LangChain, plain": [{"type": "human", "content": "I sell bikes."}, {"type": "ai", "content": "Noted."}],
     "LangChain, messages_to_dict": [
         {"type": "human", "data": {"content": "I sell bikes.", "additional_kwargs": {}}},
@@ -49,20 +49,20 @@ SHAPES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_way_to_write_a_conversation_says_the_same(shape: str) -> None:
-    assert [(turn.role, turn.content) for turn in turns_of(SHAPES[shape])] == SAID
+def test_all_formats_give_the_same_turns(shape: str) -> None:
+    assert [(turn.role, turn.content) for turn in turns_of(SHAPES[shape])] == TURNS
 
 
-def test_text_stays_as_it_is() -> None:
+def test_plain_text_is_one_turn_without_a_role() -> None:
     [turn] = turns_of("User: I sell bikes.\nAssistant: Noted.")
     assert (turn.role, turn.content) == (NO_ROLE, "User: I sell bikes.\nAssistant: Noted.")
 
 
-def test_a_name_is_kept_as_the_speaker() -> None:
+def test_a_name_becomes_the_speaker() -> None:
     [turn] = turns_of([{"role": "user", "name": "Ada", "content": "Hello"}])
     assert turn.speaker == "Ada"
 
 
-def test_nesting_without_end_is_refused() -> None:
+def test_deep_nesting_is_an_error() -> None:
     with pytest.raises(InvalidConversation, match="nested"):
         turns_of(json.loads("[" * 50 + '"x"' + "]" * 50))

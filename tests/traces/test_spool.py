@@ -1,4 +1,4 @@
-"""Traces are fetched once, whole or not at all, and read one by one."""
+"""Traces are fetched once into a complete file, and read one by one."""
 
 import asyncio
 import tracemalloc
@@ -16,20 +16,20 @@ from memorybench.traces.spool import Spool, spool
 from tests.standins.base import running
 from tests.standins.langsmith import LangSmithServer
 
-from .opening import opened
+from .opening import open_langsmith
 
 
-class Told:
-    """A source of what it is told to give; counts how often it is asked."""
+class ListSource:
+    """Yields the given traces or raises the given errors, and counts its reads."""
 
-    subject = Subject(role="traces", name="told")
+    subject = Subject(role="traces", name="list")
 
     def __init__(self, *traces: Trace | Exception) -> None:
         self._traces = traces
-        self.asked = 0
+        self.reads = 0
 
     async def traces(self) -> AsyncIterator[Trace]:
-        self.asked += 1
+        self.reads += 1
         for trace in self._traces:
             if isinstance(trace, Exception):
                 raise trace
@@ -40,11 +40,11 @@ def trace(id: str, text: str = "I sell bikes.") -> Trace:
     return Trace(id=id, conversation=(Turn(role="user", content=text),), existing={"shop": []}, output="bikes")
 
 
-def unfound(id: str, option: str = "--output-path") -> UnusableTrace:
+def unusable(id: str, option: str = "--output-path") -> UnusableTrace:
     return UnusableTrace(id=id, conversation=(), problem=f"run {id}: $.out finds no output", missing=option)
 
 
-def kept(source: TraceSource, path: Path) -> Spool:
+def fetch_into(source: TraceSource, path: Path) -> Spool:
     return asyncio.run(spool(source, path))
 
 
@@ -53,80 +53,80 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "traces.jsonl"
 
 
-def test_what_was_fetched_is_read_as_it_was(file: Path) -> None:
-    given = [trace("a"), unfound("b"), trace("ü", "line\nbreak\u2028and 😀")]
-    spooled = kept(Told(*given), file)
-    assert list(spooled) == given
-    assert list(spooled) == given, "and a second time"
+def test_a_spool_returns_the_fetched_traces_on_each_iteration(file: Path) -> None:
+    traces = [trace("a"), unusable("b"), trace("ü", "line\nbreak\u2028and 😀")]
+    spooled = fetch_into(ListSource(*traces), file)
+    assert list(spooled) == traces
+    assert list(spooled) == traces
     assert len(spooled) == 3
     assert spooled.problems == {"b": "run b: $.out finds no output"}
     assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_resumed_run_fetches_nothing(file: Path) -> None:
-    kept(Told(trace("a")), file)
-    another = Told(trace("b"))
-    assert [one.id for one in kept(another, file)] == ["a"]
-    assert another.asked == 0
+    fetch_into(ListSource(trace("a")), file)
+    another = ListSource(trace("b"))
+    assert [one.id for one in fetch_into(another, file)] == ["a"]
+    assert another.reads == 0
 
 
-def test_a_fetch_that_was_cut_off_leaves_nothing_and_is_done_anew(file: Path) -> None:
+def test_a_failed_fetch_leaves_no_file_and_is_repeated(file: Path) -> None:
     with pytest.raises(Transient):
-        kept(Told(trace("a"), Transient("the connection was lost")), file)
+        fetch_into(ListSource(trace("a"), Transient("the connection was lost")), file)
     assert list(file.parent.iterdir()) == []
-    assert len(kept(Told(trace("a"), trace("b")), file)) == 2
+    assert len(fetch_into(ListSource(trace("a"), trace("b")), file)) == 2
 
 
-def test_half_a_file_of_a_killed_process_is_not_read(file: Path) -> None:
+def test_an_incomplete_file_is_not_read(file: Path) -> None:
     file.with_name("traces.jsonl.part").write_text('{"id": "half')
-    assert [one.id for one in kept(Told(trace("a")), file)] == ["a"]
+    assert [one.id for one in fetch_into(ListSource(trace("a")), file)] == ["a"]
 
 
-def test_a_run_that_comes_on_two_pages_is_kept_once(file: Path) -> None:
-    assert [one.id for one in kept(Told(trace("a"), trace("b"), trace("a")), file)] == ["a", "b"]
+def test_a_run_on_two_pages_is_stored_once(file: Path) -> None:
+    assert [one.id for one in fetch_into(ListSource(trace("a"), trace("b"), trace("a")), file)] == ["a", "b"]
 
 
-def test_no_traces_are_refused(file: Path) -> None:
+def test_an_empty_source_is_an_error(file: Path) -> None:
     with pytest.raises(BadInput):
-        kept(Told(), file)
+        fetch_into(ListSource(), file)
     assert not file.exists()
 
 
-def test_a_path_that_finds_nothing_in_any_trace_is_refused(file: Path) -> None:
+def test_a_path_without_a_match_in_any_trace_is_an_error(file: Path) -> None:
     with pytest.raises(BadInput, match=r"all 2 traces; set --output-path"):
-        kept(Told(unfound("a"), unfound("b")), file)
+        fetch_into(ListSource(unusable("a"), unusable("b")), file)
     assert not file.exists()
 
 
-def test_paths_that_miss_here_and_there_are_no_reason_to_refuse(file: Path) -> None:
-    assert len(kept(Told(unfound("a"), unfound("b", "--conversation-path")), file)) == 2
+def test_different_missing_paths_are_not_an_error(file: Path) -> None:
+    assert len(fetch_into(ListSource(unusable("a"), unusable("b", "--conversation-path")), file)) == 2
 
 
-def test_a_folder_that_can_not_be_written_to_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(JournalError):
-        kept(Told(trace("a")), tmp_path / "none" / "traces.jsonl")
+        fetch_into(ListSource(trace("a")), tmp_path / "none" / "traces.jsonl")
 
 
 @pytest.mark.parametrize("count", [500, 5000])
-def test_memory_stays_flat(count: int, file: Path) -> None:
-    class Many(Told):
+def test_memory_use_does_not_grow_with_the_traces(count: int, file: Path) -> None:
+    class Many(ListSource):
         async def traces(self) -> AsyncIterator[Trace]:
             for number in range(count):
                 yield trace(str(number), "word " * 400)
 
     tracemalloc.start()
     try:
-        read = sum(1 for _ in kept(Many(), file))
+        read = sum(1 for _ in fetch_into(Many(), file))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert read == count
-    assert peak < 3 * 2**20, "2 kB a trace, of which none are kept"
+    assert peak < 3 * 2**20, "2 kB per trace, one in memory at a time"
 
 
-def test_runs_of_langsmith_are_spooled_over_pages(file: Path) -> None:
+def test_all_pages_of_langsmith_are_fetched(file: Path) -> None:
     async def fetch(server: LangSmithServer) -> Spool:
-        async with opened(server) as source:
+        async with open_langsmith(server) as source:
             return await spool(source, file)
 
     with running(LangSmithServer()) as server:
@@ -137,9 +137,9 @@ def test_runs_of_langsmith_are_spooled_over_pages(file: Path) -> None:
     assert len(spooled.problems) == 1
 
 
-def test_a_wrong_path_is_noticed_before_anything_is_judged(file: Path) -> None:
+def test_a_wrong_path_is_an_error_before_any_trace_is_judged(file: Path) -> None:
     async def fetch(server: LangSmithServer) -> Spool:
-        async with opened(server, paths=TracePaths.of(OF_RUNS, {"output": "$.outputs.wrong"})) as source:
+        async with open_langsmith(server, paths=TracePaths.of(OF_RUNS, {"output": "$.outputs.wrong"})) as source:
             return await spool(source, file)
 
     with running(LangSmithServer()) as server:

@@ -1,4 +1,4 @@
-"""Embeddings from OpenAI, or from any server with its `/embeddings`: Ollama, vLLM, LM Studio, a proxy."""
+"""Embeddings from OpenAI, Google, or any server with OpenAI's `/embeddings`: Ollama, vLLM, LM Studio, a proxy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from memorybench.http.client import Http, open_http
 from memorybench.http.replies import Reply
 from memorybench.secrets.redaction import Redactor
 
-BASE_URL = "https://api.openai.com/v1"
-MODEL = "text-embedding-3-small"
-KEY_VARIABLES = ("OPENAI_API_KEY",)
+DEFAULTS = {
+    "openai": ("https://api.openai.com/v1", "text-embedding-3-small"),
+    "google": ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-embedding-001"),
+}
+"""Provider → base URL and model. Google normalises only vectors with 3,072 dimensions."""
 BATCH = 100
 """Texts per request: the limit of Google; that of OpenAI is higher."""
 LARGEST = 3.4e38
@@ -114,6 +116,7 @@ async def open_openai_embedder(
 
     `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
     """
+    default_url, default_model = DEFAULTS[name]
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with open_http(redactor, insecure=insecure) as http:
-        yield OpenAIEmbedder(name, model or MODEL, dimensions, base_url or BASE_URL, headers, http)
+        yield OpenAIEmbedder(name, model or default_model, dimensions, base_url or default_url, headers, http)

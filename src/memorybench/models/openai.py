@@ -11,8 +11,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.spending import charge
 from memorybench.core.trials import Subject
 
-from .options import Options
-from .presets import ModelAddress
+from .presets import ModelAddress, Options
 from .prices import Usage, spending
 from .replying import count, joined_text, members, text_or
 from .schemas import closed

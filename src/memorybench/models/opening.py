@@ -11,8 +11,7 @@ from memorybench.secrets.redaction import Redactor
 
 from .anthropic import AnthropicModel
 from .openai import OpenAIModel
-from .options import Options
-from .presets import Kind, ModelAddress
+from .presets import Kind, ModelAddress, Options
 
 KINDS: Mapping[Kind, Callable[[ModelAddress, Options, Http, str | None], Model]] = {
     "openai": OpenAIModel,

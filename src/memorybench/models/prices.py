@@ -1,4 +1,4 @@
-"""Costs of calls. Each call is priced by itself, because rates may depend on its length."""
+"""Costs of calls. Each call is priced separately, because rates may depend on its length."""
 
 from __future__ import annotations
 

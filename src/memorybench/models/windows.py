@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from memorybench.core.errors import ServiceError
 from memorybench.http.client import open_http
 from memorybench.secrets.redaction import Redactor
 
 from .presets import ModelAddress
+from .replying import count, members
 
 _NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 """The key in LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the maximum."""
@@ -36,14 +35,9 @@ async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Reda
             models = reply.json()
     except ServiceError:
         return None
-    rows = models.get("data") if isinstance(models, dict) else None
+    rows = members(models).get("data")
     for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and row.get("id") == address.model:
-            return _window(row) or _window(row.get("meta"))
+        if members(row).get("id") == address.model:
+            lengths = (count(part.get(name)) for part in (row, members(row.get("meta"))) for name in _NAMES)
+            return next(filter(None, lengths), None)
     return None
-
-
-def _window(row: Any) -> int | None:
-    if not isinstance(row, dict):
-        return None
-    return next((row[name] for name in _NAMES if isinstance(row.get(name), int) and row[name] > 0), None)

@@ -4,5 +4,5 @@ paths.py      TracePaths: finds conversation, existing memory and output in a ru
 messages.py   parses conversations as services and LangChain write them
 langsmith.py  LangSmith: reads runs page by page from either of its query APIs, and posts feedback
 jsonl.py      JsonlTraces: reads traces from a file
-spool.py      spool, Spool: fetches traces once into a file beside the run
+spool.py      spool, Spool: fetches traces once into a file in the folder of the run
 """

@@ -30,7 +30,7 @@ class JsonlTraces:
                 return
             where = f"{self._path}:{number}"
             if not isinstance(line, dict):
-                raise BadInput(where, f"is {preview(line)}", expected="a trace as an object")
+                raise BadInput(where, f"invalid trace {preview(line)}", expected="an object")
             trace = self._paths.trace(line, where)
             if trace.id in ids:
                 raise BadInput(where, f"duplicate id {preview(trace.id)}", remedy="make ids unique")

@@ -1,4 +1,4 @@
-"""Runs and feedback of LangSmith. Its own client is not used, because it is large and retries by itself.
+"""Runs and feedback of LangSmith. Its own client is not used, because it is large and has its own retries.
 
 Runs come from the newer query API; an installation without it is queried by the older one, which the service itself
 ends after January 2027.
@@ -55,12 +55,6 @@ class _Project:
     start: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    runs: Sequence[Mapping[str, Any]]
-    next: str | None
-
-
 class LangSmith:
     """Reads traces, and posts feedback on them."""
 
@@ -89,7 +83,12 @@ class LangSmith:
         """Yield the traces in the order of the service, the latest first."""
         count = 0
         async for run in self._runs():
-            yield self._trace(run)
+            try:
+                trace = self._paths.trace(run, f"run {run['id']}")
+            except BadInput as error:
+                # a finished run cannot be corrected: it counts as failed, and the others are judged
+                trace = UnusableTrace(id=run["id"], conversation=(), problem=str(error))
+            yield trace
             count += 1
             if count == self._query.limit:
                 return
@@ -107,69 +106,58 @@ class LangSmith:
                     if error.status != _CONFLICT:  # it exists already
                         raise
 
-    def _trace(self, run: Mapping[str, Any]) -> Trace:
-        where = f"run {run['id']}"
-        try:
-            return self._paths.trace(run, where)
-        except BadInput as error:
-            # a finished run cannot be corrected: it counts as failed, and the others are judged
-            return UnusableTrace(id=run["id"], conversation=(), problem=str(error))
-
     async def _runs(self) -> AsyncIterator[Mapping[str, Any]]:
         project = await self._project()
-        query, cursor = self._query_newer, None
+        newer, cursor = True, None
         seen: set[str] = set()
         while True:
             try:
-                page = await query(project, cursor)
+                runs, next_cursor = await self._fetch_page(project, cursor, newer=newer)
             except ServiceError as error:
-                if cursor is not None or query == self._query_older or error.status not in _NOT_SUPPORTED:
+                if cursor is not None or not newer or error.status not in _NOT_SUPPORTED:
                     raise
-                query = self._query_older
+                newer = False
                 continue
-            for run in page.runs:
+            for run in runs:
                 yield run
-            cursor = page.next
+            cursor = next_cursor
             if not cursor:  # an empty page may have others after it
                 return
             if cursor in seen:
                 raise Malformed(f"{self._url}: the pages repeat")
             seen.add(cursor)
 
-    async def _query_newer(self, project: _Project, cursor: str | None) -> _Page:
-        body = {
-            "filter": self._filter,
-            "min_start_time": self._since(project),
-            "page_size": self._page_size,
-            "project_ids": [project.id],
-            "selects": [field.upper() for field in self._fields],
-        }
-        # the newer API starts at the host, wherever the older one starts
-        host = self._url.removesuffix("/api/v1").removesuffix("/api")
-        reply, page = await self._fetch_page(f"{host}/api/v2/runs/query", body, cursor)
-        return _Page(_check_runs(reply, page.get("items")), _check_cursor(reply, page.get("next_cursor")))
-
-    async def _query_older(self, project: _Project, cursor: str | None) -> _Page:
-        body = {
-            "session": [project.id],
-            "filter": self._filter,
-            "start_time": self._since(project),
-            "select": self._fields,
-            "limit": self._page_size,
-        }
-        reply, page = await self._fetch_page(f"{self._url}/runs/query", body, cursor)
-        cursors = page.get("cursors") or {}
-        return _Page(_check_runs(reply, page.get("runs")), _check_cursor(reply, cursors.get("next")))
-
     async def _fetch_page(
-        self, url: str, body: Mapping[str, Any], cursor: str | None
-    ) -> tuple[Reply, Mapping[str, Any]]:
-        query = {**body, "cursor": cursor} if cursor else body
-        reply = await self._attempt(lambda: self._send("POST", url, query))
+        self, project: _Project, cursor: str | None, *, newer: bool
+    ) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+        """Query one page by either API; return its runs and the cursor of the next page."""
+        since = self._query.since.isoformat() if self._query.since else project.start
+        fields = list(dict.fromkeys((*_ALWAYS, *self._paths.roots)))
+        size = min(PAGE, self._query.limit or PAGE)
+        body: dict[str, Any] = {"filter": f'and(has(tags, {json.dumps(self._query.tag)}), neq(status, "pending"))'}
+        if newer:
+            # the newer API starts at the host, wherever the older one starts
+            url = f"{self._url.removesuffix('/api/v1').removesuffix('/api')}/api/v2/runs/query"
+            body |= {"project_ids": [project.id], "min_start_time": since, "page_size": size}
+            body["selects"] = [field.upper() for field in fields]
+        else:
+            url = f"{self._url}/runs/query"
+            body |= {"session": [project.id], "start_time": since, "limit": size, "select": fields}
+        if cursor:
+            body["cursor"] = cursor
+        reply = await self._attempt(lambda: self._send("POST", url, body))
         page = reply.json()
         if not isinstance(page, dict):
             raise reply.malformed("expected an object")
-        return reply, page
+        runs = page.get("items" if newer else "runs")
+        if not isinstance(runs, list):
+            raise reply.malformed("expected a list of runs")
+        if not all(isinstance(run, dict) and isinstance(run.get("id"), str) for run in runs):
+            raise reply.malformed("a run has no id")
+        next_cursor = page.get("next_cursor") if newer else (page.get("cursors") or {}).get("next")
+        if next_cursor is not None and not isinstance(next_cursor, str):
+            raise reply.malformed("the cursor must be text")
+        return runs, next_cursor
 
     async def _project(self) -> _Project:
         """Look up the project once, even if many feedbacks need it at the same time."""
@@ -194,22 +182,6 @@ class LangSmith:
     async def _send(self, method: str, url: str, body: Any = None, params: Mapping[str, str] | None = None) -> Reply:
         return await self._http.request(method, url, headers={"x-api-key": self._key}, params=params, json=body)
 
-    @property
-    def _filter(self) -> str:
-        """Finished runs with the tag."""
-        return f'and(has(tags, {json.dumps(self._query.tag)}), neq(status, "pending"))'
-
-    @property
-    def _fields(self) -> list[str]:
-        return list(dict.fromkeys((*_ALWAYS, *self._paths.roots)))
-
-    @property
-    def _page_size(self) -> int:
-        return min(PAGE, self._query.limit or PAGE)
-
-    def _since(self, project: _Project) -> str:
-        return self._query.since.isoformat() if self._query.since else project.start
-
 
 def _feedback(
     run: str, project: str, name: str, value: float, counts: Mapping[str, float], comment: str
@@ -233,17 +205,3 @@ def _feedback(
 
 async def _send_once(ask: Ask) -> Reply:
     return await ask()
-
-
-def _check_runs(reply: Reply, runs: Any) -> Sequence[Mapping[str, Any]]:
-    if not isinstance(runs, list):
-        raise reply.malformed("expected a list of runs")
-    if not all(isinstance(run, dict) and isinstance(run.get("id"), str) for run in runs):
-        raise reply.malformed("a run has no id")
-    return runs
-
-
-def _check_cursor(reply: Reply, cursor: Any) -> str | None:
-    if cursor is not None and not isinstance(cursor, str):
-        raise reply.malformed("the cursor must be text")
-    return cursor

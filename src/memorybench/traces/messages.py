@@ -30,7 +30,7 @@ _EXPECTED = "text, or a list of messages with role and content"
 
 
 class InvalidConversation(ValueError):
-    """The text says what is wrong and is written to follow the path of the conversation."""
+    """A value that is not a conversation; the text describes the problem."""
 
     def __init__(self, problem: str, expected: str = _EXPECTED) -> None:
         super().__init__(problem)
@@ -42,13 +42,13 @@ def turns_of(conversation: Any) -> tuple[Turn, ...]:
     turns: list[Turn] = []
     _gather(turns, conversation, 0)
     if not turns:
-        raise InvalidConversation("contains no text")
+        raise InvalidConversation("missing text")
     return tuple(turns)
 
 
 def _gather(turns: list[Turn], value: Any, depth: int) -> None:
     if depth > _MAX_DEPTH:
-        raise InvalidConversation("is nested too deeply")
+        raise InvalidConversation("nested too deeply")
     match value:
         case str():
             if value.strip():
@@ -63,7 +63,7 @@ def _gather(turns: list[Turn], value: Any, depth: int) -> None:
         case Mapping():
             _add_message(turns, value)
         case _:
-            raise InvalidConversation(f"is {preview(value)}")
+            raise InvalidConversation(f"invalid conversation {preview(value)}")
 
 
 def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
@@ -74,7 +74,7 @@ def _add_message(turns: list[Turn], message: Mapping[str, Any]) -> None:
     elif "content" in message:
         _add(turns, message.get("role") or message.get("type"), message["content"], message.get("name"))
     else:
-        raise InvalidConversation(f"contains the message {preview(dict(message))} without content")
+        raise InvalidConversation(f"missing content of the message {preview(dict(message))}")
 
 
 def _class_name(message: Mapping[str, Any]) -> str | None:
@@ -85,9 +85,7 @@ def _class_name(message: Mapping[str, Any]) -> str | None:
 
 def _add(turns: list[Turn], role: Any, content: Any, speaker: Any = None) -> None:
     if not isinstance(role, str) or not role:
-        raise InvalidConversation(
-            f"contains a message whose role is {preview(role)}", "a role such as user or assistant"
-        )
+        raise InvalidConversation(f"invalid role {preview(role)} of a message", "a role such as user or assistant")
     plain = role.lower().removesuffix("chunk").removesuffix("message")
     text = _text(content)
     if text.strip():
@@ -104,9 +102,7 @@ def _text(content: Any) -> str:
         case list():
             return "\n".join(part for one in content if (part := _part(one)))
         case _:
-            raise InvalidConversation(
-                f"contains a message whose content is {preview(content)}", "text, or a list of parts"
-            )
+            raise InvalidConversation(f"invalid content {preview(content)} of a message", "text, or a list of parts")
 
 
 def _part(part: Any) -> str:
@@ -119,6 +115,4 @@ def _part(part: Any) -> str:
         case Mapping():
             return ""
         case _:
-            raise InvalidConversation(
-                f"contains a message with the part {preview(part)}", "text, or a part with a type"
-            )
+            raise InvalidConversation(f"invalid part {preview(part)} of a message", "text, or a part with a type")

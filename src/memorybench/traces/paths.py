@@ -52,9 +52,9 @@ class TracePaths:
     @classmethod
     def of(cls, usual: Mapping[str, str], own: Mapping[str, str | None] = NOTHING_SET) -> TracePaths:
         """Parse paths by role: those of `own`, from `--conversation-path` and similar options, before `usual`."""
-        given = {role: text for role, text in own.items() if text is not None}
-        paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **given}.items()}
-        return cls(paths, frozenset(given))
+        overrides = {role: text for role, text in own.items() if text is not None}
+        paths = {role: Path.parse(text, option(role)) for role, text in {**usual, **overrides}.items()}
+        return cls(paths, frozenset(overrides))
 
     @property
     def texts(self) -> dict[str, str]:
@@ -72,22 +72,28 @@ class TracePaths:
         A missing existing memory counts as empty unless the user has set its path.
         """
         id = self._id(run, where)
-        matches_by_role = {role: self._matches(role, run) for role in _WORDS}
-        for role, matches in matches_by_role.items():
+        values: dict[str, Any] = {}
+        for role, word in _WORDS.items():
+            matches = self.paths[role].all(run)
+            if role != "existing":
+                matches = [match for match in matches if match is not None]
             if not matches and (role != "existing" or role in self.own):
-                return UnusableTrace(
-                    id=id, conversation=(), problem=self._missing(role, run, where), missing=option(role)
-                )
+                error = run.get("error")
+                cause = f"; the run ended with an error: {preview(error)}" if isinstance(error, str) and error else ""
+                problem = f"{where}: {self.paths[role].text} finds no {word}{cause}"
+                return UnusableTrace(id=id, conversation=(), problem=problem, missing=option(role))
+            # a path such as `$.inputs.messages[*]` has many matches
+            values[role] = matches[0] if len(matches) == 1 else matches or None
         try:
-            turns = turns_of(_single(matches_by_role["conversation"]))
+            turns = turns_of(values["conversation"])
         except InvalidConversation as error:
             path = self.paths["conversation"].text
             raise BadInput(f"{where}: {path}", str(error), expected=error.expected) from None
         return Trace(
             id=id,
             conversation=turns,
-            existing=_single(matches_by_role["existing"]),
-            output=_single(matches_by_role["output"]),
+            existing=values["existing"],
+            output=values["output"],
             at=_instant(run.get("start_time"), where),
         )
 
@@ -107,25 +113,9 @@ class TracePaths:
             )
         return str(id)
 
-    def _matches(self, role: str, run: Mapping[str, Any]) -> list[Any]:
-        """Return all matches; for conversation and output without null."""
-        matches = self.paths[role].all(run)
-        return matches if role == "existing" else [match for match in matches if match is not None]
-
-    def _missing(self, role: str, run: Mapping[str, Any], where: str) -> str:
-        path = self.paths[role].text
-        error = run.get("error")
-        cause = f"; the run ended with an error: {preview(error)}" if isinstance(error, str) and error else ""
-        return f"{where}: {path} finds no {_WORDS[role]}{cause}"
-
 
 def option(role: str) -> str:
     return f"--{role}-path"
-
-
-def _single(matches: list[Any]) -> Any:
-    """Return the only match, or all matches of a path that has many, such as `$.inputs.messages[*]`."""
-    return matches[0] if len(matches) == 1 else matches or None
 
 
 def _instant(value: Any, where: str) -> datetime | None:
@@ -135,5 +125,5 @@ def _instant(value: Any, where: str) -> datetime | None:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise BadInput(
-            f"{where}: start_time", f"invalid: {preview(value)}", expected="an ISO 8601 date and time"
+            f"{where}: start_time", f"invalid time {preview(value)}", expected="an ISO 8601 date and time"
         ) from None

@@ -1,4 +1,4 @@
-"""Traces fetched once into a file beside the run, so that memory use is flat and a resumed run sees the same."""
+"""Fetches traces once into a file of the run, so that memory use is flat and a resumed run reads the same traces."""
 
 from __future__ import annotations
 
@@ -46,26 +46,27 @@ class Spool:
     def __iter__(self) -> Iterator[Trace]:
         with self.path.open("rb") as file:
             for line in file:
-                yield (
-                    UnusableTrace.model_validate_json(line)
-                    if line.startswith(_UNUSABLE)
-                    else Trace.model_validate_json(line)
-                )
+                record = UnusableTrace if line.startswith(_UNUSABLE) else Trace
+                yield record.model_validate_json(line)
 
 
 async def spool(source: TraceSource, path: Path) -> Spool:
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
     The file is created complete or not at all; an incomplete one is fetched again, because cursors expire within a day.
-    BadInput if there is no trace, or if a path finds nothing in any of them. A run that is returned twice, because
-    others were added between two pages, is stored once.
+    BadInput if there is no trace, or if a path finds nothing in any of them.
     """
     if path.exists():  # noqa: ASYNC240  one call, before anything else runs
         return Spool.open(path)
     unfinished = path.with_name(f"{path.name}.part")
     try:
         size, unusable = await _write(source.traces(), unfinished)
-        _check(source.subject.name, size, unusable)
+        if not size:
+            raise BadInput(source.subject.name, "no traces found", remedy="check the project, the tag and --since")
+        for option, count in Counter(trace.missing for trace in unusable).items():
+            if option and count == size:
+                problem = f"{unusable[0].problem}; the same in all {size} traces"
+                raise BadInput(source.subject.name, problem, remedy=f"set {option}")
         os.replace(unfinished, path)
     except OSError as error:
         raise JournalError(f"{path}: cannot write the traces: {error.strerror or error}") from None
@@ -76,7 +77,10 @@ async def spool(source: TraceSource, path: Path) -> Spool:
 
 
 async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequence[UnusableTrace]]:
-    """Write the traces; return their number, and those that cannot be judged."""
+    """Write the traces; return their number, and those that cannot be judged.
+
+    A service may return a run twice if others are added between two pages; it is stored once.
+    """
     ids: set[str] = set()
     unusable: list[UnusableTrace] = []
     with _create(path) as file:
@@ -86,7 +90,11 @@ async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequenc
             ids.add(trace.id)
             if isinstance(trace, UnusableTrace):
                 unusable.append(trace)
-            file.write(_row(trace) + b"\n")
+                fields = trace.plain()
+                row = json.dumps({"problem": fields.pop("problem"), **fields}, separators=(",", ":"))
+            else:
+                row = trace.model_dump_json()
+            file.write(f"{row}\n".encode())
         file.flush()
         os.fsync(file.fileno())
     return len(ids), unusable
@@ -95,18 +103,3 @@ async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequenc
 def _create(path: Path) -> BinaryIO:
     """Create a file that only its owner can read, because conversations are private."""
     return open(path, "wb", _BUFFER, opener=lambda name, flags: os.open(name, flags, 0o600))
-
-
-def _row(trace: Trace) -> bytes:
-    if isinstance(trace, UnusableTrace):
-        fields = trace.plain()
-        return json.dumps({"problem": fields.pop("problem"), **fields}, separators=(",", ":")).encode()
-    return trace.model_dump_json().encode()
-
-
-def _check(source: str, size: int, unusable: Sequence[UnusableTrace]) -> None:
-    if not size:
-        raise BadInput(source, "no traces found", remedy="check the project, the tag and --since")
-    for option, count in Counter(trace.missing for trace in unusable).items():
-        if option and count == size:
-            raise BadInput(source, f"{unusable[0].problem}; the same in all {size} traces", remedy=f"set {option}")

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from memorybench.core.contracts import Model
 from memorybench.datasets.config import ModelChoice
-from memorybench.models.options import Options
-from memorybench.models.presets import ModelAddress, key_of, resolve
+from memorybench.models.presets import ModelAddress, Options, key_of, resolve
 from memorybench.models.prices import Usage, price
 from memorybench.models.rehearsal import PREFIX, rehearse
 from memorybench.models.windows import fetch_window, known_window

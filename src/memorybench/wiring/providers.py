@@ -134,19 +134,18 @@ class ProviderOpener:
 
                 self._local_embedder = await self._stack.enter_async_context(open_local_embedder())
             return self._local_embedder
-        from memorybench.embedding.google import open_google_embedder
         from memorybench.embedding.openai import open_openai_embedder
 
         names = (embedding.env_var,) if embedding.env_var else _EMBEDDER_KEYS[embedding.provider]
         key = next((value for name in names if name and (value := environment().get(name))), None)
-        opener = open_google_embedder if embedding.provider == "google" else open_openai_embedder
         return await self._stack.enter_async_context(
-            opener(
+            open_openai_embedder(
                 key=key,
                 redactor=redactor(),
                 model=embedding.model,
                 dimensions=embedding.dimensions,
                 base_url=embedding.base_url,
+                name=embedding.provider,
             )
         )
 

@@ -1,4 +1,4 @@
-"""Hand-made cases and extractors whose scores can be worked out on paper."""
+"""Small cases and extractors whose scores can be computed by hand."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from memorybench.judging.facts import facts_of
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.findings import Findings, compared, findings_of
+from memorybench.suites.extraction.findings import Findings, findings_of, match_output
 
 BUNDLED = Path(__file__).parents[3] / "src/memorybench/catalog/data/memory_test_cases.json"
 
@@ -59,15 +59,15 @@ DENYING = {
 Extract = Callable[[ExtractionCase], Any]
 
 
-def case(written: Mapping[str, Any], folder: Path) -> ExtractionCase:
-    file = folder / f"{written['id']}.json"
-    file.write_text(json.dumps([written]))
+def case(values: Mapping[str, Any], folder: Path) -> ExtractionCase:
+    file = folder / f"{values['id']}.json"
+    file.write_text(json.dumps([values]))
     return load_cases(file)[0]
 
 
-def found(case: ExtractionCase, output: Any) -> Findings:
-    """As code decides, without a judge."""
-    return findings_of(case, compared(case, output))
+def compare_output(case: ExtractionCase, output: Any) -> Findings:
+    """Compares an output with a case by code, without a judge."""
+    return findings_of(case, match_output(case, output))
 
 
 def perfect(case: ExtractionCase) -> Any:
@@ -79,17 +79,20 @@ def amnesiac(case: ExtractionCase) -> Any:
 
 
 def hoarder(case: ExtractionCase) -> Any:
-    """Keeps what it had, and every sentence of the user."""
-    said = " ".join(turn.content for turn in case.conversation if turn.role == "user")
-    return [*_filed(case.existing_memory), *({"content": one} for one in re.split(r"(?<=[.!?])\s+", said))]
+    """Keeps the old memory and adds every sentence of the user."""
+    user_text = " ".join(turn.content for turn in case.conversation if turn.role == "user")
+    return [
+        *filed(case.existing_memory),
+        *({"content": sentence} for sentence in re.split(r"(?<=[.!?])\s+", user_text)),
+    ]
 
 
 def stale(case: ExtractionCase) -> Any:
-    """Writes down the new value beside the old one."""
-    before = {fact["content"] for fact in _filed(case.existing_memory)}
-    new = [fact for fact in _filed(case.expected_output) if fact["content"] not in before]
-    return [*_filed(case.existing_memory), *new]
+    """Adds the new value and keeps the old one."""
+    before = {fact["content"] for fact in filed(case.existing_memory)}
+    new = [fact for fact in filed(case.expected_output) if fact["content"] not in before]
+    return [*filed(case.existing_memory), *new]
 
 
-def _filed(state: Any) -> list[dict[str, str]]:
-    return [{"category": fact.category, "content": fact.text} for fact in facts_of(state)]
+def filed(memory: Any) -> list[dict[str, str]]:
+    return [{"category": fact.category, "content": fact.text} for fact in facts_of(memory)]

@@ -1,4 +1,4 @@
-"""A judge that can read: lists what its material says, line by line, so that every score is known beforehand."""
+"""A scripted judge that lists the facts of its material line by line, so that every score is known."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MATERIAL = re.compile(r"<(?P<name>[a-z-]+) (?P<mark>[0-9a-f]+)>\n(?P<text>.*?)\
 _BULLET = re.compile(r"^- (\w+: .+)$", re.MULTILINE)
 
 
-def said(*facts: str) -> str:
-    """A conversation in which the user says these."""
+def user_says(*facts: str) -> str:
+    """Returns a conversation in which the user states these facts."""
     return "User: Hello.\n" + "\n".join(f"- {fact}" for fact in facts)
 
 
 def lister(turns: Sequence[Turn]) -> Line:
-    """The bullets of a conversation, or what the new memory holds and the existing one does not."""
-    material = {found["name"]: found["text"] for found in _MATERIAL.finditer(turns[-1].content)}
+    """Replies with the bullets of the conversation, or with the lines of the new memory that the old one lacks."""
+    material = {match["name"]: match["text"] for match in _MATERIAL.finditer(turns[-1].content)}
     if "conversation" in material:
         return json.dumps({"facts": _BULLET.findall(material["conversation"])})
     old, new = (_lines(material[name]) for name in ("existing-memory", "new-memory"))
@@ -29,5 +29,5 @@ def lister(turns: Sequence[Turn]) -> Line:
 
 
 def _lines(memory: str) -> list[str]:
-    held: dict[str, Any] = json.loads(memory) if memory != "(nothing)" else {}
-    return [f"{category}: {fact}" for category, facts in held.items() for fact in facts]
+    blocks: dict[str, Any] = json.loads(memory) if memory != "(nothing)" else {}
+    return [f"{category}: {fact}" for category, facts in blocks.items() for fact in facts]

@@ -1,4 +1,4 @@
-"""What a memory no longer says: put to the bundled cases, of which it is known what had to go."""
+"""Lost facts, checked with the bundled cases, whose removed facts are known."""
 
 import asyncio
 from typing import Any
@@ -10,8 +10,8 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.evaluator import _Unrecorded
-from memorybench.suites.extraction.losses import Losses, losses_of
+from memorybench.suites.extraction.evaluator import _UnrecordedSteps
+from memorybench.suites.extraction.losses import Losses, find_losses
 from tests.suites.extraction.known import BUNDLED
 
 CASES = load_cases(BUNDLED)
@@ -21,34 +21,34 @@ each_case = pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASE
 def losses(case: ExtractionCase, output: Any) -> Losses:
     stated = [fact for fact in map(fact_from, case.expected_facts) if fact is not None]
     before, after = facts_of(case.existing_memory), facts_of(output)
-    return asyncio.run(losses_of(_Unrecorded(), before, after, stated, case.conversation))
+    return asyncio.run(find_losses(_UnrecordedSteps(), before, after, stated, case.conversation))
 
 
 @each_case
-def test_the_right_memory_has_lost_nothing(case: ExtractionCase) -> None:
-    found = losses(case, case.expected_output)
-    assert found.lost == ()
-    assert set(map(str, found.open)) <= set(map(str, case.gold.removed))
-    assert found.kept == len(case.gold.kept)
+def test_the_expected_memory_has_no_losses(case: ExtractionCase) -> None:
+    result = losses(case, case.expected_output)
+    assert result.lost == ()
+    assert set(map(str, result.open)) <= set(map(str, case.gold.removed))
+    assert result.kept == len(case.gold.kept)
 
 
 @each_case
-def test_an_emptied_memory_has_kept_nothing_and_what_had_to_go_is_not_lost(case: ExtractionCase) -> None:
-    found = losses(case, {})
-    assert found.kept == 0
-    assert {str(fact) for fact in case.gold.kept} <= {str(fact) for fact in (*found.lost, *found.open)}
-    assert not {str(fact) for fact in case.gold.removed} & {str(fact) for fact in found.lost}
+def test_an_emptied_memory_loses_all_facts_but_the_removed_ones(case: ExtractionCase) -> None:
+    result = losses(case, {})
+    assert result.kept == 0
+    assert {str(fact) for fact in case.gold.kept} <= {str(fact) for fact in (*result.lost, *result.open)}
+    assert not {str(fact) for fact in case.gold.removed} & {str(fact) for fact in result.lost}
 
 
-def test_what_nobody_spoke_of_is_lost_without_a_doubt() -> None:
-    quiet = [case for case in CASES if case.labels["scenario"] == "no_extraction"]
-    gone = [losses(case, {}) for case in quiet]
-    assert sum(len(found.lost) for found in gone) == sum(len(facts_of(case.existing_memory)) for case in quiet)
+def test_facts_that_the_user_did_not_mention_are_lost_and_not_undecided() -> None:
+    chatting = [case for case in CASES if case.labels["scenario"] == "no_extraction"]
+    results = [losses(case, {}) for case in chatting]
+    assert sum(len(result.lost) for result in results) == sum(len(facts_of(case.existing_memory)) for case in chatting)
 
 
 @pytest.mark.parametrize(("verdict", "kept", "lost"), [("yes", 2, 0), ("no", 0, 2)])
-def test_a_judge_is_asked_of_both_where_two_old_facts_may_be_one_new(verdict: str, kept: int, lost: int) -> None:
+def test_the_judge_decides_both_old_facts_that_may_share_a_new_one(verdict: str, kept: int, lost: int) -> None:
     before, after = facts_of(["Has a brown dog", "Likes the dog of a neighbour"]), facts_of(["Walks a dog"])
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
-    found = asyncio.run(losses_of(_Unrecorded(), before, after, (), (), judge))
-    assert (found.kept, len(found.lost), found.open) == (kept, lost, ())
+    result = asyncio.run(find_losses(_UnrecordedSteps(), before, after, (), (), judge))
+    assert (result.kept, len(result.lost), result.open) == (kept, lost, ())

@@ -1,4 +1,4 @@
-"""Extractors through the engine: what is recorded, scored, left unscored, and shown."""
+"""Offline runs through the engine: steps, scores, unscored cases and exhibits."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase
-from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, measures, selected
+from memorybench.suites.extraction.measures import DEFAULT_THRESHOLDS, count_selected, measures
 from memorybench.suites.extraction.plan import ExtractionPlan, trial_of
 from memorybench.suites.summary import Result, measure
 from tests.suites.extraction.known import ADDING, CHANGING, CHATTING, DENYING, Extract, amnesiac, case, perfect, stale
 
 
-class Known:
-    """Gives back what a function of the case says; counts its calls."""
+class FunctionExtractor:
+    """Returns the result of a function of the case, and counts its calls."""
 
     def __init__(self, extract: Extract, cases: Sequence[ExtractionCase]) -> None:
-        self.subject = Subject(role="extractor", name=getattr(extract, "__name__", "known"))
+        self.subject = Subject(role="extractor", name=getattr(extract, "__name__", "function"))
         self.calls = 0
         self._extract = extract
         self._cases = {case.conversation: case for case in cases}
@@ -42,7 +42,7 @@ class Known:
 
 @pytest.fixture
 def cases(tmp_path: Path) -> list[ExtractionCase]:
-    return [case(written, tmp_path) for written in (ADDING, CHANGING, CHATTING, DENYING)]
+    return [case(values, tmp_path) for values in (ADDING, CHANGING, CHATTING, DENYING)]
 
 
 def run(
@@ -66,35 +66,35 @@ def results(folder: Path) -> list[Result]:
         return list(measure(run_reader.outcomes("x"), measures(), {}))
 
 
-def figure(folder: Path, name: str) -> Measure:
-    found = next(result for result in results(folder) if not result.group).measure(name)
-    assert found is not None
-    return found
+def measure_named(folder: Path, name: str) -> Measure:
+    value = next(result for result in results(folder) if not result.group).measure(name)
+    assert value is not None
+    return value
 
 
-def test_the_perfect_extractor_clears_every_threshold(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    assert run(tmp_path / "r", cases, Known(perfect, cases)).status == "complete"
+def test_the_perfect_extractor_meets_every_threshold(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    assert run(tmp_path / "r", cases, FunctionExtractor(perfect, cases)).status == "complete"
     for name, least in DEFAULT_THRESHOLDS.items():
-        value = figure(tmp_path / "r", name).value
+        value = measure_named(tmp_path / "r", name).value
         assert value is not None
         assert value >= least
-    assert figure(tmp_path / "r", "macro_f1").n == 3, "chit-chat has no F1"
+    assert measure_named(tmp_path / "r", "macro_f1").n == 3, "chit-chat has no F1"
 
 
 def test_the_stale_extractor_is_measured_over_all_cases(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    """Five changes are due: two candles facts, Cardiff, Bristol, no subscription. All but Bristol: recall 4/5."""
-    run(tmp_path / "r", cases, Known(stale, cases))
-    assert figure(tmp_path / "r", "precision").value == 1
-    assert figure(tmp_path / "r", "recall").value == pytest.approx(4 / 5)
-    assert figure(tmp_path / "r", "f1").value == pytest.approx(8 / 9)
-    conflict = figure(tmp_path / "r", "conflict_resolution")
+    """Of five changes (two about candles, Cardiff, Bristol, no subscription) only Bristol is missing: recall 4/5."""
+    run(tmp_path / "r", cases, FunctionExtractor(stale, cases))
+    assert measure_named(tmp_path / "r", "precision").value == 1
+    assert measure_named(tmp_path / "r", "recall").value == pytest.approx(4 / 5)
+    assert measure_named(tmp_path / "r", "f1").value == pytest.approx(8 / 9)
+    conflict = measure_named(tmp_path / "r", "conflict_resolution")
     assert (conflict.value, conflict.n, conflict.planned) == (0, 1, 1)
-    assert figure(tmp_path / "r", "update_done").value == 0
-    assert figure(tmp_path / "r", "keep_done").value == 1
+    assert measure_named(tmp_path / "r", "update_done").value == 0
+    assert measure_named(tmp_path / "r", "keep_done").value == 1
 
 
-def test_figures_are_told_by_scenario(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    run(tmp_path / "r", cases, Known(amnesiac, cases))
+def test_measures_are_grouped_by_scenario(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, FunctionExtractor(amnesiac, cases))
     groups = {result.group["scenario"]: result for result in results(tmp_path / "r") if "scenario" in result.group}
     assert set(groups) == {"multiple_blocks", "conflict_resolution", "no_extraction", "constraint_extraction"}
     recall, minimal = groups["multiple_blocks"].measure("recall"), groups["no_extraction"].measure("minimalism")
@@ -106,77 +106,75 @@ def test_figures_are_told_by_scenario(tmp_path: Path, cases: list[ExtractionCase
     assert undefined.value is None
 
 
-def test_an_extraction_is_done_once(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    extractor = Known(perfect, cases)
+def test_a_resumed_run_repeats_no_extraction(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    extractor = FunctionExtractor(perfect, cases)
     run(tmp_path / "r", cases, extractor)
     run(tmp_path / "r", cases, extractor)
     assert extractor.calls == len(cases)
 
 
-def test_an_extractor_that_fails_or_gives_nothing_is_failed_not_wrong(
-    tmp_path: Path, cases: list[ExtractionCase]
-) -> None:
-    def moody(one: ExtractionCase) -> Any:
+def test_an_error_or_a_missing_memory_fails_the_case(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    def extract(one: ExtractionCase) -> Any:
         if one.id == "adding":
             raise ServiceError("500")
         return None if one.id == "changing" else one.expected_output
 
-    run(tmp_path / "r", cases, Known(moody, cases))
+    run(tmp_path / "r", cases, FunctionExtractor(extract, cases))
     by_case = {outcome.trial.case_id: outcome for outcome in outcomes(tmp_path / "r")}
     assert [by_case[id].status for id in ("adding", "changing", "chatting")] == ["failed", "failed", "scored"]
     failure = by_case["changing"].failure
     assert failure is not None
     assert failure.kind == "Malformed"
-    assert figure(tmp_path / "r", "recall").n == 2
+    assert measure_named(tmp_path / "r", "recall").n == 2
 
 
 def paraphrased(one: ExtractionCase) -> Any:
     return {"constraints": ["A subscription is not the model we want"]} if one.id == "denying" else one.expected_output
 
 
-def test_what_is_undecided_is_counted_and_bounded_without_a_judge(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    """Four of five changes are right, one may be: recall 4/4, at least 4/5, at most 5/5."""
-    run(tmp_path / "r", cases, Known(paraphrased, cases))
-    assert figure(tmp_path / "r", "undecided").value == 1
-    assert figure(tmp_path / "r", "recall").value == 1
-    assert figure(tmp_path / "r", "recall_least").value == pytest.approx(4 / 5)
-    assert figure(tmp_path / "r", "recall_most").value == 1
-    assert figure(tmp_path / "r", "precision_least").value == pytest.approx(4 / 5)
+def test_without_a_judge_undecided_pairs_are_counted_and_bounded(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    """Four of five changes are right, one is undecided: recall 4/4, at least 4/5, at most 5/5."""
+    run(tmp_path / "r", cases, FunctionExtractor(paraphrased, cases))
+    assert measure_named(tmp_path / "r", "undecided").value == 1
+    assert measure_named(tmp_path / "r", "recall").value == 1
+    assert measure_named(tmp_path / "r", "recall_least").value == pytest.approx(4 / 5)
+    assert measure_named(tmp_path / "r", "recall_most").value == 1
+    assert measure_named(tmp_path / "r", "precision_least").value == pytest.approx(4 / 5)
 
 
-def test_bounds_are_only_told_where_something_is_undecided(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    run(tmp_path / "r", cases, Known(perfect, cases))
-    assert figure(tmp_path / "r", "f1_least").value is None
+def test_bounds_have_no_value_if_all_pairs_are_decided(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, FunctionExtractor(perfect, cases))
+    assert measure_named(tmp_path / "r", "f1_least").value is None
 
 
 @pytest.mark.parametrize(("verdict", "recall", "precision"), [("yes", 1, 1), ("no", 4 / 5, 4 / 5)])
-def test_a_judge_decides_what_code_can_not(
+def test_the_judge_decides_undecided_pairs(
     tmp_path: Path, cases: list[ExtractionCase], verdict: str, recall: float, precision: float
 ) -> None:
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: verdict)))
-    run(tmp_path / "r", cases, Known(paraphrased, cases), judge)
-    assert figure(tmp_path / "r", "undecided").value == 0
-    assert figure(tmp_path / "r", "recall").value == pytest.approx(recall)
-    assert figure(tmp_path / "r", "precision").value == pytest.approx(precision)
+    run(tmp_path / "r", cases, FunctionExtractor(paraphrased, cases), judge)
+    assert measure_named(tmp_path / "r", "undecided").value == 0
+    assert measure_named(tmp_path / "r", "recall").value == pytest.approx(recall)
+    assert measure_named(tmp_path / "r", "precision").value == pytest.approx(precision)
 
 
-def test_a_judge_that_can_not_be_read_leaves_the_case_unscored(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+def test_an_unreadable_judge_leaves_the_case_unscored(tmp_path: Path, cases: list[ExtractionCase]) -> None:
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "Hm.")))
-    run(tmp_path / "r", cases, Known(paraphrased, cases), judge)
+    run(tmp_path / "r", cases, FunctionExtractor(paraphrased, cases), judge)
     statuses = {outcome.trial.case_id: outcome.status for outcome in outcomes(tmp_path / "r")}
     assert statuses == {"adding": "scored", "changing": "scored", "chatting": "scored", "denying": "unscored"}
 
 
-def test_the_judge_is_checked_before_it_counts(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+def test_the_check_of_the_judge_is_noted(tmp_path: Path, cases: list[ExtractionCase]) -> None:
     judge = EntailmentJudge(Judge(ScriptedModel(lambda _: "yes")))
-    run(tmp_path / "r", cases, Known(perfect, cases), judge)
+    run(tmp_path / "r", cases, FunctionExtractor(perfect, cases), judge)
     with RunReader.open(tmp_path / "r") as run_reader:
         notes = dict(run_reader.notes("x"))
     assert "sensitivity 5 of 5, specificity 0 of 6" in notes["judge"]
 
 
-def test_a_report_can_show_what_was_expected_got_and_why(tmp_path: Path, cases: list[ExtractionCase]) -> None:
-    run(tmp_path / "r", cases, Known(stale, cases))
+def test_an_exhibit_shows_expected_and_actual_facts(tmp_path: Path, cases: list[ExtractionCase]) -> None:
+    run(tmp_path / "r", cases, FunctionExtractor(stale, cases))
     shown = next(outcome.shown for outcome in outcomes(tmp_path / "r") if outcome.trial.case_id == "changing")
     assert shown.asked.endswith("User: Actually, I live in Cardiff now.\nAssistant: Noted.")
     assert shown.expected == "home: Lives in Cardiff; gone: home: Lives in Bristol"
@@ -184,6 +182,9 @@ def test_a_report_can_show_what_was_expected_got_and_why(tmp_path: Path, cases: 
     assert shown.reason == "stale: home: Lives in Bristol"
 
 
-def test_only_cases_that_expect_it_are_planned_for_a_verdict(cases: list[ExtractionCase]) -> None:
-    anybody = Subject(role="extractor", name="anybody")
-    assert selected(trial_of(one, "mine", anybody) for one in cases) == {"conflict_resolution": 1, "minimalism": 1}
+def test_selective_metrics_count_the_cases_they_apply_to(cases: list[ExtractionCase]) -> None:
+    subject = Subject(role="extractor", name="any")
+    assert count_selected(trial_of(one, "mine", subject) for one in cases) == {
+        "conflict_resolution": 1,
+        "minimalism": 1,
+    }

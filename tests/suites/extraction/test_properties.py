@@ -1,6 +1,5 @@
-"""What must hold whatever an extractor writes."""
+"""Properties that hold for every output of an extractor."""
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -9,13 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorybench.judging.facts import facts_of
 from memorybench.suites.extraction.cases import load_cases
 from memorybench.suites.extraction.findings import Findings
-from memorybench.suites.extraction.mutants import INVENTED, Killing, killing_of, mutants_of, report_of
-from memorybench.suites.extraction.online import _laid_out
+from memorybench.suites.extraction.mutants import INVENTED, MutationResult, mutants_of, mutation_summary, run_mutants
 from memorybench.suites.extraction.scores import scores_of
-from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, found
+from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, compare_output, filed
 
 CASES = load_cases(BUNDLED)
 SPELLINGS = (str.upper, str.title, lambda name: name.replace("_", "-"), lambda name: name.replace("_", " ") + "s")
@@ -27,39 +24,37 @@ def spelled(category: str, chance: random.Random) -> str:
     return chance.choice(SPELLINGS)(category) if category else ""
 
 
-def filed(state: Any) -> list[dict[str, str]]:
-    return [{"category": fact.category, "content": fact.text} for fact in facts_of(state)]
-
-
-def figures(findings: Findings) -> dict[str, float]:
+def scores(findings: Findings) -> dict[str, float]:
     return {score.name: score.value for score in scores_of(findings)}
 
 
 @st.composite
 def outputs(draw: st.DrawFn) -> tuple[int, list[dict[str, str]]]:
-    """A case, and some of its facts, its old ones and sentences of its conversation, in any order."""
-    place = draw(st.integers(0, len(CASES) - 1))
-    chosen = CASES[place]
-    said = [{"category": "", "content": turn.content} for turn in chosen.conversation if turn.role == "user"]
-    pool = [*filed(chosen.expected_output), *filed(chosen.existing_memory), *said]
-    return place, draw(st.lists(st.sampled_from(pool), max_size=6))
+    """Draws a case and an output: some of its new and old facts and sentences of its conversation, in any order."""
+    index = draw(st.integers(0, len(CASES) - 1))
+    chosen = CASES[index]
+    sentences = [{"category": "", "content": turn.content} for turn in chosen.conversation if turn.role == "user"]
+    pool = [*filed(chosen.expected_output), *filed(chosen.existing_memory), *sentences]
+    return index, draw(st.lists(st.sampled_from(pool), max_size=6))
 
 
 @given(outputs(), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
-def test_order_and_spelling_of_categories_do_not_matter(made: tuple[int, list[dict[str, str]]], chance: Any) -> None:
-    place, output = made
+def test_order_of_facts_and_spelling_of_categories_do_not_matter(
+    drawn: tuple[int, list[dict[str, str]]], chance: Any
+) -> None:
+    index, output = drawn
     other = [{**fact, "category": spelled(fact["category"], chance)} for fact in output]
     chance.shuffle(other)
-    assert figures(found(CASES[place], output)) == figures(found(CASES[place], other))
+    assert scores(compare_output(CASES[index], output)) == scores(compare_output(CASES[index], other))
 
 
 @given(outputs())
 @settings(max_examples=60, deadline=None)
-def test_an_invented_fact_never_raises_precision(made: tuple[int, list[dict[str, str]]]) -> None:
-    place, output = made
-    before = figures(found(CASES[place], output))
-    after = figures(found(CASES[place], [*output, {"category": "", "content": INVENTED}]))
+def test_an_invented_fact_never_raises_precision(drawn: tuple[int, list[dict[str, str]]]) -> None:
+    index, output = drawn
+    before = scores(compare_output(CASES[index], output))
+    after = scores(compare_output(CASES[index], [*output, {"category": "", "content": INVENTED}]))
     assert after["precision"] <= before.get("precision", 1.0)
     assert after["coverage_precision"] <= before.get("coverage_precision", 1.0)
     assert after["hallucinated"] == before["hallucinated"] + 1
@@ -67,75 +62,54 @@ def test_an_invented_fact_never_raises_precision(made: tuple[int, list[dict[str,
 
 @given(outputs(), st.data())
 @settings(max_examples=60, deadline=None)
-def test_leaving_out_a_true_fact_never_raises_recall(
-    made: tuple[int, list[dict[str, str]]], data: st.DataObject
+def test_dropping_a_correct_fact_never_raises_recall(
+    drawn: tuple[int, list[dict[str, str]]], data: st.DataObject
 ) -> None:
-    place, output = made
-    true = [{"category": fact.category, "content": fact.text} for fact in CASES[place].gold.added]
-    if not true:
+    index, output = drawn
+    correct = [{"category": fact.category, "content": fact.text} for fact in CASES[index].gold.added]
+    if not correct:
         return
-    gone = data.draw(st.sampled_from(true))
-    whole = [*output, *(fact for fact in true if fact not in output)]
-    before = figures(found(CASES[place], whole))
-    after = figures(found(CASES[place], [fact for fact in whole if fact != gone]))
+    dropped = data.draw(st.sampled_from(correct))
+    whole = [*output, *(fact for fact in correct if fact not in output)]
+    before = scores(compare_output(CASES[index], whole))
+    after = scores(compare_output(CASES[index], [fact for fact in whole if fact != dropped]))
     assert after.get("recall", 0.0) <= before["recall"]
     assert after.get("coverage_recall", 0.0) <= before["coverage_recall"]
 
 
-@pytest.mark.parametrize("one", CASES, ids=lambda one: one.id)
-def test_the_gold_output_of_every_case_scores_1_on_everything(one: Any) -> None:
-    got = found(one, one.expected_output)
-    values = figures(got)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_the_expected_output_of_every_case_scores_1_on_everything(case: Any) -> None:
+    findings = compare_output(case, case.expected_output)
+    values = scores(findings)
     ideal = ("precision", "recall", "f1", "coverage_precision", "coverage_recall", "conflict_resolution", "minimalism",
              "must_not_store")  # fmt: skip
     assert {name: values[name] for name in ideal if name in values and values[name] != 1} == {}
-    assert not got.remarks
-    assert got.undecided == 0
-    assert ("minimalism" in values) == (not one.expected_facts and not one.superseded)
-    assert ("conflict_resolution" in values) == bool(one.superseded)
+    assert not findings.remarks
+    assert findings.undecided == 0
+    assert ("minimalism" in values) == (not case.expected_facts and not case.superseded)
+    assert ("conflict_resolution" in values) == bool(case.superseded)
 
 
-def test_every_case_is_killed_by_a_mutant(capsys: pytest.CaptureFixture[str]) -> None:
-    killings = [killing_of(one) for one in CASES]
-    with capsys.disabled():
-        print(f"\n{report_of(killings)}")
-    assert [killing.case for killing in killings if not killing.killed] == []
-    assert [killing for killing in killings if killing.survived] == []
+def test_every_case_kills_a_mutant_and_only_tense_and_person_need_a_judge() -> None:
+    results = [run_mutants(one) for one in CASES]
+    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 661 of 937 mutants killed")
+    assert [result for result in results if not result.killed or result.survived] == []
+    assert {kind for result in results for kind in result.killed} >= DECIDED
+    assert {kind for result in results for kind in result.undecided} <= OPEN
+    assert {mutant.kind for one in CASES for mutant in mutants_of(one)} == DECIDED | OPEN
 
 
-def test_mutants_of_every_kind_are_made() -> None:
-    kinds = {mutant.kind for one in CASES for mutant in mutants_of(one)}
-    assert kinds == DECIDED | OPEN
+def test_the_summary_lists_survivors() -> None:
+    results = [
+        MutationResult(case="a", killed=("drop",), undecided=("tense",), survived=()),
+        MutationResult(case="b", killed=(), survived=("drop",)),
+    ]
+    assert ", 1 undecided; survived: b drop" in mutation_summary(results)
 
 
-def test_no_mutant_is_taken_for_the_gold_and_code_decides_most_kinds() -> None:
-    """Another time and another person are left to a judge; all else is decided by code."""
-    killings = [killing_of(one) for one in CASES]
-    assert {kind for killing in killings for kind in killing.undecided} <= OPEN
-    assert {kind for killing in killings for kind in killing.killed} >= DECIDED
-    assert ", 1 undecided; survived: b drop" in report_of(
-        [
-            Killing(case="a", killed=("drop",), undecided=("tense",), survived=()),
-            Killing(case="b", killed=(), survived=("drop",)),
-        ]
-    )
-
-
-def test_a_mutant_that_changes_nothing_would_be_seen_to_survive(tmp_path: Path) -> None:
-    for written in (CHANGING, CHATTING):
-        one = case(written, tmp_path)
-        facts = filed(one.expected_output)
+def test_the_expected_facts_in_another_order_are_flawless(tmp_path: Path) -> None:
+    for values in (CHANGING, CHATTING):
+        changed = case(values, tmp_path)
+        facts = filed(changed.expected_output)
         random.Random(1).shuffle(facts)
-        assert found(one, facts).flawless
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-        max_leaves=12,
-    )
-)
-@settings(deadline=None)
-def test_a_judge_is_shown_a_memory_as_json_lays_it_out(memory: Any) -> None:
-    assert _laid_out(memory, "\n") == json.dumps(memory, ensure_ascii=False, indent=1)
+        assert compare_output(changed, facts).flawless

@@ -1,14 +1,18 @@
-"""Does this extractor write down what was said, and nothing else?
+"""Measures whether an extractor writes the facts of a conversation into a memory, and nothing else.
 
-cases.py       what an extractor is put to, read strictly: a gold that contradicts itself is refused
+suite.py       the suite: its commands, and which files are its cases
+spec.py        the options of offline and online runs
+prepare.py     an offline run from its spec; prepare_online.py: an online run
+report.py      the report of a run
+cases.py       cases from files, and the checks of their gold
 transcripts.py conversations as text or turns
-gold.py        what should become of the memory: which facts are kept, added and removed
-findings.py    what became of it: operations, counts in both views, and a label for every leftover
+gold.py        the expected change of a memory: facts kept, added and removed
+findings.py    the change that an output makes: operations, counts, and a label for every wrong fact
 scores.py      the findings as scores
-measures.py    what is reported
-mutants.py     wrong outputs made from the gold one: a case that none of them fails is a hole
-plan.py        cases × one extractor as jobs
-online.py      extractions that happened elsewhere, examined the same way
-losses.py      what such a memory no longer says, and whether it had to go
-evaluator.py   the same for one run, inside LangSmith's own `evaluate`
+measures.py    the metrics of a run
+mutants.py     wrong outputs made from the expected one, to test the cases
+plan.py        an offline run: one job per case
+online.py      an online run: one job per trace of an extraction that happened elsewhere
+losses.py      which facts a memory lost in a trace
+evaluator.py   the judge of traces inside `evaluate` of LangSmith
 """

@@ -1,9 +1,9 @@
-"""What an extractor is put to. Files are read strictly: a case whose gold contradicts itself would score everyone
-wrongly, so it is refused, with its place."""
+"""Extraction cases, read strictly: a case with a contradictory gold is an error, because it would score every
+extractor wrongly."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -20,26 +20,12 @@ from memorybench.judging.matching import compare
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import nearest, suggestion
 
-from .gold import Gold, gold_of, same, stored
+from .gold import Gold, find_stored, gold_of, identical_pairs
 from .transcripts import turns_of
-
-SCENARIOS = (
-    "simple_extraction",
-    "no_extraction",
-    "constraint_extraction",
-    "conflict_resolution",
-    "multiple_blocks",
-    "non_agreement",
-    "preference_extraction",
-    "append_behavior",
-    "cost_and_revenue",
-    "explicit_agreement",
-)
-"""Of the bundled cases; a team's own may have other names."""
 
 
 class ExtractionCase(Case):
-    """Its scenario and domain, where it has any, are labels."""
+    """A memory, a conversation, and the memory expected afterwards. Scenario and domain, if any, are labels."""
 
     description: str = ""
     existing_memory: Any
@@ -54,41 +40,35 @@ class ExtractionCase(Case):
         return gold_of(self.existing_memory, self.expected_output)
 
 
-class _WrittenTurn(Record):
+class _TurnInFile(Record):
     role: Literal["user", "assistant", "system"]
     content: str
 
 
-class _WrittenCase(Record):
+class _CaseInFile(Record):
     id: str
     description: str = ""
     scenario: str | None = None
     domain: str | None = None
     existing_memory: Any
-    conversation: str | tuple[_WrittenTurn, ...]
+    conversation: str | tuple[_TurnInFile, ...]
     expected_output: Any
     expected_facts: tuple[str, ...]
     must_not_store: tuple[str, ...] = ()
     superseded: tuple[str, ...] | None = None
-    """None: what expected_output no longer holds, unless it holds none of several old facts. Where it is written, it
-    must be all of that."""
+    """The old facts that expected_output lacks; if written, it must list all of them. None: derive it."""
 
 
 def load_cases(path: Path | str) -> tuple[ExtractionCase, ...]:
-    """The cases of a JSON list, of `{"cases": […]}`, of JSONL or YAML. Raises BadInput at the first that is wrong."""
-    rows = _rows(load(path))
+    """Reads cases from a JSON list, `{"cases": […]}`, JSONL or YAML. Raises BadInput at the first invalid case."""
     cases: list[ExtractionCase] = []
-    places: dict[str, int | None] = {}
-    for row in rows:
+    lines: dict[str, int | None] = {}
+    for row in _rows(load(path)):
         case = _case(row)
-        if case.id in places:
-            raise BadInput(
-                row.where("id"),
-                f"the id {preview(case.id)} stands on line {places[case.id]} already",
-                expected="each id once",
-                remedy="rename one",
-            )
-        places[case.id] = row.line("id")
+        if case.id in lines:
+            problem = f"duplicate id {preview(case.id)}, first used on line {lines[case.id]}"
+            raise BadInput(row.where("id"), problem, expected="unique ids", remedy="rename one")
+        lines[case.id] = row.line("id")
         cases.append(case)
     return tuple(cases)
 
@@ -97,45 +77,45 @@ def _rows(document: Document) -> list[Document]:
     if isinstance(document.value, dict):
         others = document.value.keys() - {"cases"}
         if "cases" not in document.value:
+            close = nearest("cases", document.value)
             raise BadInput(
                 document.where(),
-                '"cases" is missing',
+                'missing key "cases"',
                 expected='a list of cases, or {"cases": [...]}',
-                remedy=_renaming(document.value) or "wrap the case in a list",
+                remedy=f'rename {preview(close)} to "cases"' if close else "wrap the case in a list",
             )
         if others:
             key = min(others)
             raise BadInput(
-                document.where(key), f"unknown key {preview(key)}", expected="cases alone", remedy="remove it"
+                document.where(key), f"unknown key {preview(key)}", expected='only "cases"', remedy="remove it"
             )
         document = document.at("cases")
     if not isinstance(document.value, list):
-        raise BadInput(
-            document.where(), f"is {preview(document.value)}", expected='a list of cases, or {"cases": [...]}'
-        )
+        problem = f"invalid cases {preview(document.value)}"
+        raise BadInput(document.where(), problem, expected='a list of cases, or {"cases": [...]}')
     if not document.value:
-        raise BadInput(document.where(), "holds no cases", expected="at least one", remedy="add a case")
-    rows = [document.at(place) for place in range(len(document.value))]
+        raise BadInput(document.where(), "the list of cases is empty", expected="at least one", remedy="add a case")
+    rows = [document.at(index) for index in range(len(document.value))]
     for row in rows:
         if not isinstance(row.value, dict):
-            raise BadInput(
-                row.where(), f"is {preview(row.value)}", expected="a case: a mapping with id, conversation …"
-            )
+            problem = f"invalid case {preview(row.value)}"
+            raise BadInput(row.where(), problem, expected="a mapping with the keys id, conversation, …")
     return rows
 
 
-def _renaming(keys: Collection[str]) -> str:
-    close = nearest("cases", keys)
-    return f'rename {preview(close)} to "cases"' if close else ""
-
-
 def _case(row: Document) -> ExtractionCase:
-    written = validated(row, _WrittenCase)
+    written = validated(row, _CaseInFile)
     for name in ("id", "scenario", "domain"):
-        if getattr(written, name) is not None and not getattr(written, name).strip():
-            raise BadInput(row.where(name), "is empty", expected="a name", remedy="name it, or leave the key out")
+        value = getattr(written, name)
+        if value is not None and not value.strip():
+            raise BadInput(row.where(name), "empty name", expected="a name", remedy="write one, or remove the key")
     conversation = _conversation(row, written)
-    gold = _checked_gold(row, written)
+    for name in ("existing_memory", "expected_output"):
+        _check_memory(row, name, getattr(written, name))
+    gold = gold_of(written.existing_memory, written.expected_output)
+    _check_facts(row, written, gold)
+    _check_superseded(row, written, gold)
+    _check_must_not_store(row, written)
     labels = {"scenario": written.scenario, "domain": written.domain}
     return ExtractionCase(
         id=written.id,
@@ -150,181 +130,159 @@ def _case(row: Document) -> ExtractionCase:
     )
 
 
-def _conversation(row: Document, written: _WrittenCase) -> tuple[Turn, ...]:
+def _conversation(row: Document, written: _CaseInFile) -> tuple[Turn, ...]:
     where = row.where("conversation")
     if isinstance(written.conversation, str):
         turns = turns_of(written.conversation)
         if written.conversation.strip() and not turns:
             raise BadInput(
                 where,
-                "does not begin with who speaks",
+                "missing speaker on the first line",
                 expected='lines such as "User: …" and "Assistant: …"',
                 remedy="name the speakers, or write a list of role and content",
             )
     else:
         turns = tuple(Turn(role=turn.role, content=turn.content) for turn in written.conversation)
     if not any(turn.role == "user" and turn.content.strip() for turn in turns):
-        problem = "the user says nothing" if turns else "is empty"
-        raise BadInput(where, problem, expected="at least one turn of the user", remedy="add what was said")
+        problem = "no turn of the user with text" if turns else "empty conversation"
+        raise BadInput(where, problem, expected="at least one turn of the user", remedy="add one")
     return turns
 
 
-def _checked_gold(row: Document, written: _WrittenCase) -> Gold:
-    for name in ("existing_memory", "expected_output"):
-        _check_memory(row, name, getattr(written, name))
-    gold = gold_of(written.existing_memory, written.expected_output)
-    _check_change(row, written, gold)
-    _check_facts(row, written, gold)
-    _check_superseded(row, written, gold)
-    for place, text in enumerate(written.must_not_store):
-        where = row.where("must_not_store", place)
-        if not text.strip():
-            raise BadInput(where, "is empty", expected="a text that must not be stored", remedy="remove it")
-        held = stored(text, facts_of(written.expected_output))
-        if held is not None:
+def _check_memory(row: Document, name: str, memory: Any) -> None:
+    where = row.where(name)
+    if isinstance(memory, int | float | bool):
+        problem = f"invalid memory {preview(memory)}"
+        raise BadInput(where, problem, expected="a memory: blocks, a list of texts, or a text")
+    try:
+        facts = facts_of(memory)
+    except Malformed as error:
+        raise BadInput(where, str(error)) from None
+    for index, fact in enumerate(facts):
+        if any(_is_same(other, fact) for other in facts[:index]):
             raise BadInput(
                 where,
-                f"stands in expected_output as {preview(str(held))}",
-                expected="a text that the memory afterwards does not hold",
-                remedy="take it out of one of them",
-            )
-    return gold
-
-
-def _check_memory(row: Document, name: str, state: Any) -> None:
-    if isinstance(state, int | float | bool):
-        raise BadInput(row.where(name), f"is {preview(state)}", expected="a memory: blocks, a list of texts, or a text")
-    try:
-        facts = facts_of(state)
-    except Malformed as error:
-        raise BadInput(row.where(name), str(error)) from None
-    for place, fact in enumerate(facts):
-        twin = next((other for other in facts[:place] if _same(other, fact)), None)
-        if twin is not None:
-            raise BadInput(
-                row.where(name),
-                f"says {preview(fact.text)} twice",
-                expected="each fact once: a gold with duplicates would reward them",
+                f"duplicate fact {preview(fact.text)}",
+                expected="each fact once, because a gold with duplicates would reward them",
                 remedy="remove one",
             )
 
 
-def _check_change(row: Document, written: _WrittenCase, gold: Gold) -> None:
+def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
+    """Checks that expected_facts lists exactly the new facts of expected_output."""
     if written.expected_facts and not gold.added:
         raise BadInput(
             row.where("expected_output"),
-            "has nothing that existing_memory has not, though expected_facts are listed",
+            "no new facts, but expected_facts lists some",
             expected="the memory after the conversation",
             remedy="add the facts, or empty expected_facts",
         )
-    if not written.expected_facts and gold.added:
-        raise BadInput(
-            row.where("expected_output"),
-            f"has the new fact {preview(str(gold.added[0]))}, though expected_facts is empty",
-            expected="no new facts",
-            remedy="list it in expected_facts, or take it out",
-        )
-
-
-def _check_facts(row: Document, written: _WrittenCase, gold: Gold) -> None:
-    listed = list(_listed(row, "expected_facts", written.expected_facts))
-    facts = [fact for _, fact in listed]
-    for place, (line, fact) in enumerate(listed):
+    lines, facts = _parse_facts(row, "expected_facts", written.expected_facts)
+    for index, (line, fact) in enumerate(zip(lines, facts, strict=True)):
         where = row.where("expected_facts", line)
-        if any(_same(fact, other) and fact.category == other.category for other in facts[:place]):
-            raise BadInput(where, f"lists {preview(fact.text)} twice", expected="each fact once", remedy="remove one")
-        if any(_same(fact, other) for other in facts_of(written.existing_memory)):
-            raise BadInput(
-                where,
-                "stands in existing_memory already",
-                expected="facts that are new",
-                remedy="take it out of one of them",
-            )
-    pairs = same(facts, gold.added, frozenset(fact.category for fact in facts))
-    for place, (line, fact) in enumerate(listed):
-        if place not in pairs:
+        if any(_is_same(fact, other) and fact.category == other.category for other in facts[:index]):
+            raise BadInput(where, f"duplicate fact {preview(fact.text)}", expected="each fact once", remedy="remove it")
+        if any(_is_same(fact, other) for other in facts_of(written.existing_memory)):
+            problem = f"{preview(str(fact))} is already in existing_memory"
+            raise BadInput(where, problem, expected="new facts", remedy="remove it from one of them")
+    pairs = identical_pairs(facts, gold.added, frozenset(fact.category for fact in facts))
+    for index, (line, fact) in enumerate(zip(lines, facts, strict=True)):
+        if index not in pairs:
             raise BadInput(
                 row.where("expected_facts", line),
-                f"{preview(str(fact))} is no new fact of expected_output",
+                f"{preview(str(fact))} is not a new fact of expected_output",
                 expected="the same words and category in both",
-                remedy=_nearest(fact, gold.added) or "add it to expected_output",
+                remedy=_suggest(fact, gold.added) or "add it to expected_output",
             )
-    for place, fact in enumerate(gold.added):
-        if place not in pairs.values():
+    for index, fact in enumerate(gold.added):
+        if index not in pairs.values():
             raise BadInput(
                 row.where("expected_output"),
-                f"has the new fact {preview(str(fact))}, which expected_facts does not list",
+                f"the new fact {preview(str(fact))} is missing from expected_facts",
                 expected="every new fact in both",
-                remedy="list it, or take it out",
+                remedy="list it there, or remove it here",
             )
 
 
-def _check_superseded(row: Document, written: _WrittenCase, gold: Gold) -> None:
+def _check_superseded(row: Document, written: _CaseInFile, gold: Gold) -> None:
+    """Checks that superseded lists exactly the old facts that expected_output lacks."""
     if written.superseded is None:
-        _check_remainder(row, gold)
+        # An author who writes only the new facts would make every old fact one to delete.
+        if not gold.kept and len(gold.removed) > 1:
+            raise BadInput(
+                row.where("expected_output"),
+                f"contains none of the {len(gold.removed)} facts of existing_memory, and superseded is missing",
+                expected="the whole memory after the conversation, not only the new facts",
+                remedy="add the old facts, or list in superseded those to remove",
+            )
         return
-    listed = list(_listed(row, "superseded", written.superseded))
+    lines, facts = _parse_facts(row, "superseded", written.superseded)
     before = facts_of(written.existing_memory)
-    for line, fact in listed:
-        where = row.where("superseded", line)
-        if not same([fact], before, frozenset((fact.category,))):
+    for line, fact in zip(lines, facts, strict=True):
+        where, category = row.where("superseded", line), frozenset((fact.category,))
+        if not identical_pairs([fact], before, category):
             raise BadInput(
                 where,
-                f"{preview(str(fact))} does not stand in existing_memory",
+                f"{preview(str(fact))} is not in existing_memory",
                 expected="an old fact, in the same words and category",
-                remedy=_nearest(fact, before) or "correct it",
+                remedy=_suggest(fact, before) or "correct it",
             )
-        if not same([fact], gold.removed, frozenset((fact.category,))):
+        if not identical_pairs([fact], gold.removed, category):
             raise BadInput(
                 where,
-                f"{preview(str(fact))} still stands in expected_output",
-                expected="a fact that is gone afterwards",
-                remedy="take it out of one of them",
+                f"{preview(str(fact))} is still in expected_output",
+                expected="a fact that is removed",
+                remedy="remove it from one of them",
             )
-    facts = [fact for _, fact in listed]
-    left = set(range(len(gold.removed))) - set(
-        same(facts, gold.removed, categories_of(written.existing_memory)).values()
-    )
-    for place in sorted(left):
-        raise BadInput(
-            row.where("expected_output"),
-            f"lacks {preview(str(gold.removed[place]))} of existing_memory, which superseded does not list",
-            expected="every old fact kept or superseded",
-            remedy="put it back, or list it in superseded",
-        )
+    pairs = identical_pairs(facts, gold.removed, categories_of(written.existing_memory))
+    for index, fact in enumerate(gold.removed):
+        if index not in pairs.values():
+            raise BadInput(
+                row.where("expected_output"),
+                f"lacks {preview(str(fact))} of existing_memory, which superseded does not list",
+                expected="every old fact in expected_output or in superseded",
+                remedy="add it to one of them",
+            )
 
 
-def _check_remainder(row: Document, gold: Gold) -> None:
-    """Who writes only what is new, or nothing, makes every old fact one to delete: of several, that is hardly meant."""
-    if not gold.kept and len(gold.removed) > 1:
-        raise BadInput(
-            row.where("expected_output"),
-            f"keeps none of the {len(gold.removed)} facts of existing_memory, and superseded does not list them",
-            expected="the whole memory after the conversation, not only what is new",
-            remedy="write the old facts, too, or list in superseded those that are to go",
-        )
+def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
+    for index, text in enumerate(written.must_not_store):
+        where = row.where("must_not_store", index)
+        if not text.strip():
+            raise BadInput(where, "empty text", expected="a text that must not be stored", remedy="remove it")
+        fact = find_stored(text, facts_of(written.expected_output))
+        if fact is not None:
+            raise BadInput(
+                where,
+                f"expected_output contains it as {preview(str(fact))}",
+                expected="a text that the memory afterwards does not contain",
+                remedy="remove it from one of them",
+            )
 
 
-def _listed(row: Document, name: str, lines: Sequence[str]) -> Iterator[tuple[int, MemoryFact]]:
-    """The facts of "category: fact" lines, and the place of each line."""
-    for place, line in enumerate(lines):
+def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> tuple[list[int], list[MemoryFact]]:
+    """Parses "category: fact" lines; returns the facts and, for each, the index of its line."""
+    parsed: list[tuple[int, MemoryFact]] = []
+    for index, line in enumerate(lines):
         fact = fact_from(line)
         if fact is None:
             raise BadInput(
-                row.where(name, place),
-                f"is {preview(line)}",
+                row.where(name, index),
+                f"invalid fact {preview(line)}",
                 expected='"category: fact"',
-                remedy="name the category before a colon",
+                remedy="write the category before a colon",
             )
-        yield from ((place, one) for one in facts_of({fact.category: [fact.text]}))
+        parsed += ((index, part) for part in facts_of({fact.category: [fact.text]}))
+    return [index for index, _ in parsed], [fact for _, fact in parsed]
 
 
-def _same(fact: MemoryFact, other: MemoryFact) -> bool:
-    filed = not (fact.categories and other.categories) or (
+def _is_same(fact: MemoryFact, other: MemoryFact) -> bool:
+    """Whether both mean the same, in compatible categories."""
+    compatible = not (fact.categories and other.categories) or (
         fact.category in other.categories or other.category in fact.categories
     )
-    return filed and compare(fact, other).relation == "same"
+    return compatible and compare(fact, other).relation == "same"
 
 
-def _nearest(fact: MemoryFact, others: Sequence[MemoryFact]) -> str:
+def _suggest(fact: MemoryFact, others: Sequence[MemoryFact]) -> str:
     return suggestion(str(fact), [str(other) for other in others])

@@ -1,5 +1,4 @@
-"""The judge of traces as an evaluator of LangSmith's own `evaluate`. It speaks their protocol and needs none of their
-code."""
+"""The trace judge as an evaluator for `evaluate` of LangSmith. It does not import LangSmith."""
 
 from __future__ import annotations
 
@@ -10,58 +9,51 @@ from typing import Any, TypeVar
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.extraction import Trace
-from memorybench.core.trials import Subject
 
 from .online import SHARES, TraceJudge
 
 T = TypeVar("T")
 
-Opening = Callable[[], AbstractAsyncContextManager[TraceJudge]]
-Reading = Callable[[Mapping[str, Any], str], Trace]
-"""A run as a mapping, and what messages call it → its trace; raises BadInput where it is misshapen."""
+OpenJudge = Callable[[], AbstractAsyncContextManager[TraceJudge]]
+ReadTrace = Callable[[Mapping[str, Any], str], Trace]
+"""Reads a run, given as a mapping and its name in messages. Raises BadInput if its shape is invalid."""
 
 
 class MemoryExtractionEvaluator:
     """`evaluate(target, data=…, evaluators=[MemoryExtractionEvaluator(…)])`.
 
-    Gives precision, recall and F1 of one run; a score that is undefined, or that could not be found out, is None and
-    says why in its comment: it never counts as 0.
+    Returns precision, recall and F1 of one run. An undefined or unknown score is None, never 0, and its comment says
+    why.
     """
 
-    def __init__(self, opening: Opening, reading: Reading) -> None:
-        self._opening = opening
-        self._reading = reading
+    def __init__(self, open_judge: OpenJudge, read_trace: ReadTrace) -> None:
+        self._open_judge = open_judge
+        self._read_trace = read_trace
 
     def __call__(self, run: Any, example: Any = None) -> dict[str, Any]:
         return self.evaluate_run(run, example)
 
     def evaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:
-        """In a thread without an event loop, as `evaluate` calls it. The example is not looked at: what should have
-        been written down stands in the conversation."""
+        """Scores a run from a thread without an event loop, as `evaluate` calls it. The example is ignored."""
         return asyncio.run(self.aevaluate_run(run, example, evaluator_run_id))
 
     async def aevaluate_run(self, run: Any, example: Any = None, evaluator_run_id: Any = None) -> dict[str, Any]:
-        try:
-            trace = self._trace(run)
-            async with self._opening() as judge:
-                judged = await judge.judge(_Unrecorded(), trace)
-        except MemorybenchError as error:
-            return _results({}, str(error))
-        return _results({score.name: score.value for score in judged.scores}, judged.comment)
-
-    def _trace(self, run: Any) -> Trace:
         fields = ("id", "inputs", "outputs", "error")
-        told = run if isinstance(run, Mapping) else {name: getattr(run, name, None) for name in fields}
-        id = str(told.get("id"))
-        return self._reading({**told, "id": id, "start_time": None}, f"run {id}")
+        values = run if isinstance(run, Mapping) else {name: getattr(run, name, None) for name in fields}
+        id = str(values.get("id"))
+        try:
+            trace = self._read_trace({**values, "id": id, "start_time": None}, f"run {id}")
+            async with self._open_judge() as judge:
+                judged = await judge.judge(_UnrecordedSteps(), trace)
+        except MemorybenchError as error:
+            scores, comment = {}, str(error)
+        else:
+            scores, comment = {score.name: score.value for score in judged.scores}, judged.comment
+        return {"results": [{"key": name, "score": scores.get(name), "comment": comment} for name in SHARES]}
 
 
-def _results(scores: Mapping[str, float], comment: str) -> dict[str, Any]:
-    return {"results": [{"key": name, "score": scores.get(name), "comment": comment} for name in SHARES]}
-
-
-class _Unrecorded:
-    """Steps without a journal: inside another program's evaluation that program keeps the results."""
+class _UnrecordedSteps:
+    """Steps without a journal: LangSmith stores the results."""
 
     async def once(
         self,
@@ -70,10 +62,8 @@ class _Unrecorded:
         work: Callable[[], Awaitable[T]],
         returns: type[T],
         *,
-        on: Subject | None = None,
-        paid: bool = False,
-        shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
+        **limits: Any,
     ) -> T:
         if after is not None:
             await after()

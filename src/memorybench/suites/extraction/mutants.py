@@ -1,5 +1,4 @@
-"""Wrong outputs made from the gold one. A case that some of them fail can tell good from bad; one that all of them pass
-is a hole."""
+"""Wrong outputs made from the expected one. A useful case fails at least one of them."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from memorybench.judging.facts import MemoryFact
 from memorybench.judging.facts_reading import turned
 
 from .cases import ExtractionCase
-from .findings import compared, findings_of
+from .findings import findings_of, match_output
 
 INVENTED = "Keeps a lighthouse with nineteen parrots"
 _NUMBER = re.compile(r"\d+")
@@ -20,7 +19,7 @@ _AMOUNT = re.compile(
     r"(?<!\S)(?=\d[\d,.]*(?:\s|$))(?!\d+\s(?:January|February|March|April|May|June|July|August|September"
     r"|October|November|December))"
 )
-"""The place before a number that stands by itself and is no day of a month."""
+"""The position before a number that is a word on its own and not a day of a month."""
 _PAST_OF = {"is": "was", "are": "were", "has": "had", "lives": "lived", "works": "worked", "wants": "wanted"}
 _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
@@ -31,80 +30,74 @@ class Mutant(Record):
     output: Any
 
 
-class Killing(Record):
-    """What the mutants of one case came to."""
+class MutationResult(Record):
+    """The kinds of the mutants of one case, by result."""
 
     case: str
     killed: tuple[str, ...]
     undecided: tuple[str, ...] = ()
-    """Told from the gold by code, but whether they are wrong is left to a judge."""
+    """Mutants that differ from the gold, but only a judge could decide that they are wrong."""
     survived: tuple[str, ...]
 
 
 def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
-    """Every fact that is new, or where none is, every fact that is kept, is dropped, and put down wrongly in every way
-    (`_altered`); one is invented; what was superseded and what must not be stored is put in."""
+    """Makes every mutant of a case.
+
+    Each new fact (each kept fact, if none is new) is dropped and altered in every way. An invented fact, each removed
+    fact and each forbidden text is added. The memory is left unchanged where a change is expected.
+    """
     gold = case.gold
     whole = (*gold.kept, *gold.added)
     for fact in gold.added or gold.kept:
         others = [other for other in whole if other is not fact]
         yield Mutant(kind="drop", output=_memory(others))
-        for kind, text in _altered(fact.text):
-            yield Mutant(kind=kind, output=_memory([*others, _said(fact, text)]))
-    filed = next((fact.categories for fact in whole), ())
-    yield Mutant(kind="invent", output=_memory([*whole, MemoryFact(text=INVENTED, categories=filed)]))
+        for kind, text in _alterations(fact.text):
+            yield Mutant(kind=kind, output=_memory([*others, MemoryFact(text, fact.categories)]))
+    categories = next((fact.categories for fact in whole), ())
+    yield Mutant(kind="invent", output=_memory([*whole, MemoryFact(INVENTED, categories)]))
     for fact in gold.removed:
         yield Mutant(kind="stale", output=_memory([*whole, fact]))
     for text in case.must_not_store:
-        yield Mutant(kind="forbid", output=_memory([*whole, MemoryFact(text=text, categories=filed)]))
+        yield Mutant(kind="forbid", output=_memory([*whole, MemoryFact(text, categories)]))
     if gold.added or gold.removed:
         yield Mutant(kind="amnesia", output=case.existing_memory)
 
 
-def killing_of(case: ExtractionCase) -> Killing:
-    """Decided by code alone: a mutant that only a judge could call wrong is undecided, not killed."""
-    killed: list[str] = []
-    undecided: list[str] = []
-    survived: list[str] = []
+def run_mutants(case: ExtractionCase) -> MutationResult:
+    """Scores every mutant of a case by code alone: a mutant that needs a judge is undecided, not killed."""
+    kinds: dict[str, list[str]] = {"killed": [], "undecided": [], "survived": []}
     for mutant in mutants_of(case):
-        found = findings_of(case, compared(case, mutant.output))
-        fate = killed if not found.flawless else undecided if found.undecided else survived
-        fate.append(mutant.kind)
-    return Killing(case=case.id, killed=tuple(killed), undecided=tuple(undecided), survived=tuple(survived))
+        findings = findings_of(case, match_output(case, mutant.output))
+        result = "killed" if not findings.flawless else "undecided" if findings.undecided else "survived"
+        kinds[result].append(mutant.kind)
+    return MutationResult(case=case.id, **{result: tuple(names) for result, names in kinds.items()})
 
 
-def report_of(killings: Sequence[Killing]) -> str:
+def mutation_summary(results: Sequence[MutationResult]) -> str:
     """`mutation score 80 of 80 cases (100%); 412 of 435 mutants killed, 20 undecided; survived: test_004 negate`."""
-    able = sum(bool(killing.killed) for killing in killings)
-    dead, left, alive = (
-        sum(len(getattr(killing, name)) for killing in killings) for name in ("killed", "undecided", "survived")
-    )
-    survivors = [f"{killing.case} {kind}" for killing in killings for kind in killing.survived]
-    rest = f"; survived: {', '.join(survivors)}" if survivors else ""
-    share = able / len(killings) if killings else 0.0
+    useful = sum(bool(result.killed) for result in results)
+    killed, undecided = (sum(len(getattr(result, name)) for result in results) for name in ("killed", "undecided"))
+    survivors = [f"{result.case} {kind}" for result in results for kind in result.survived]
     return (
-        f"mutation score {able} of {len(killings)} cases ({share:.0%}); "
-        f"{dead} of {dead + left + alive} mutants killed, {left} undecided{rest}"
+        f"mutation score {useful} of {len(results)} cases ({useful / len(results) if results else 0.0:.0%}); "
+        f"{killed} of {killed + undecided + len(survivors)} mutants killed, {undecided} undecided"
+        + (f"; survived: {', '.join(survivors)}" if survivors else "")
     )
 
 
-def _altered(text: str) -> Iterator[tuple[str, str]]:
-    """What a careless reader could make of a fact: denied, in doubt, of the past, of somebody else, miscounted."""
+def _alterations(text: str) -> Iterator[tuple[str, str]]:
+    """Yields wrong versions of a fact: denied, doubted, in the past, of another person, with another number."""
     yield "negate", turned(text)
-    spoken = text[:1].lower() + text[1:]
-    yield "doubt", f"Maybe {spoken}"
-    yield "used to", f"Used to: {spoken}"
-    yield "third party", f"The sister: {spoken}"
+    lowered = text[:1].lower() + text[1:]
+    yield "doubt", f"Maybe {lowered}"
+    yield "used to", f"Used to: {lowered}"
+    yield "third party", f"The sister: {lowered}"
     if (past := _PRESENT.sub(lambda verb: _PAST_OF[verb[0].lower()], text, count=1)) != text:
         yield "tense", past
     if _NUMBER.search(text):
         yield "renumber", _NUMBER.sub(lambda number: str(int(number[0]) + 1), text, count=1)
     if (negative := _AMOUNT.sub("-", text, count=1)) != text:
         yield "sign", negative
-
-
-def _said(fact: MemoryFact, text: str) -> MemoryFact:
-    return MemoryFact(text, fact.categories)
 
 
 def _memory(facts: Sequence[MemoryFact]) -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Cases × one extractor as jobs."""
+"""The plan of an offline run: one job per case."""
 
 from __future__ import annotations
 
@@ -16,61 +16,68 @@ from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
 
 from .cases import ExtractionCase
-from .findings import Findings, examine
+from .findings import examine
 from .measures import EXPECTS, measures
 from .scores import scores_of
 from .transcripts import transcript
 
 SUITE = "extraction"
-_SHOWN = 600
+MAX_SHOWN = 600
+"""Characters of a text that a report shows."""
 
 
-class Extracted(Record):
+class ExtractedMemory(Record):
     memory: Any
-    """As the extractor gave it back."""
+    """The whole memory, as the extractor returned it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractionPlan:
     name: str
-    """Of the case set."""
+    """The name of the case set."""
     cases: Sequence[ExtractionCase]
     extractor: Extractor
     spends: bool = False
-    """The extractor's calls may cost money."""
+    """Whether the extractor's calls may cost money."""
     judge: EntailmentJudge | None = None
-    """Decides what code can not; without one, such pairs stay undecided."""
+    """Decides pairs that code cannot; without a judge they stay undecided."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
-        jobs = [self._job(place, case) for place, case in enumerate(self.cases)]
-        opening = None if self.judge is None else partial(_check, self.judge)
+        spends = self.spends or self.judge is not None
+        jobs = [
+            Job(
+                trial=trial_of(case, self.name, self.extractor.subject),
+                perform=partial(self._perform, case),
+                ordinal=index,
+                case=case,
+                shown=_exhibit(case),
+                spends=spends,
+            )
+            for index, case in enumerate(self.cases)
+        ]
+        opening = None if self.judge is None else partial(record_judge_check, self.judge)
         return Plan(jobs=jobs, size=len(jobs), metrics=measures(), limits=self.limits, opening=opening)
 
-    def _job(self, place: int, case: ExtractionCase) -> Job:
-        return Job(
-            trial=trial_of(case, self.name, self.extractor.subject),
-            perform=partial(self._perform, case),
-            ordinal=place,
-            case=case,
-            shown=_asked(case),
-            spends=self.spends or self.judge is not None,
-        )
-
     async def _perform(self, case: ExtractionCase, steps: Steps) -> Performed:
+        shown = _exhibit(case)
         output = await self._extract(steps, case)
         try:
             findings = await examine(steps, case, output, self.judge)
         except Unreadable as error:
-            return Performed(shown=_asked(case), unscored=Failure(kind="Unreadable", message=str(error)))
-        return Performed(scores=scores_of(findings), shown=_shown(case, findings))
+            return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
+        remarks = [*map(str, findings.remarks), *(f"must not be stored: {text}" for text in findings.violations)]
+        got = "; ".join(map(str, findings.added)) or "no new facts"
+        return Performed(
+            scores=scores_of(findings), shown=shown.model_copy(update={"got": got, "reason": "; ".join(remarks)})
+        )
 
     async def _extract(self, steps: Steps, case: ExtractionCase) -> Any:
-        async def extract() -> Extracted:
+        async def extract() -> ExtractedMemory:
             memory = await self.extractor.extract(case.existing_memory, case.conversation)
             if memory is None and case.existing_memory:
-                raise Malformed("the extractor gave no memory back; expected the whole memory as it is afterwards")
-            return Extracted(memory=memory)
+                raise Malformed("the extractor returned no memory; expected the whole memory after the conversation")
+            return ExtractedMemory(memory=memory)
 
         extracted = await steps.once(
             "extract",
@@ -80,7 +87,7 @@ class ExtractionPlan:
                 "conversation": [turn.plain() for turn in case.conversation],
             },
             extract,
-            Extracted,
+            ExtractedMemory,
             on=self.extractor.subject,
             paid=self.spends,
         )
@@ -95,30 +102,15 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject) -> Trial:
     )
 
 
-async def _check(judge: EntailmentJudge, steps: Steps) -> None:
-    """Recorded: what the judge says of pairs whose relation is known."""
+async def record_judge_check(judge: EntailmentJudge, steps: Steps) -> None:
+    """Notes in the run how the judge decides pairs whose relation is known."""
     report = await check_entailment(steps, judge)
     await steps.note("judge", report.sentence())
 
 
-def _asked(case: ExtractionCase) -> Exhibit:
-    return Exhibit(asked=_end(transcript(case.conversation)), expected=_expected(case))
-
-
-def _shown(case: ExtractionCase, findings: Findings) -> Exhibit:
-    remarks = [*map(str, findings.remarks), *(f"must not be stored: {text}" for text in findings.violations)]
+def _exhibit(case: ExtractionCase) -> Exhibit:
+    text = transcript(case.conversation)
+    expected = "; ".join((*case.expected_facts, *(f"gone: {line}" for line in case.superseded)))
     return Exhibit(
-        asked=_end(transcript(case.conversation)),
-        expected=_expected(case),
-        got="; ".join(map(str, findings.added)) or "no new facts",
-        reason="; ".join(remarks),
+        asked=text if len(text) <= MAX_SHOWN else "…" + text[1 - MAX_SHOWN :], expected=expected or "no change"
     )
-
-
-def _expected(case: ExtractionCase) -> str:
-    removed = [f"gone: {line}" for line in case.superseded]
-    return "; ".join((*case.expected_facts, *removed)) or "no change"
-
-
-def _end(text: str) -> str:
-    return text if len(text) <= _SHOWN else "…" + text[1 - _SHOWN :]

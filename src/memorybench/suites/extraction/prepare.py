@@ -15,7 +15,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import Wiring
 
 from .cases import ExtractionCase, load_cases
-from .measures import AT_WORST, DEFAULT_THRESHOLDS, measures, selected
+from .measures import AT_WORST, DEFAULT_THRESHOLDS, count_selected, measures
 from .plan import ExtractionPlan, trial_of
 from .spec import ExtractionSpec
 
@@ -71,7 +71,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         metrics=measures(),
         open_plan=open_plan,
         details={
-            "selected": selected(trial_of(case, name, Subject(role="", name="")) for case in cases),
+            "selected": count_selected(trial_of(case, name, Subject(role="", name="")) for case in cases),
             "answerer": extractor.model.name if extractor.model else None,
             "judge": judge.name if judge else None,
         },

@@ -17,7 +17,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import FetchedTraces, ResolvedTraces, Wiring
 
 from .measures import measures
-from .online import DISAGREEMENTS, Doubts, OnlinePlan, TraceJudge
+from .online import DISAGREEMENTS, OnlinePlan, PairsToReview, TraceJudge
 from .plan import SUITE
 from .prepare import JUDGE_VARIABLE
 from .spec import OnlineSpec
@@ -92,6 +92,6 @@ def _write_labels(place: RunPlace) -> None:
     """Pairs that judge and matcher disagree on, for a person to label and for `judge calibrate` to read."""
     with RunReader.open(place.results, thorough=False) as run_reader:
         records = run_reader.step_records(place.run_id, DISAGREEMENTS)
-        disagreements = [Doubts.model_validate_json(result) for _, result in records]
+        disagreements = [PairsToReview.model_validate_json(result) for _, result in records]
     if disagreements:
-        (place.folder / LABELS).write_text("".join(one.lines() for one in disagreements), encoding="utf-8")
+        (place.folder / LABELS).write_text("".join(one.jsonl() for one in disagreements), encoding="utf-8")

@@ -15,10 +15,10 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
     if "cases" not in first and "expected_facts" not in first:
         return None
     from .cases import load_cases
-    from .mutants import killing_of, report_of
+    from .mutants import mutation_summary, run_mutants
 
     cases = load_cases(path)
-    return f"{len(cases)} extraction cases; {report_of([killing_of(case) for case in cases])}"
+    return f"{len(cases)} extraction cases; {mutation_summary([run_mutants(case) for case in cases])}"
 
 
 SUITE = Suite(

@@ -1,8 +1,9 @@
-"""Conversations as cases write them: turns, or lines that begin with who speaks."""
+"""Conversations as turns, or as text in which each line begins with its speaker."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from memorybench.core.conversation import Turn
 
@@ -11,14 +12,16 @@ ROLES = {
     **dict.fromkeys(("assistant", "ai", "bot", "agent", "expert", "advisor", "coach"), "assistant"),
     "system": "system",
 }
-"""Who may speak in a text, and in which role."""
+"""The speaker names that a text may use, and the role of each."""
 
 _SPEAKER = re.compile(rf"^\s*(?:\*\*)?({'|'.join(ROLES)})(?:\*\*)?\s*:(?:\*\*)?\s*", re.IGNORECASE)
 
 
 def turns_of(text: str) -> tuple[Turn, ...]:
-    """The turns of `User: …` lines; a line without a speaker goes on with the turn before. None where nobody speaks
-    first."""
+    """Parses `User: …` lines into turns; a line without a speaker continues the turn before it.
+
+    Returns no turns if the first line has no speaker.
+    """
     turns: list[Turn] = []
     for line in filter(str.strip, text.splitlines()):
         speaker = _SPEAKER.match(line)
@@ -31,5 +34,16 @@ def turns_of(text: str) -> tuple[Turn, ...]:
     return tuple(turns)
 
 
-def transcript(turns: tuple[Turn, ...]) -> str:
-    return "\n".join(f"{turn.role.capitalize()}: {turn.content}" for turn in turns)
+def split_turns(conversation: Sequence[Turn]) -> Iterator[Turn]:
+    """Splits each turn without a role into the turns that its text contains; a text without speakers stays whole."""
+    for turn in conversation:
+        yield from (turn,) if turn.role else turns_of(turn.content) or (turn,)
+
+
+def transcript(turns: Sequence[Turn]) -> str:
+    """Writes turns as `User: …` lines; a turn without a role is already such a text."""
+    lines = []
+    for turn in turns:
+        speaker = turn.role.capitalize() if turn.speaker is None else f"{turn.speaker} ({turn.role})"
+        lines.append(f"{speaker}: {turn.content}" if turn.role else turn.content)
+    return "\n".join(lines)
