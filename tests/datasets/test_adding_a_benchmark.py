@@ -88,7 +88,7 @@ def test_data_is_pulled_listed_and_verified(folder: Path, stub: Stub) -> None:
     assert "unpinned, recorded for later" in pulled.stdout
     assert [call.path for call in stub.calls] == ["/datasets/someone/notes/resolve/main/notes.json"]
     told = memorybench(folder, "data", "list", **here).stdout
-    assert re.search(r"^travel-notes +here .*unpinned  MIT$", told, re.MULTILINE)
+    assert re.search(r"^travel-notes +present .*unpinned  MIT$", told, re.MULTILINE)
     assert re.search(r"^locomo +not here .*pinned    CC BY-NC 4.0", told, re.MULTILINE)
 
     assert memorybench(folder, "data", "verify", **here).returncode == 0
@@ -105,5 +105,5 @@ def test_data_is_pulled_listed_and_verified(folder: Path, stub: Stub) -> None:
 def test_there_is_nothing_to_pull_where_nothing_is_remote(folder: Path) -> None:
     done = memorybench(folder, "data", "pull", "travel-notes")
     assert done.returncode == 2
-    assert "its data is your own" in done.stderr
+    assert "its data is a local file" in done.stderr
     assert memorybench(folder, "data", "pull", "starter").returncode == 2

@@ -207,6 +207,6 @@ def test_sources_that_are_not_ours_pass_as_they_are(stub: Stub, named: Any) -> N
 
 
 def test_a_path_that_can_not_be_parsed_is_told_before_anything_is_sent(stub: Stub) -> None:
-    with pytest.raises(BadInput, match="is no JSONPath"):
+    with pytest.raises(BadInput, match="is not a valid JSONPath"):
         found(stub, results(), "{results: '$.[', contentField: $.a}")
     assert stub.calls == []
