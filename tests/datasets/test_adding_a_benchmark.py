@@ -89,7 +89,7 @@ def test_data_is_pulled_listed_and_verified(folder: Path, stub: Stub) -> None:
     assert [call.path for call in stub.calls] == ["/datasets/someone/notes/resolve/main/notes.json"]
     told = memorybench(folder, "data", "list", **here).stdout
     assert re.search(r"^travel-notes +present .*unpinned  MIT$", told, re.MULTILINE)
-    assert re.search(r"^locomo +not here .*pinned    CC BY-NC 4.0", told, re.MULTILINE)
+    assert re.search(r"^locomo +missing .*pinned    CC BY-NC 4.0", told, re.MULTILINE)
 
     assert memorybench(folder, "data", "verify", **here).returncode == 0
     file = folder / "cache/someone/notes/notes.json"
