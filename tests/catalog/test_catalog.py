@@ -69,7 +69,7 @@ def test_a_baseline_is_chosen_like_a_provider_and_has_no_config(tmp_path: Path) 
     assert refusal(catalog, "oracle") == '"oracle" is a baseline; expected a provider with a config'
 
 
-def test_files_dropped_into_the_working_folder_are_found(tmp_path: Path) -> None:
+def test_configs_in_the_working_folder_are_listed(tmp_path: Path) -> None:
     mine = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
     dropped(tmp_path, "benchmarks/configs/quiz.yml", BENCHMARK)
     dropped(tmp_path, "providers/configs/notes.txt", "no config")

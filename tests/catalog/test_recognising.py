@@ -1,4 +1,4 @@
-"""What a file is, wherever it lies."""
+"""Recognizing the kind of a config file."""
 
 from pathlib import Path
 
@@ -16,9 +16,17 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_a_file_of_three_lines_is_told_from_the_others(kind: str, tmp_path: Path) -> None:
+def test_short_file_is_recognized(kind: str, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(FILES[kind])
     assert recognise(load_yaml(tmp_path / "mine.yaml")) == kind
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_keys_take_precedence_over_the_name_of_the_folder(kind: str, tmp_path: Path) -> None:
+    checkout = tmp_path / "benchmarks"
+    checkout.mkdir()
+    (checkout / "mine.yaml").write_text(FILES[kind])
+    assert recognise(load_yaml(checkout / "mine.yaml")) == kind
 
 
 def test_the_folder_decides_where_the_keys_do_not(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def is_accepted(kind: Described, text: str) -> bool:
     return accepts(schema, parse_yaml(text, "sample.yaml").value, schema)
 
 
-def test_what_is_bundled_follows_the_schema() -> None:
+def test_bundled_configs_match_the_schema() -> None:
     for path, kind in bundled_files():
         schema = json_schema(kind)
         assert accepts(schema, load_yaml(path).value, schema), path
@@ -83,7 +83,7 @@ def test_the_benchmark_schema_knows_schema_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_key_has_its_effect_told(kind: Described) -> None:
+def test_every_key_is_documented(kind: Described) -> None:
     for section in sections(kind):
         for key in section.keys:
             assert key.effect.endswith("."), f"{section.title}: {key.name}"
@@ -91,7 +91,7 @@ def test_every_key_has_its_effect_told(kind: Described) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_table_of_keys_is_the_one_of_the_records(kind: Described) -> None:
+def test_table_of_keys_matches_the_records(kind: Described) -> None:
     text = DOCS.read_text(encoding="utf-8")
     written = text.split(f"## {kind.capitalize()} configs\n\n")[1].partition("\n## ")[0]
     remedy = "write it anew from the output of: python -m memorybench.catalog.keys"

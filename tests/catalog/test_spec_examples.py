@@ -55,12 +55,12 @@ def read(text: str) -> None:
         read_benchmark(document)
 
 
-def test_no_example_is_left_out(examples: dict[str, str]) -> None:
+def test_every_example_is_covered(examples: dict[str, str]) -> None:
     assert examples.keys() == FATE.keys()
 
 
 @pytest.mark.parametrize("name", FATE)
-def test_an_example_loads_or_names_its_replacement(examples: dict[str, str], name: str) -> None:
+def test_example_loads_or_names_its_replacement(examples: dict[str, str], name: str) -> None:
     replacement = FATE[name]
     if replacement is None:
         read(examples[name])
@@ -91,7 +91,7 @@ def test_an_example_loads_or_names_its_replacement(examples: dict[str, str], nam
         ),
     ],
 )
-def test_an_example_loads_once_it_is_mended_as_told(examples: dict[str, str], name: str, mends: dict[str, str]) -> None:
+def test_example_loads_after_the_remedy(examples: dict[str, str], name: str, mends: dict[str, str]) -> None:
     text = examples[name]
     for old, new in mends.items():
         assert old in text

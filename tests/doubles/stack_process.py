@@ -38,10 +38,10 @@ async def _hold(path: Path, environment: Mapping[str, str]) -> None:
     async with open_docker(
         read_provider(load_yaml(path), environment),
         run="run_1",
-        base=path.parent,
+        config_file=path,
         environment=environment,
         redactor=Redactor([]),
-        leaked=print,
+        report_leak=print,
     ):
         print("open", flush=True)
         await asyncio.Event().wait()

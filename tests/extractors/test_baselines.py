@@ -12,7 +12,7 @@ from tests.extractors.asking import EXISTING, ask
 SENTENCES = ["We have a dog now.", "Biscuit.", "She sleeps a lot."]
 
 
-def test_the_amnesiac_gives_back_what_was_there() -> None:
+def test_amnesiac_returns_the_memory_unchanged() -> None:
     assert ask(open_baseline("amnesiac")) == EXISTING
 
 
@@ -27,5 +27,5 @@ def test_the_amnesiac_gives_back_what_was_there() -> None:
         ("", SENTENCES),
     ],
 )
-def test_the_hoarder_keeps_every_sentence_of_the_user_and_none_of_the_assistant(existing: Any, hoarded: Any) -> None:
+def test_hoarder_stores_only_sentences_of_the_user(existing: Any, hoarded: Any) -> None:
     assert ask(open_baseline("hoarder"), existing) == hoarded

@@ -51,17 +51,17 @@ def test_the_first_ten_are_the_ten_scenarios_in_order() -> None:
     assert [case["scenario"] for case in CASES[:10]] == SCENARIOS
 
 
-def test_every_scenario_has_as_many_cases_of_business_as_of_private_life() -> None:
+def test_every_scenario_has_equal_cases_per_domain() -> None:
     counts = Counter((case["scenario"], case["domain"]) for case in CASES)
     assert counts == {(scenario, domain): 4 for scenario in SCENARIOS for domain in ("business", "personal")}
 
 
-def test_conversations_are_written_both_ways_in_both_domains() -> None:
+def test_conversations_have_both_styles_in_both_domains() -> None:
     counts = Counter((case["domain"], type(case["conversation"])) for case in CASES)
     assert counts == {(domain, kind): 20 for domain in ("business", "personal") for kind in (str, list)}
 
 
-def test_no_conversation_stands_twice() -> None:
+def test_conversations_are_unique() -> None:
     assert len({known.said(case["conversation"]) for case in CASES}) == len(CASES)
 
 
@@ -85,7 +85,7 @@ def test_a_conversation_takes_turns_and_begins_with_the_user(case: dict[str, Any
 
 
 @each_case
-def test_expected_facts_are_exactly_what_is_new(case: dict[str, Any]) -> None:
+def test_expected_facts_are_exactly_the_new_facts(case: dict[str, Any]) -> None:
     before = written(case["existing_memory"])
     after = written(case["expected_output"])
     assert case["expected_facts"] == [fact for fact in after if fact not in before]
@@ -93,14 +93,14 @@ def test_expected_facts_are_exactly_what_is_new(case: dict[str, Any]) -> None:
 
 
 @each_case
-def test_superseded_is_exactly_what_is_gone(case: dict[str, Any]) -> None:
+def test_superseded_facts_are_exactly_the_removed_ones(case: dict[str, Any]) -> None:
     after = written(case["expected_output"])
     gone = [fact for fact in written(case["existing_memory"]) if fact not in after]
     assert sorted(case.get("superseded", [])) == sorted(gone)
 
 
 @each_case
-def test_what_must_not_be_stored_is_neither_there_before_nor_after(case: dict[str, Any]) -> None:
+def test_forbidden_facts_are_neither_in_existing_nor_expected_memory(case: dict[str, Any]) -> None:
     held = {
         folded(fact)
         for memory in (case["existing_memory"], case["expected_output"])
@@ -126,21 +126,21 @@ def test_an_amount_keeps_the_period_that_the_user_named(case: dict[str, Any]) ->
 
 
 @each_case
-def test_what_is_told_of_somebody_in_memory_is_not_forbidden(case: dict[str, Any]) -> None:
+def test_facts_about_known_people_are_not_forbidden(case: dict[str, Any]) -> None:
     """Such people belong to the user's life, as the sister does whose wedding is to be stored; gossip is of others."""
     held = " ".join(fact[1:] for _, fact in known.leaves(case["existing_memory"]))
     names = re.findall(r"\b[A-Z][a-z]+\b", held)
     assert not [text for text in case.get("must_not_store", []) if text.startswith(tuple(names))]
 
 
-def test_nothing_is_stored_where_the_scenario_is_chit_chat() -> None:
+def test_chit_chat_scenario_expects_no_facts() -> None:
     for case in CASES:
         if case["scenario"] == "no_extraction":
             assert case["expected_output"] == case["existing_memory"], case["id"]
             assert case["expected_facts"] == [], case["id"]
 
 
-def test_what_was_not_agreed_to_is_named() -> None:
+def test_missing_permission_is_shown_in_the_error() -> None:
     for case in CASES:
         if case["scenario"] == "non_agreement":
             assert case["must_not_store"], case["id"]
@@ -157,7 +157,7 @@ def test_every_conflict_has_a_superseded_fact() -> None:
     assert all("superseded" in case for case in CASES if case["scenario"] == "conflict_resolution")
 
 
-def test_memories_come_in_many_shapes() -> None:
+def test_memories_may_have_many_shapes() -> None:
     def depth(memory: Any) -> int:
         return 1 + max((depth(block) for block in memory.values()), default=0) if isinstance(memory, dict) else 0
 
@@ -169,13 +169,13 @@ def test_memories_come_in_many_shapes() -> None:
 
 
 @each_case
-def test_the_perfect_extractor_gives_the_gold_and_the_amnesiac_nothing_new(case: dict[str, Any]) -> None:
+def test_perfect_extractor_returns_the_gold_and_amnesiac_nothing_new(case: dict[str, Any]) -> None:
     assert known.perfect(case["existing_memory"], messages(case)) == case["expected_output"]
     assert known.amnesiac(case["existing_memory"], messages(case)) == case["existing_memory"]
 
 
 @each_case
-def test_the_stale_extractor_keeps_what_was_superseded(case: dict[str, Any]) -> None:
+def test_stale_extractor_keeps_superseded_facts(case: dict[str, Any]) -> None:
     kept = set(written(known.stale(case["existing_memory"], messages(case))))
     assert kept == set(written(case["expected_output"])) | set(case.get("superseded", []))
 
@@ -187,20 +187,20 @@ def test_the_hoarder_stores_every_sentence(case: dict[str, Any]) -> None:
 
 
 @each_case
-def test_the_splitter_loses_no_word(case: dict[str, Any]) -> None:
+def test_splitting_loses_no_word(case: dict[str, Any]) -> None:
     split = known.splitter(case["existing_memory"], messages(case))
     words = [word for fact in written(case["expected_output"]) for word in fact.partition(": ")[2].split()]
     assert [word.rstrip(";") for _, piece in known.leaves(split) for word in piece.split()] == words
 
 
 @each_case
-def test_the_paraphraser_tells_each_new_fact_in_other_words(case: dict[str, Any]) -> None:
+def test_paraphraser_rewords_each_new_fact(case: dict[str, Any]) -> None:
     told = written(known.paraphraser(case["existing_memory"], messages(case)))
     assert len(told) == len(written(case["expected_output"]))
     assert not set(told) & set(case["expected_facts"])
 
 
-def test_the_negation_dropper_turns_every_denial_around() -> None:
+def test_negation_dropper_inverts_every_denial() -> None:
     denials = ("no ", "not ", "never ", "won't ", "can't ", "nothing ")
     turned = 0
     for case in CASES:
@@ -212,6 +212,6 @@ def test_the_negation_dropper_turns_every_denial_around() -> None:
     assert turned >= 12
 
 
-def test_the_bundled_file_is_plain_text_for_a_person_to_read() -> None:
+def test_bundled_file_is_readable_text() -> None:
     text = known.CASES.read_text(encoding="utf-8")
     assert text == json.dumps({"cases": CASES}, indent=2, ensure_ascii=False) + "\n"

@@ -26,11 +26,11 @@ async def learn_async(existing_memory: Any, conversation: list[dict[str, str]]) 
 
 
 @pytest.mark.parametrize("function", [learn, learn_async, lambda existing, said: learn_async(existing, said)])
-def test_plain_and_async_functions_are_asked_alike(function: Any) -> None:
+def test_plain_and_async_functions_are_supported(function: Any) -> None:
     assert ask(open_callable(function, "mine:learn")) == LEARNED
 
 
-def test_it_is_an_extractor_known_by_its_name() -> None:
+def test_extractor_has_the_name_of_its_config() -> None:
     async def look() -> None:
         async with open_callable(learn, "mine:learn") as extractor:
             assert isinstance(extractor, Extractor)
@@ -39,7 +39,7 @@ def test_it_is_an_extractor_known_by_its_name() -> None:
     asyncio.run(look())
 
 
-def test_a_plain_function_does_not_hold_up_the_others() -> None:
+def test_plain_function_does_not_block_others() -> None:
     meeting = threading.Barrier(2, timeout=60)
 
     def meet(existing_memory: Any, conversation: Any) -> Any:
@@ -53,7 +53,7 @@ def test_a_plain_function_does_not_hold_up_the_others() -> None:
     assert asyncio.run(both()) == [{}, {}]
 
 
-def test_a_function_that_changes_its_argument_leaves_the_case_alone() -> None:
+def test_function_cannot_change_the_case() -> None:
     def vandal(existing_memory: Any, conversation: Any) -> Any:
         existing_memory["home"].clear()
         return existing_memory
@@ -80,13 +80,13 @@ def circular() -> Any:
         ({1: "a", "1": "b"}, 'duplicate key "1"'),
     ],
 )
-def test_what_is_no_memory_is_named(given: Any, complaint: str) -> None:
+def test_invalid_memory_is_shown_in_the_error(given: Any, complaint: str) -> None:
     with pytest.raises(Malformed, match="mine: ") as raised:
         ask(open_callable(lambda existing, said: given, "mine"))
     assert complaint in str(raised.value)
 
 
-def test_a_function_that_raises_has_failed_in_one_line() -> None:
+def test_exception_of_a_function_is_a_one_line_error() -> None:
     def broken(existing_memory: Any, conversation: Any) -> Any:
         raise KeyError("pets\nand more")
 
@@ -94,7 +94,7 @@ def test_a_function_that_raises_has_failed_in_one_line() -> None:
         ask(open_callable(broken, "mine"))
 
 
-def test_a_function_may_say_that_it_is_worth_another_try() -> None:
+def test_function_may_raise_transient() -> None:
     def busy(existing_memory: Any, conversation: Any) -> Any:
         raise Transient("busy", retry_after=2)
 
@@ -103,7 +103,7 @@ def test_a_function_may_say_that_it_is_worth_another_try() -> None:
     assert raised.value.retry_after == 2
 
 
-def test_a_function_of_one_parameter_is_refused_before_it_is_called() -> None:
+def test_function_with_one_parameter_is_an_error_at_opening() -> None:
     with pytest.raises(BadInput, match=r"mine: takes \(conversation\); expected two parameters"):
         ask(open_callable(lambda conversation: conversation, "mine"))
 

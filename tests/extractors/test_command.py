@@ -41,7 +41,7 @@ def test_a_program_reads_json_and_writes_the_new_memory() -> None:
     assert ask(python(LEARN)) == LEARNED
 
 
-def test_it_is_handed_existing_memory_and_messages(tmp_path: Path) -> None:
+def test_function_gets_existing_memory_and_messages(tmp_path: Path) -> None:
     heard = tmp_path / "heard.json"
     script = f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read()); print('[]')"
     ask(python(script))
@@ -56,12 +56,12 @@ def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("command", "complaint"), [("python 'x", "invalid command"), ("  ", "the command is empty")])
-def test_a_command_line_that_is_none_is_refused(command: str, complaint: str) -> None:
+def test_invalid_command_line_is_an_error(command: str, complaint: str) -> None:
     with pytest.raises(BadInput, match=f"--extractor-command: {complaint}"):
         split_command(command, "--extractor-command")
 
 
-def test_a_program_that_is_not_there_is_refused_at_the_opening() -> None:
+def test_missing_program_is_an_error_at_opening() -> None:
     with pytest.raises(BadInput, match="program not found"):
         ask(open_command(["no-such-extractor"], {"PATH": os.defpath}, Path.cwd(), str))
 
@@ -73,19 +73,19 @@ def test_a_script_is_found_in_the_folder_it_runs_in(tmp_path: Path) -> None:
     assert ask(open_command(["./extract.sh"], {}, tmp_path, str)) == ["noted"]
 
 
-def test_it_sees_the_environment_it_is_given_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_gets_only_the_given_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOT_FOR_IT", "1")
     script = "import json, os; print(json.dumps([os.environ['FOR_IT'], str('NOT_FOR_IT' in os.environ)]))"
     assert ask(python(script, {"FOR_IT": "yes"})) == ["yes", "False"]
 
 
-def test_a_failing_program_is_quoted_without_its_secrets() -> None:
+def test_failed_program_is_quoted_without_secrets() -> None:
     script = f"import sys; print('loading', file=sys.stderr); sys.exit('bad key {SECRET}')"
     with pytest.raises(ServiceError, match=r"status 1.*loading bad key \[redacted\]$"):
         ask(python(script))
 
 
-def test_only_the_last_of_many_words_is_quoted() -> None:
+def test_only_the_end_of_long_output_is_quoted() -> None:
     script = "import sys; sys.stderr.write('noise ' * 100000); sys.exit('the end')"
     with pytest.raises(ServiceError) as raised:
         ask(python(script))
@@ -93,12 +93,12 @@ def test_only_the_last_of_many_words_is_quoted() -> None:
     assert len(str(raised.value)) < 400
 
 
-def test_a_program_that_dies_silently_says_so() -> None:
+def test_failed_program_without_output_is_reported() -> None:
     with pytest.raises(ServiceError, match="signal 9"):
         ask(python("import os, signal; os.kill(os.getpid(), signal.SIGKILL)"))
 
 
-def test_output_of_a_failed_program_is_not_taken_for_a_memory() -> None:
+def test_output_of_a_failed_program_is_not_read_as_memory() -> None:
     with pytest.raises(ServiceError, match="ended with status 3"):
         ask(python("print('{}', flush=True); raise SystemExit(3)"))
 
@@ -117,13 +117,13 @@ def test_output_of_a_failed_program_is_not_taken_for_a_memory() -> None:
         ("import sys; sys.stdout.buffer.write(b'\\xff\\xfe')", "the output is not UTF-8"),
     ],
 )
-def test_output_that_is_no_memory_is_named(script: str, complaint: str) -> None:
+def test_invalid_output_is_shown_in_the_error(script: str, complaint: str) -> None:
     with pytest.raises(Malformed) as raised:
         ask(python(script))
     assert complaint in str(raised.value)
 
 
-def test_output_without_end_is_cut_off() -> None:
+def test_endless_output_is_limited() -> None:
     with pytest.raises(Malformed, match="100,000 bytes"):
         ask(python("while True: print('x' * 10000)", output_cap=100_000))
 
@@ -137,13 +137,13 @@ def test_a_program_need_not_read_its_input() -> None:
     assert ask(python("import sys; sys.stdin.close(); print('[]')"), conversation=conversation) == []
 
 
-def test_one_that_takes_too_long_is_ended_and_may_be_asked_again() -> None:
+def test_slow_program_is_stopped_and_may_be_retried() -> None:
     with pytest.raises(Transient) as raised:
         ask(python("import time; time.sleep(600)", deadline=0.2))
     assert raised.value.uncertain
 
 
-def test_what_flees_from_it_does_not_hold_us_up(tmp_path: Path) -> None:
+def test_detached_child_process_does_not_block(tmp_path: Path) -> None:
     """It keeps the pipes open, and lives on in a session of its own."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
@@ -176,7 +176,7 @@ def _exists(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
-def test_cancelling_ends_the_program_and_what_it_has_started(tmp_path: Path) -> None:
+def test_cancelling_stops_the_program_and_its_children(tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     child = f"""
@@ -203,7 +203,7 @@ time.sleep(600)
         os.sched_yield()
 
 
-def test_many_are_asked_side_by_side() -> None:
+def test_polls_run_in_parallel() -> None:
     async def all_at_once() -> list[Any]:
         async with python(LEARN) as extractor:
             return await asyncio.gather(*(extractor.extract(EXISTING, CONVERSATION) for _ in range(8)))
@@ -211,7 +211,7 @@ def test_many_are_asked_side_by_side() -> None:
     assert asyncio.run(all_at_once()) == [LEARNED] * 8
 
 
-def test_the_subject_tells_the_command_without_its_secrets() -> None:
+def test_subject_contains_the_command_without_secrets() -> None:
     async def settings() -> Any:
         command = [sys.executable, "--key", SECRET]
         async with open_command(command, {}, Path.cwd(), Redactor([SECRET]).clean, name="ours") as extractor:

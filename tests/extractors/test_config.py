@@ -21,7 +21,7 @@ def read(text: str) -> ExtractorConfig:
     return read_extractor(parse_yaml(text, "ours.yaml"))
 
 
-def test_every_bundled_file_loads_and_is_called_as_its_file() -> None:
+def test_every_bundled_file_loads_and_has_the_name_of_its_file() -> None:
     found = {path.stem: load_extractor_config(path) for path in sorted(CATALOG.glob("*.yaml"))}
     assert list(found) == ["amnesiac", "hoarder", "reference"]
     assert all(config.name == stem and config.display_name and config.description for stem, config in found.items())
@@ -39,7 +39,7 @@ def test_every_bundled_file_loads_and_is_called_as_its_file() -> None:
         ("name: ours\ntype: baseline\nbaseline: hoarder\n", False),
     ],
 )
-def test_every_type_loads_and_says_whether_it_runs_code(text: str, runs_code: bool) -> None:
+def test_every_type_loads_and_declares_whether_it_runs_code(text: str, runs_code: bool) -> None:
     assert load_type(read(text).type).runs_code is runs_code
 
 
@@ -49,7 +49,7 @@ def test_keys_may_be_written_either_way() -> None:
     assert read(HTTP + snake) == read(HTTP + camel)
 
 
-def test_a_file_is_sound_before_its_variables_are_set_and_incomplete_without_them() -> None:
+def test_missing_variables_are_an_error_only_at_use() -> None:
     text = "name: ours\ntype: http\nurl: https://${HOST_NAME}/v1\nheaders: {X-Team: '${TEAM:-blue}'}\n"
     assert read(text).url == "https://${HOST_NAME}/v1"
     filled = read_extractor(parse_yaml(text, "ours.yaml"), {"HOST_NAME": "extractor.example"})
@@ -99,7 +99,7 @@ def test_an_invalid_file_is_an_error_with_its_line(text: str, complaint: str) ->
     assert "\n" not in str(raised.value)
 
 
-def test_a_key_written_into_the_file_is_not_repeated() -> None:
+def test_key_in_the_file_is_not_shown() -> None:
     with pytest.raises(BadInput) as raised:
         read(f"{HTTP}auth: {{type: bearer, envVar: sk-plum-kettle}}\n")
     assert "sk-plum-kettle" not in str(raised.value)

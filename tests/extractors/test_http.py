@@ -28,7 +28,7 @@ def described(
     return open_http_extractor(config, key=key, redactor=Redactor([KEY]))
 
 
-def test_an_endpoint_is_asked_as_programs_are() -> None:
+def test_default_body_is_the_input_of_programs() -> None:
     with Stub() as stub:
         stub.always(reply(LEARNED), path="/extract")
         assert ask(described(stub.url)) == LEARNED
@@ -49,7 +49,7 @@ output: $.result.memory
 """
 
 
-def test_body_and_result_follow_the_file() -> None:
+def test_body_and_output_follow_the_config() -> None:
     with Stub() as stub:
         stub.always(reply({"result": {"memory": LEARNED}}))
         assert ask(described(stub.url, TEMPLATE, environment={"TEAM": "blue"})) == LEARNED
@@ -64,7 +64,7 @@ def test_body_and_result_follow_the_file() -> None:
     }
 
 
-def test_a_path_with_many_matches_gives_a_list() -> None:
+def test_path_with_many_matches_returns_a_list() -> None:
     with Stub() as stub:
         stub.always(reply({"facts": [{"text": "Has a dog"}, {"text": "Lives in Bristol"}]}))
         assert ask(described(stub.url, "output: $.facts[*].text")) == ["Has a dog", "Lives in Bristol"]
@@ -79,14 +79,14 @@ def test_a_path_with_many_matches_gives_a_list() -> None:
         ("{type: bearer, envVar: OUR_KEY, prefix: 'Key '}", "authorization", f"Key {KEY}"),
     ],
 )
-def test_the_key_is_sent_as_the_file_says(auth: str, header: str, sent: str) -> None:
+def test_key_is_sent_as_configured(auth: str, header: str, sent: str) -> None:
     with Stub() as stub:
         stub.always(reply([]))
         ask(described(stub.url, f"auth: {auth}", key=KEY))
     assert stub.calls[0].headers[header] == sent
 
 
-def test_a_missing_key_is_refused_before_anything_is_sent() -> None:
+def test_missing_key_is_an_error_before_any_request() -> None:
     with Stub() as stub:
         with pytest.raises(BadInput, match="OUR_KEY is not set"):
             ask(described(stub.url, "auth: {type: bearer, envVar: OUR_KEY}"))
@@ -111,7 +111,7 @@ def test_a_missing_key_is_refused_before_anything_is_sent() -> None:
         (raw(b'{"pets": ["\\ud83d"]}'), Malformed, "lone surrogate"),
     ],
 )
-def test_whatever_goes_wrong_has_its_own_error(behaviour: Any, error: type[Exception], complaint: str) -> None:
+def test_each_failure_has_its_error_type(behaviour: Any, error: type[Exception], complaint: str) -> None:
     with Stub() as stub:
         stub.always(behaviour)
         with pytest.raises(error) as raised:
@@ -128,14 +128,14 @@ def test_a_reply_without_the_memory_is_named_with_its_path() -> None:
             ask(described(stub.url, "output: $.result.memory"))
 
 
-def test_one_that_does_not_answer_is_given_up_in_time() -> None:
+def test_service_that_does_not_answer_times_out() -> None:
     with Stub() as stub:
         stub.always(hang())
         with pytest.raises(Transient):
             ask(described(stub.url, "timeout: 100"))
 
 
-def test_a_key_that_comes_back_never_leaves() -> None:
+def test_key_in_a_reply_is_redacted() -> None:
     with Stub() as stub:
         stub.next(reply({"notes": [f"called with {KEY}"]}), status(500, said=f"bad key {KEY}"))
         assert ask(described(stub.url)) == {"notes": ["called with [redacted]"]}
@@ -144,7 +144,7 @@ def test_a_key_that_comes_back_never_leaves() -> None:
     assert KEY not in str(raised.value)
 
 
-def test_another_body_is_another_subject() -> None:
+def test_subject_depends_on_the_body() -> None:
     async def key(more: str) -> str:
         async with described("https://extractor.example", more) as extractor:
             return extractor.subject.key

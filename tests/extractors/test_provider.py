@@ -59,7 +59,7 @@ def looked_at(provider: Provider, existing: Any = EXISTING) -> Any:
     return ask(open_provider_extractor(provider, "run", lambda leak: None), existing)
 
 
-def test_a_store_that_keeps_every_turn_holds_old_and_new(tmp_path: Path) -> None:
+def test_store_of_turns_contains_old_and_new_facts(tmp_path: Path) -> None:
     leaks: list[str] = []
     assert ask(over(Bm25.open_file(tmp_path / "store.db"), leaks)) == {
         "home": ["Lives in Bristol"],
@@ -69,7 +69,7 @@ def test_a_store_that_keeps_every_turn_holds_old_and_new(tmp_path: Path) -> None
     assert leaks == []
 
 
-def test_it_is_told_the_old_memory_first_then_the_conversation_and_forgets_both(tmp_path: Path) -> None:
+def test_old_memory_and_conversation_are_added_and_cleared(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
     ask(over(open_scripted(ledger=ledger), []))
     calls = [json.loads(line) for line in ledger.read_text().splitlines()]
@@ -83,7 +83,7 @@ def test_it_is_told_the_old_memory_first_then_the_conversation_and_forgets_both(
     assert len({call["scope"] for call in calls}) == 1
 
 
-def test_each_question_has_a_scope_of_its_own(tmp_path: Path) -> None:
+def test_each_extraction_has_its_own_scope(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
 
     async def twice() -> list[Any]:
@@ -95,13 +95,13 @@ def test_each_question_has_a_scope_of_its_own(tmp_path: Path) -> None:
     assert len({json.loads(line)["scope"] for line in ledger.read_text().splitlines()}) == 2
 
 
-def test_facts_are_told_with_the_name_of_their_block() -> None:
+def test_facts_are_sent_with_the_name_of_their_block() -> None:
     provider = Rewriter([])
     looked_at(provider, {"user": {"customer_segments": ["Bakeries"], "tone": "Formal"}, "goals": []})
     assert [turn.content for turn in provider.told[0].turns] == ["customer segments: Bakeries", "tone: Formal"]
 
 
-def test_what_the_store_gave_up_is_gone_and_what_it_changed_is_new() -> None:
+def test_facts_deleted_by_the_store_are_removed_and_changed_ones_are_new() -> None:
     provider = Rewriter(["home: Lives in Cardiff", "Has a dog named Biscuit"])
     assert looked_at(provider) == {
         "home": [],
@@ -110,11 +110,11 @@ def test_what_the_store_gave_up_is_gone_and_what_it_changed_is_new() -> None:
     }
 
 
-def test_a_store_that_holds_the_old_memory_alone_leaves_it_unchanged() -> None:
+def test_store_with_only_the_old_memory_leaves_it_unchanged() -> None:
     assert looked_at(Rewriter(["[2026-01-01] user: home: Lives in Bristol"])) == EXISTING
 
 
-def test_several_turns_in_one_memory_are_told_apart() -> None:
+def test_several_turns_in_one_memory_are_separated() -> None:
     assert looked_at(Rewriter(["user: home: Lives in Bristol\nuser: We have a dog now."])) == {
         **EXISTING,
         "memories": ["user: We have a dog now."],
@@ -122,7 +122,7 @@ def test_several_turns_in_one_memory_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("existing", "found"), [(["Lives in Bristol"], ["Lives in Bristol", "Dog"]), ("", ["Dog"])])
-def test_a_memory_without_blocks_stays_without(existing: Any, found: list[str]) -> None:
+def test_memory_without_blocks_gets_none(existing: Any, found: list[str]) -> None:
     assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == found
 
 
@@ -149,13 +149,13 @@ class Mute:
     async def clear(self, scope: Scope) -> None: ...
 
 
-def test_a_provider_that_can_not_list_is_told_so_at_the_opening() -> None:
+def test_provider_that_cannot_list_is_an_error_at_opening() -> None:
     with pytest.raises(Lacking, match='provider "mute"'):
         looked_at(Mute())
 
 
 @pytest.mark.parametrize("at", ["add", "wait_until_searchable", "list"])
-def test_a_failure_on_the_way_is_raised_and_the_scope_still_cleared(at: str, tmp_path: Path) -> None:
+def test_scope_is_cleared_after_a_failure(at: str, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.jsonl"
 
     async def fail(op: str, scope: Scope) -> None:
@@ -167,7 +167,7 @@ def test_a_failure_on_the_way_is_raised_and_the_scope_still_cleared(at: str, tmp
     assert json.loads(ledger.read_text().splitlines()[-1])["op"] == "clear"
 
 
-def test_a_scope_that_can_not_be_cleared_is_told_and_the_memory_stands() -> None:
+def test_failed_clear_is_reported_and_the_memory_returned() -> None:
     leaks: list[str] = []
 
     async def fail(op: str, scope: Scope) -> None:

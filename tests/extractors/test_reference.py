@@ -52,12 +52,12 @@ def test_the_prompt_shows_the_model_no_gold() -> None:
         f"<think>A dog, so pets.</think>\n{json.dumps(LEARNED)}",
     ],
 )
-def test_json_is_read_bare_and_in_a_code_fence(said: str) -> None:
+def test_json_may_be_in_a_code_fence(said: str) -> None:
     assert ask(over([said])) == LEARNED
 
 
 @pytest.mark.parametrize("said", ["UNCHANGED", "unchanged.", '"UNCHANGED"', "```\nUNCHANGED\n```", "**UNCHANGED**"])
-def test_unchanged_gives_back_the_memory_as_it_was(said: str) -> None:
+def test_unchanged_returns_the_existing_memory(said: str) -> None:
     assert ask(over([said])) == EXISTING
 
 
@@ -74,7 +74,7 @@ def test_unchanged_gives_back_the_memory_as_it_was(said: str) -> None:
         ("It is unchanged, I think.", "invalid JSON"),
     ],
 )
-def test_anything_else_is_the_models_failure(said: str, complaint: str) -> None:
+def test_other_replies_are_malformed(said: str, complaint: str) -> None:
     with pytest.raises(Malformed, match=r"^reference: scripted: ") as raised:
         ask(over([said]))
     assert complaint in str(raised.value)
@@ -84,17 +84,17 @@ def test_anything_else_is_the_models_failure(said: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("finish", "complaint"), [("length", "was cut off"), ("filter", "was filtered"), ("tools", "called a tool")]
 )
-def test_a_reply_that_was_not_finished_is_not_read(finish: str, complaint: str) -> None:
+def test_unfinished_reply_is_malformed(finish: str, complaint: str) -> None:
     with pytest.raises(Malformed, match=complaint):
         ask(over([Completion(text=json.dumps(LEARNED), finish=finish, model="scripted")]))
 
 
-def test_a_failing_model_fails_as_it_does_elsewhere() -> None:
+def test_model_errors_are_passed_on() -> None:
     with pytest.raises(Transient, match="busy"):
         ask(over([Transient("busy")]))
 
 
-def test_memories_and_turns_can_not_fill_in_the_prompt(tmp_path: Path) -> None:
+def test_memory_and_turns_cannot_use_prompt_variables(tmp_path: Path) -> None:
     ledger = tmp_path / "calls.jsonl"
     said = (Turn(role="user", content="My shop is called ${existingMemory}."),)
     ask(over(["UNCHANGED"], ledger=ledger), {"name": "${conversation}"}, said)
@@ -111,7 +111,7 @@ def test_memories_and_turns_can_not_fill_in_the_prompt(tmp_path: Path) -> None:
         ("${existingMemory} ${conversation} ${memory}", 'unknown variable "memory"'),
     ],
 )
-def test_a_prompt_that_leaves_something_out_is_refused(prompt: str, complaint: str) -> None:
+def test_prompt_without_a_required_variable_is_an_error(prompt: str, complaint: str) -> None:
     with pytest.raises(BadInput) as raised:
         over([], prompt)
     assert complaint in str(raised.value)

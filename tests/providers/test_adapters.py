@@ -116,7 +116,7 @@ def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> 
     db.close()
 
 
-def test_no_more_than_the_limit_is_taken_from_a_search(tmp_path: Path) -> None:
+def test_search_returns_at_most_limit_results(tmp_path: Path) -> None:
     endless = SMALL.replace("return [self.last]", "return iter(lambda: self.last, None)")
     assert len(found(tmp_path, endless, limit=3)) == 3
 
@@ -177,7 +177,7 @@ def test_an_adapter_with_the_member_names_before_0_2_works(tmp_path: Path) -> No
     assert found(tmp_path, source) == [Memory(id="1", content="I own a dog. Really.")]
 
 
-def test_the_subject_changes_with_the_code_and_holds_no_address(tmp_path: Path) -> None:
+def test_subject_contains_the_code_digest_and_no_address(tmp_path: Path) -> None:
     async def subject(source: str) -> Any:
         secret = "local: {database: {type: postgres, connectionString: 'postgresql://me:sesame@host/db'}}"
         async with opened(tmp_path, source, secret) as provider:
@@ -188,7 +188,7 @@ def test_the_subject_changes_with_the_code_and_holds_no_address(tmp_path: Path) 
     assert "sesame" not in first.model_dump_json()
 
 
-def test_the_constructor_gets_what_it_names_and_its_spending_is_charged(tmp_path: Path) -> None:
+def test_constructor_gets_its_arguments_and_cost_is_charged(tmp_path: Path) -> None:
     source = """
     class Mine:
         def __init__(self, config, embedder, model):

@@ -41,14 +41,14 @@ def found(
     return asyncio.run(asked())
 
 
-def test_an_anticipated_question_finds_what_its_chunk_alone_would_not(tmp_path: Path) -> None:
+def test_generated_question_improves_the_search(tmp_path: Path) -> None:
     without = found(tmp_path, None, enhancement={"enabled": False})
     assert sessions_of(without) == ["garden", "vet"]
     (tmp_path / "asked").mkdir()
     assert sessions_of(found(tmp_path / "asked", WRITTEN)) == ["vet", "garden"]
 
 
-def test_the_weights_decide_what_counts(tmp_path: Path) -> None:
+def test_weights_are_respected(tmp_path: Path) -> None:
     ranked = {}
     for name, weights in {"chunks": {"chunk": 1}, "questions": {"questions": 1}}.items():
         (tmp_path / name).mkdir()
@@ -62,11 +62,11 @@ def test_a_score_is_the_weighted_sum_of_both_cosines(tmp_path: Path) -> None:
     assert memory.score == pytest.approx(0.25)
 
 
-def test_no_more_than_max_results_come_back(tmp_path: Path) -> None:
+def test_max_results_is_respected(tmp_path: Path) -> None:
     assert len(found(tmp_path, WRITTEN, retrieval={"maxResults": 1})) == 1
 
 
-def test_no_more_questions_are_kept_than_asked_for_and_none_twice(tmp_path: Path) -> None:
+def test_questions_are_limited_and_unique(tmp_path: Path) -> None:
     many = ScriptedModel(lambda _: json.dumps({"questions": [" a? ", "a?", "", "b?", "c?", "d?"]}))
     found(tmp_path, many, [VET])
     assert kept_questions(tmp_path) == ["a?", "b?", "c?"]
@@ -81,7 +81,7 @@ def kept_questions(folder: Path) -> list[str]:
     return [said for (said,) in rows]
 
 
-def test_the_model_sees_the_chunk_and_how_many_questions_are_wanted(tmp_path: Path) -> None:
+def test_prompt_contains_the_chunk_and_the_number_of_questions(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     found(tmp_path, ScriptedModel(lambda _: '{"questions": ["?"]}', ledger=ledger), [VET])
     [[role, prompt]] = json.loads(ledger.read_text())["turns"]
@@ -91,7 +91,7 @@ def test_the_model_sees_the_chunk_and_how_many_questions_are_wanted(tmp_path: Pa
 
 
 @pytest.mark.parametrize("garbage", ["", "Sure!", "[]", '{"questions": []}', '{"questions": [" "]}', '{"asks": ["a"]}'])
-def test_an_unreadable_reply_is_asked_for_once_more_and_then_malformed(tmp_path: Path, garbage: str) -> None:
+def test_invalid_reply_is_requested_again_once(tmp_path: Path, garbage: str) -> None:
     ledger = tmp_path / "ledger"
     with pytest.raises(Malformed, match='model "scripted"'):
         found(tmp_path, ScriptedModel(lambda _: garbage, ledger=ledger), [VET])
@@ -101,13 +101,13 @@ def test_an_unreadable_reply_is_asked_for_once_more_and_then_malformed(tmp_path:
     assert "cannot be used" in second[2][1]
 
 
-def test_a_second_attempt_that_can_be_read_counts(tmp_path: Path) -> None:
+def test_valid_second_attempt_is_used(tmp_path: Path) -> None:
     model = ScriptedModel(["Sure!", '{"questions": ["Who treated Rex?"]}'])
     found(tmp_path, model, [VET])
     assert kept_questions(tmp_path) == ["Who treated Rex?"]
 
 
-def test_what_the_model_spends_is_charged_to_the_open_step(tmp_path: Path) -> None:
+def test_model_cost_is_charged_to_the_open_step(tmp_path: Path) -> None:
     async def spent() -> list[Spending]:
         model = ScriptedModel(lambda _: '{"questions": ["?"]}', spent=Spending(calls=1, input_tokens=90, cost=0.5))
         async with opened(tmp_path, model) as provider:
@@ -124,7 +124,7 @@ def test_what_the_model_spends_is_charged_to_the_open_step(tmp_path: Path) -> No
     assert (again, search) == (Spending(), Spending()), "what was written already is not paid again"
 
 
-def test_an_add_that_is_retried_asks_only_for_what_is_missing(tmp_path: Path) -> None:
+def test_retried_add_requests_only_missing_replies(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     said: list[Any] = ['{"questions": ["a?"]}', Transient("busy"), '{"questions": ["b?"]}', '{"questions": ["c?"]}']
 
@@ -143,7 +143,7 @@ def test_an_add_that_is_retried_asks_only_for_what_is_missing(tmp_path: Path) ->
     assert kept_questions(tmp_path) == ["a?", "b?", "c?"]
 
 
-def test_to_other_chunks_or_another_model_a_store_is_another_store(tmp_path: Path) -> None:
+def test_store_id_depends_on_chunking_and_model(tmp_path: Path) -> None:
     async def store_id(model: ScriptedModel, **local: Any) -> str:
         async with opened(tmp_path, model, **local) as provider:
             return provider.store_id
@@ -154,7 +154,7 @@ def test_to_other_chunks_or_another_model_a_store_is_another_store(tmp_path: Pat
     assert first != asyncio.run(store_id(ScriptedModel([], name="other")))
 
 
-def test_the_subject_says_who_wrote_and_who_embedded(tmp_path: Path) -> None:
+def test_subject_contains_model_and_embedder(tmp_path: Path) -> None:
     async def settings() -> Any:
         async with opened(tmp_path, WRITTEN) as provider:
             return provider.subject.settings

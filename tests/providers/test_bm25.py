@@ -21,7 +21,7 @@ def search(folder: Path, sessions: list[Session], query: str) -> list[Memory]:
     return asyncio.run(ask())
 
 
-def test_words_are_found_in_another_form(tmp_path: Path) -> None:
+def test_words_are_stemmed(tmp_path: Path) -> None:
     found = search(tmp_path, [*TALK, session("told", "We adopted two puppies.")], "Who is adopting a puppy?")
     assert sessions_of(found)[0] == "told"
 
@@ -32,12 +32,12 @@ def test_a_turn_is_found_by_the_question_it_answers(tmp_path: Path) -> None:
     assert [memory.sources for memory in found] == [("told", "told:1"), ("told", "told:2")]
 
 
-def test_a_turn_does_not_hear_its_neighbour_in_another_session(tmp_path: Path) -> None:
+def test_neighbours_in_another_session_are_ignored(tmp_path: Path) -> None:
     found = search(tmp_path, [*TALK, session("a", "We went camping."), session("b", "It rained.")], "camping")
     assert sessions_of(found) == ["a"]
 
 
-def test_only_the_near_end_of_a_long_neighbour_is_heard(tmp_path: Path) -> None:
+def test_only_near_words_of_a_long_neighbour_are_indexed(tmp_path: Path) -> None:
     far = session("far", "We went camping. " + "Much else was said. " * 100, "It rained.")
     assert [memory.sources for memory in search(tmp_path, [*TALK, far], "camping")] == [("far", "far:1")]
 
@@ -46,22 +46,22 @@ def test_only_the_near_end_of_a_long_neighbour_is_heard(tmp_path: Path) -> None:
     "query",
     ['"quotes" AND (NEAR', "camping NOT said", "said : camping", "camping*", "^camping", "NEAR(camping lake)"],
 )
-def test_search_operators_are_only_words(tmp_path: Path, query: str) -> None:
+def test_search_operators_are_treated_as_words(tmp_path: Path, query: str) -> None:
     told = session("told", "Quotes from the camping site, not the hotel, near the lake.")
     assert sessions_of(search(tmp_path, [*TALK, told], query)) == ["told"]
 
 
-def test_a_query_of_stop_words_is_taken_as_it_stands(tmp_path: Path) -> None:
+def test_query_of_stop_words_is_searched_unchanged(tmp_path: Path) -> None:
     told = session("told", "They saw The Who.")
     assert sessions_of(search(tmp_path, [*TALK, told], "The Who"))[0] == "told"
 
 
-def test_stop_words_beside_telling_words_find_nothing(tmp_path: Path) -> None:
+def test_stop_words_are_ignored_in_a_query(tmp_path: Path) -> None:
     told = session("told", "What was it that they did?")
     assert search(tmp_path, [*TALK, told], "What did the giraffe do?") == []
 
 
-def test_a_word_inside_a_sentence_without_blanks_is_found(tmp_path: Path) -> None:
+def test_words_in_scripts_without_spaces_match(tmp_path: Path) -> None:
     told = [
         session("cat", "我的猫叫小白。"),
         session("dog", "我的狗叫大黄。"),
@@ -85,7 +85,7 @@ def test_a_word_is_as_rare_as_it_is_in_its_own_scope(tmp_path: Path) -> None:
     assert asyncio.run(score("alone.db", [])) == asyncio.run(score("crowded.db", crowd))
 
 
-def test_ties_are_broken_alike_however_often_an_ingest_was_resumed(tmp_path: Path) -> None:
+def test_ties_rank_the_same_after_a_resumed_ingest(tmp_path: Path) -> None:
     twins = [session(name, "My tortoise sleeps.") for name in ("a", "b", "c")]
 
     async def ask(name: str, added: list[Session]) -> list[str]:
@@ -97,7 +97,7 @@ def test_ties_are_broken_alike_however_often_an_ingest_was_resumed(tmp_path: Pat
     assert asyncio.run(ask("resumed.db", [twins[1], twins[2], twins[0], twins[1]])) == unbroken
 
 
-def test_what_is_added_after_a_search_is_found_by_the_next(tmp_path: Path) -> None:
+def test_documents_added_after_a_search_are_in_the_next_one(tmp_path: Path) -> None:
     async def ask() -> list[str]:
         async with Bm25.open_file(tmp_path / "bm25.db") as provider:
             await fill(provider, TALK)
@@ -108,7 +108,7 @@ def test_what_is_added_after_a_search_is_found_by_the_next(tmp_path: Path) -> No
     assert asyncio.run(ask()) == ["told"]
 
 
-def test_more_scopes_than_indexes_are_kept_open_still_answer(tmp_path: Path) -> None:
+def test_more_scopes_than_open_indexes_can_be_searched(tmp_path: Path) -> None:
     scopes = [HOME.model_copy(update={"haystack": f"h{n}"}) for n in range(40)]
 
     async def ask() -> list[list[str]]:

@@ -54,7 +54,7 @@ def live(folder: Path, calls_to_live: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(child, capture_output=True, text=True, env={"PYTHONPATH": os.pathsep.join(sys.path)})
 
 
-def test_a_killed_ingest_goes_on_without_paying_twice(tmp_path: Path) -> None:
+def test_resumed_ingest_repeats_no_paid_call(tmp_path: Path) -> None:
     """Two killed processes cost the two calls that were in flight, and nothing else."""
     assert live(tmp_path, 3).returncode == -signal.SIGKILL
     assert live(tmp_path, 2).returncode == -signal.SIGKILL
@@ -65,7 +65,7 @@ def test_a_killed_ingest_goes_on_without_paying_twice(tmp_path: Path) -> None:
     assert live(tmp_path, 0).stdout == finished.stdout, "the store has a new incarnation, or paid again"
 
 
-def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None:
+def test_session_added_again_is_replaced(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     store.replace(
         "scope", "s1", [chunk("s1", 1, "dog"), chunk("s1", 2, "cat")], [SearchKey(2, "chunk", "cat", vector(1))]
@@ -76,7 +76,7 @@ def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None
     store.close()
 
 
-def test_each_kind_of_handle_counts_by_its_nearest(tmp_path: Path) -> None:
+def test_similarity_uses_the_nearest_key_of_each_kind(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     handles = [
         SearchKey(1, "chunk", "a", vector(1, 0)),
@@ -93,7 +93,7 @@ def test_each_kind_of_handle_counts_by_its_nearest(tmp_path: Path) -> None:
     store.close()
 
 
-def test_notes_are_kept_by_scope_until_it_is_cleared(tmp_path: Path) -> None:
+def test_replies_are_stored_per_scope_until_cleared(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     store.save_reply("scope", "topic", "said")
     assert (store.load_reply("scope", "topic"), store.load_reply("other", "topic")) == ("said", None)
@@ -102,7 +102,7 @@ def test_notes_are_kept_by_scope_until_it_is_cleared(tmp_path: Path) -> None:
     store.close()
 
 
-def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
+def test_cleared_text_is_not_in_the_raw_files(tmp_path: Path) -> None:
     store = SqliteChunkStore(tmp_path / "chunks.db")
     store.replace("scope", "s1", [chunk("s1", 1, "zebrafinch")], [SearchKey(1, "question", "zebrafinch?", vector(1))])
     store.save_reply("scope", "topic", "zebrafinch!")
@@ -114,7 +114,7 @@ def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_store_of_turns_is_no_store_of_chunks(tmp_path: Path) -> None:
+def test_turn_store_cannot_be_opened_as_chunk_store(tmp_path: Path) -> None:
     from memorybench.providers.storage.turns import TurnStore
 
     TurnStore(tmp_path / "store.db").close()
@@ -129,7 +129,7 @@ def test_a_database_that_fails_is_a_failed_service(tmp_path: Path) -> None:
         store.entries("scope")
 
 
-def test_a_memory_shows_its_context_first_and_names_its_session_and_turns() -> None:
+def test_memory_contains_its_context_and_sources() -> None:
     memory = StoredChunk("s1", 2, ("D1:3", "D1:4"), "On pets.", "I own a dog.").as_memory(0.5)
     assert (memory.id, memory.content, memory.score) == ("s1#2", "On pets.\nI own a dog.", 0.5)
     assert memory.sources == ("s1", "D1:3", "D1:4")

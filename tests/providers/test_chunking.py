@@ -39,11 +39,11 @@ def texts(*arguments, **options) -> list[str]:
     return [chunk.text for chunk in chunks(*arguments, **options)]
 
 
-def test_a_token_is_four_bytes() -> None:
+def test_token_is_four_bytes() -> None:
     assert [count_tokens(text) for text in ("", "abcd", "abcde", "猫猫猫猫")] == [0, 1, 2, 3]
 
 
-def test_a_chunk_reads_like_a_page_of_a_diary_and_knows_its_turns() -> None:
+def test_chunk_contains_dates_speakers_and_turn_ids() -> None:
     turns = (
         Turn(role="user", speaker="Ann", content="I adopted a cat.", id="D1:1"),
         Turn(role="assistant", content="How lovely!"),
@@ -61,7 +61,7 @@ def test_without_a_date_a_chunk_has_none() -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_where_nothing_is_said_there_are_no_chunks(strategy: str) -> None:
+def test_empty_session_has_no_chunks(strategy: str) -> None:
     assert texts(Session(id="s1", turns=()), strategy=strategy) == []
     assert texts(session("s1", "", "  \n "), strategy=strategy) == []
 
@@ -107,14 +107,14 @@ def test_semantic_chunks_end_where_the_topic_changes() -> None:
     assert [asked.strip() for asked in embedder.asked[:2]] == ["My cat is grey.", "The cat sleeps all day."]
 
 
-def test_a_topic_too_large_for_a_chunk_is_cut_all_the_same() -> None:
+def test_topic_larger_than_a_chunk_is_split() -> None:
     told = session("s1", "My cat sleeps. " * 20)
     parts = chunks(told, size=10, strategy="semantic", embedder=TopicEmbedder("cat"))
     assert len(parts) > 5
 
 
 @pytest.mark.parametrize("strategy", ["fixed", "paragraph"])
-def test_only_semantic_chunks_cost_vectors(strategy: str) -> None:
+def test_only_semantic_chunking_calls_the_embedder(strategy: str) -> None:
     embedder = TopicEmbedder("cat")
     chunks(session("s1", "My cat sleeps. " * 20), strategy=strategy, embedder=embedder)
     assert embedder.asked == []
@@ -130,7 +130,7 @@ def bare(part: Chunk) -> str:
     size=st.integers(1, 12),
     strategy=st.sampled_from(STRATEGIES),
 )
-def test_without_overlap_all_is_kept_once_in_any_script(said: list[str], size: int, strategy: str) -> None:
+def test_chunks_without_overlap_contain_all_text_once(said: list[str], size: int, strategy: str) -> None:
     told = Session(id="s", turns=tuple(Turn(role="u", content=text) for text in said))
     parts = chunks(told, size=size, strategy=strategy)
     assert "".join("".join(map(bare, parts)).split()) == "".join("".join(said).split())
@@ -144,9 +144,7 @@ def test_without_overlap_all_is_kept_once_in_any_script(said: list[str], size: i
     overlap=st.integers(0, 19),
     strategy=st.sampled_from(STRATEGIES),
 )
-def test_with_overlap_no_chunk_is_too_large_and_each_brings_something_new(
-    counts: list[int], size: int, overlap: int, strategy: str
-) -> None:
+def test_chunks_with_overlap_fit_and_each_adds_text(counts: list[int], size: int, overlap: int, strategy: str) -> None:
     said = [" ".join(f"w{turn}-{n}." for n in range(count)) for turn, count in enumerate(counts)]
     told = Session(id="s", turns=tuple(Turn(role="u", content=text) for text in said))
     parts = [bare(part) for part in chunks(told, size=size, overlap=min(overlap, size - 1), strategy=strategy)]

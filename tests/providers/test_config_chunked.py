@@ -25,7 +25,7 @@ def refusal(adapter: str, local: str) -> str:
         ("contextual-retrieval", "{enhancement: {model: m, questionsPerChunk: 3}}", "questionsPerChunk: has no effect"),
     ],
 )
-def test_an_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, complaint: str) -> None:
+def test_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, complaint: str) -> None:
     assert complaint in refusal(adapter, local)
 
 

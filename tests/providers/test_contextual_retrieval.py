@@ -47,7 +47,7 @@ def found(
     return asyncio.run(search())
 
 
-def test_a_context_finds_a_chunk_that_does_not_say_what_it_is_about(tmp_path: Path) -> None:
+def test_generated_context_improves_the_search(tmp_path: Path) -> None:
     without = found(tmp_path, None, enhancement={"enabled": False})
     assert "It rained there" not in without[0].content
     (tmp_path / "explained").mkdir()
@@ -65,25 +65,23 @@ def test_a_context_finds_a_chunk_that_does_not_say_what_it_is_about(tmp_path: Pa
         ({"strategy": "weighted", "weights": {"lexical": 1, "dense": 3}}, "it rained in the garden", "garden"),
     ],
 )
-def test_each_way_of_searching_works_alone_and_together(
-    tmp_path: Path, retrieval: dict[str, Any], asked: str, first: str
-) -> None:
+def test_each_strategy_works(tmp_path: Path, retrieval: dict[str, Any], asked: str, first: str) -> None:
     memories = found(tmp_path, ScriptedModel(explains), asked=asked, retrieval=retrieval)
     assert sessions_of(memories)[0] == first
 
 
-def test_vectors_alone_do_not_know_that_gardens_are_a_garden(tmp_path: Path) -> None:
+def test_hybrid_stems_words(tmp_path: Path) -> None:
     memories = found(tmp_path, ScriptedModel(explains), asked="gardens", retrieval={"strategy": "dense"})
     assert {memory.score for memory in memories} == {0.0}
 
 
 @pytest.mark.parametrize("strategy", ["lexical", "dense", "weighted"])
-def test_no_more_than_max_results_come_back(tmp_path: Path, strategy: str) -> None:
+def test_max_results_is_respected(tmp_path: Path, strategy: str) -> None:
     retrieval = {"strategy": strategy, "maxResults": 2}
     assert len(found(tmp_path, ScriptedModel(explains), retrieval=retrieval)) == 2
 
 
-def test_the_model_sees_the_session_around_the_chunk(tmp_path: Path) -> None:
+def test_prompt_contains_the_session_around_the_chunk(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [TRIP])
     prompts = [json.loads(line)["turns"][0][1] for line in ledger.read_text().splitlines()]
@@ -94,7 +92,7 @@ def test_the_model_sees_the_session_around_the_chunk(tmp_path: Path) -> None:
         assert "Awful" in prompt
 
 
-def test_of_a_very_long_session_the_model_sees_what_is_near(tmp_path: Path) -> None:
+def test_prompt_contains_only_near_parts_of_a_very_long_session(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     told = session("long", *(f"Remark {n}: " + "the weather was mild. " * 50 for n in range(100)))
     found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [told], chunking={"size": 500})
@@ -104,13 +102,13 @@ def test_of_a_very_long_session_the_model_sees_what_is_near(tmp_path: Path) -> N
     assert "Remark 3:" not in prompts[-1]
 
 
-def test_what_one_writes_is_no_template(tmp_path: Path) -> None:
+def test_text_of_users_is_not_expanded_as_a_template(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     found(tmp_path, ScriptedModel(lambda _: "Talk.", ledger=ledger), [session("s", "${chunk} ${around}")])
     assert json.loads(ledger.read_text())["turns"][0][1].count("${chunk} ${around}") == 2
 
 
-def test_a_context_is_one_line_and_not_longer_than_a_chunk_can_bear(tmp_path: Path) -> None:
+def test_context_is_one_line_of_limited_length(tmp_path: Path) -> None:
     endless = ScriptedModel(lambda _: "On\npets.  " * 1_000)
     [memory] = found(tmp_path, endless, [GARDEN])
     context, _, said = memory.content.partition("\n")
@@ -119,12 +117,12 @@ def test_a_context_is_one_line_and_not_longer_than_a_chunk_can_bear(tmp_path: Pa
     assert said == "[2024-03-02] user: It rained in the garden."
 
 
-def test_a_lone_surrogate_of_a_model_does_no_harm(tmp_path: Path) -> None:
+def test_lone_surrogate_in_a_model_reply_is_replaced(tmp_path: Path) -> None:
     [memory] = found(tmp_path, ScriptedModel(lambda _: "On \ud800 pets."), [GARDEN])
     assert memory.content.startswith("On ? pets.\n")
 
 
-def test_a_model_that_says_nothing_is_malformed(tmp_path: Path) -> None:
+def test_empty_model_reply_is_malformed(tmp_path: Path) -> None:
     with pytest.raises(Malformed, match="it is empty"):
         found(tmp_path, ScriptedModel(lambda _: "  "), [GARDEN])
 

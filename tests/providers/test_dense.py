@@ -46,7 +46,7 @@ def test_scores_are_cosines_whatever_the_length_of_the_vectors(tmp_path: Path) -
     assert [memory.score for memory in found] == pytest.approx([1.0, 0.0])
 
 
-def test_a_turn_carries_half_of_the_turn_before_it_in_its_own_session(tmp_path: Path) -> None:
+def test_vector_includes_half_of_the_previous_turn(tmp_path: Path) -> None:
     embedder = CompassEmbedder(north=(0.0, 1.0), east=(1.0, 0.0), where=(0.0, 1.0))
 
     async def ask() -> Sequence[Memory]:
@@ -72,7 +72,7 @@ def test_a_session_is_embedded_in_one_call_and_never_again(tmp_path: Path) -> No
     assert asyncio.run(live()) == [3, 1, 1]
 
 
-def test_a_text_without_direction_is_nobodys_neighbour(tmp_path: Path) -> None:
+def test_zero_vector_matches_nothing(tmp_path: Path) -> None:
     embedder = CompassEmbedder(north=(0.0, 1.0), void=(0.0, 0.0))
 
     async def ask() -> list[float | None]:
@@ -83,7 +83,7 @@ def test_a_text_without_direction_is_nobodys_neighbour(tmp_path: Path) -> None:
     assert asyncio.run(ask()) == [1.0, 0.0]
 
 
-def test_to_another_embedder_a_store_is_another_store(tmp_path: Path) -> None:
+def test_store_id_depends_on_the_embedder(tmp_path: Path) -> None:
     async def store_id(dimensions: int) -> str:
         async with open_scripted_embedder(dimensions) as embedder, opened(tmp_path, embedder) as provider:
             return provider.store_id
@@ -92,7 +92,7 @@ def test_to_another_embedder_a_store_is_another_store(tmp_path: Path) -> None:
     assert asyncio.run(store_id(64)) != asyncio.run(store_id(128))
 
 
-def test_the_subject_says_which_embedder_it_used(tmp_path: Path) -> None:
+def test_subject_contains_the_embedder(tmp_path: Path) -> None:
     async def subject() -> Subject:
         async with open_scripted_embedder() as embedder, opened(tmp_path, embedder) as provider:
             return provider.subject

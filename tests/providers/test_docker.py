@@ -49,10 +49,10 @@ async def opened(
     async with open_docker(
         config_of(docker.environment, **changed),
         run=run,
-        base=base,
+        config_file=base / "config.yaml",
         environment=docker.environment,
         redactor=Redactor([SECRET]),
-        leaked=[].append if leaked is None else leaked.append,
+        report_leak=[].append if leaked is None else leaked.append,
     ) as store_id:
         yield store_id
 
@@ -72,7 +72,7 @@ def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) 
     return failed.value
 
 
-def test_a_stack_is_started_filled_searched_and_taken_down_with_its_volumes(docker: FakeDocker) -> None:
+def test_stack_is_started_used_and_removed_with_its_volumes(docker: FakeDocker) -> None:
     async def use() -> None:
         async with (
             opened(docker) as store_id,
@@ -96,7 +96,7 @@ def test_a_stack_is_started_filled_searched_and_taken_down_with_its_volumes(dock
 
 
 @pytest.mark.parametrize("fault", ["", "no plugin"])
-def test_docker_compose_serves_where_docker_has_no_compose(tmp_path: Path, fault: str) -> None:
+def test_docker_compose_is_used_without_the_compose_plug_in(tmp_path: Path, fault: str) -> None:
     old = FakeDocker(tmp_path, command="docker-compose")
     if fault:
         # an installation with both, of which docker alone lacks the plug-in
@@ -111,7 +111,7 @@ def test_docker_compose_serves_where_docker_has_no_compose(tmp_path: Path, fault
     assert not old.running
 
 
-def test_an_error_of_the_run_takes_the_stack_down(docker: FakeDocker) -> None:
+def test_stack_is_removed_after_an_error_of_the_run(docker: FakeDocker) -> None:
     async def stumble() -> None:
         async with opened(docker):
             raise ZeroDivisionError
@@ -121,7 +121,7 @@ def test_an_error_of_the_run_takes_the_stack_down(docker: FakeDocker) -> None:
     assert not docker.running
 
 
-def test_cancelling_again_and_again_does_not_stop_taking_down(docker: FakeDocker) -> None:
+def test_repeated_cancelling_does_not_stop_the_removal(docker: FakeDocker) -> None:
     inside = asyncio.Event()
 
     async def live() -> None:
@@ -142,7 +142,7 @@ def test_cancelling_again_and_again_does_not_stop_taking_down(docker: FakeDocker
     assert not docker.running
 
 
-def test_an_interrupt_ends_a_pull_and_takes_down_what_it_made(docker: FakeDocker) -> None:
+def test_interrupt_stops_a_pull_and_removes_the_stack(docker: FakeDocker) -> None:
     docker.fault("pulls for ever")
 
     async def live() -> None:
@@ -161,7 +161,7 @@ def test_an_interrupt_ends_a_pull_and_takes_down_what_it_made(docker: FakeDocker
     assert not docker.running
 
 
-def test_ctrl_c_takes_the_stack_down(docker: FakeDocker) -> None:
+def test_ctrl_c_removes_the_stack(docker: FakeDocker) -> None:
     with stack_process(EXAMPLE, docker.environment) as process:
         assert docker.running
         os.killpg(process.pid, signal.SIGINT)
@@ -169,7 +169,7 @@ def test_ctrl_c_takes_the_stack_down(docker: FakeDocker) -> None:
     assert not docker.running
 
 
-def test_what_a_killed_process_left_is_taken_down_when_the_run_is_resumed(docker: FakeDocker) -> None:
+def test_stack_of_a_killed_process_is_removed_at_resume(docker: FakeDocker) -> None:
     with stack_process(EXAMPLE, docker.environment) as process:
         os.killpg(process.pid, signal.SIGKILL)
     [left] = docker.running
@@ -185,7 +185,7 @@ def test_what_a_killed_process_left_is_taken_down_when_the_run_is_resumed(docker
     assert not docker.running
 
 
-def test_what_a_killed_run_left_is_named_where_it_is_in_the_way_of_another(docker: FakeDocker) -> None:
+def test_port_used_by_another_run_is_an_error_with_remedy(docker: FakeDocker) -> None:
     async def collide() -> None:
         async with opened(docker, run="run_1"), opened(docker, run="run_2"):
             pass
@@ -193,70 +193,70 @@ def test_what_a_killed_run_left_is_named_where_it_is_in_the_way_of_another(docke
     with pytest.raises(BadInput) as refused:
         asyncio.run(collide())
     left = project_name("run_1", "reference-docker")
-    assert f"is taken by the stack {left} of another run" in str(refused.value)
-    assert f"if it was killed: docker compose -p {left} -f {COMPOSE} down -v" in str(refused.value)
+    assert f"the stack {left}" in refused.value.problem
+    assert f"docker compose -p {left} -f {COMPOSE} down -v" in refused.value.remedy
 
 
-def test_a_port_that_answers_already_is_refused_before_anything_is_started(docker: FakeDocker) -> None:
+def test_port_in_use_is_an_error_before_the_start(docker: FakeDocker) -> None:
     with socket.create_server(("127.0.0.1", docker.port)):
         refused = failure(docker)
-    assert f"127.0.0.1:{docker.port} is taken by another program; stop it, or change the port" in str(refused)
+    assert f"127.0.0.1:{docker.port}" in str(refused)
     assert "up" not in docker.commands
 
 
 @pytest.mark.parametrize(
-    ("fault", "kind", "told"),
+    ("fault", "kind", "cause"),
     [
-        ("no engine", BadInput, "the Docker engine does not answer: Cannot connect to the Docker daemon"),
-        ("port", BadInput, "a port that it publishes is taken: Error starting userland proxy: listen tcp4 127.0.0.1"),
-        ("image", BadInput, "an image can not be had: Error response from daemon: pull access denied for nobody/noth"),
-        ("strange", ServiceError, "can not start its stack: memory Creating / Error response from daemon: the moon"),
-        ("dies", ServiceError, 'its service "memory" died; it logged: memory_1 | line'),
-        ("never healthy", ServiceError, 'its service "memory" was not healthy within 0.01 s (GET http://127.0.0.1:'),
+        ("no engine", BadInput, ": Cannot connect to the Docker daemon"),
+        ("port", BadInput, ": Error starting userland proxy: listen tcp4 127.0.0.1"),
+        ("image", BadInput, ": Error response from daemon: pull access denied for nobody/noth"),
+        ("strange", ServiceError, ": memory Creating / Error response from daemon: the moon"),
+        ("dies", ServiceError, "memory_1 | line"),
+        ("never healthy", ServiceError, "not healthy within 0.01 s (GET http://127.0.0.1:"),
     ],
 )
-def test_what_goes_wrong_with_a_stack_is_told_in_one_line(
-    docker: FakeDocker, fault: str, kind: type[MemorybenchError], told: str
+def test_stack_failures_are_one_line_errors(
+    docker: FakeDocker, fault: str, kind: type[MemorybenchError], cause: str
 ) -> None:
     docker.fault(fault)
     failed = failure(docker, timeout=10)
     assert type(failed) is kind
-    assert told in str(failed)
+    assert cause in str(failed)
 
 
-def test_a_missing_engine_is_told_by_docker_compose_alone_as_well(tmp_path: Path) -> None:
+def test_missing_engine_is_reported_without_the_docker_program(tmp_path: Path) -> None:
     old = FakeDocker(tmp_path, command="docker-compose")
     old.fault("no engine")
-    assert "the Docker engine does not answer: Cannot connect to the Docker daemon" in str(failure(old))
+    assert ": Cannot connect to the Docker daemon" in str(failure(old))
 
 
-def test_a_machine_without_docker_is_told(tmp_path: Path, docker: FakeDocker) -> None:
+def test_missing_docker_is_an_error(tmp_path: Path, docker: FakeDocker) -> None:
     docker.environment["PATH"] = str(tmp_path)
-    assert "neither docker compose nor docker-compose is installed; install Docker" in str(failure(docker))
+    assert "docker-compose is installed" in str(failure(docker))
 
 
 def test_the_last_log_lines_are_shown_without_secrets_and_control_characters(docker: FakeDocker) -> None:
     docker.fault("dies")
     docker.environment["DOCKER_SECRET"] = SECRET
-    told = str(failure(docker))
-    assert told.endswith("/ memory_1 | line 19 / memory_1 | no database for [redacted]")
-    assert told.count("memory_1 |") == 10
-    assert "\x1b" not in told
+    line = str(failure(docker))
+    assert line.endswith("/ memory_1 | line 19 / memory_1 | no database for [redacted]")
+    assert line.count("memory_1 |") == 10
+    assert "\x1b" not in line
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "problem"),
     [
         ({"service": "memry"}, 'has no service "memry"; expected one of memory; did you mean "memory"?'),
-        ({"compose": "./nowhere.yml"}, 'docker.compose: there is no file "./nowhere.yml"; expected a path from'),
+        ({"compose": "./nowhere.yml"}, 'docker.compose: file not found: "./nowhere.yml"'),
     ],
 )
-def test_a_wrong_section_docker_is_refused(docker: FakeDocker, changed: dict[str, str], told: str) -> None:
-    assert told in str(failure(docker, **changed))
+def test_invalid_docker_section_is_an_error(docker: FakeDocker, changed: dict[str, str], problem: str) -> None:
+    assert problem in str(failure(docker, **changed))
     assert "up" not in docker.commands
 
 
-def test_a_compose_file_is_also_found_from_the_working_folder(
+def test_compose_file_may_be_relative_to_the_working_folder(
     docker: FakeDocker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(EXAMPLE.parent)
@@ -268,7 +268,7 @@ def test_a_compose_file_is_also_found_from_the_working_folder(
     asyncio.run(use())
 
 
-def test_a_stack_that_will_not_go_is_told_and_costs_no_result(docker: FakeDocker) -> None:
+def test_failed_removal_is_reported_and_the_result_returned(docker: FakeDocker) -> None:
     docker.fault("stuck")
     leaked: list[str] = []
 
@@ -278,12 +278,12 @@ def test_a_stack_that_will_not_go_is_told_and_costs_no_result(docker: FakeDocker
 
     assert asyncio.run(use()) == "result"
     [line] = leaked
-    assert "can not take down its stack: error while removing network: has active endpoints; it may still run: " in line
+    assert ": error while removing network: has active endpoints" in line
     assert line.endswith(f"-f {COMPOSE} down -v")
     os.kill(int(next((Path(docker.environment["DOCKER_STATE"])).glob("*.container")).read_text()), signal.SIGKILL)
 
 
-def test_every_opening_is_another_incarnation(docker: FakeDocker) -> None:
+def test_every_opening_has_its_own_store_id(docker: FakeDocker) -> None:
     async def open_twice() -> set[str]:
         incarnations = set()
         for _ in range(2):
@@ -294,7 +294,7 @@ def test_every_opening_is_another_incarnation(docker: FakeDocker) -> None:
     assert len(asyncio.run(open_twice())) == 2
 
 
-def test_a_stack_sees_of_the_environment_what_docker_needs_and_what_the_config_names() -> None:
+def test_stack_gets_only_docker_and_config_variables() -> None:
     written = read_provider(load_yaml(EXAMPLE))
     written = written.model_copy(update={"auth": written.auth.model_copy(update={"env_var": "REFERENCE_KEY"})})
     seen = {"PATH": "/bin", "HOME": "/home", "DOCKER_HOST": "ssh://far", "REFERENCE_KEY": "k"}
@@ -303,7 +303,7 @@ def test_a_stack_sees_of_the_environment_what_docker_needs_and_what_the_config_n
     assert compose_environment(written, {**seen, **hidden}) == seen
 
 
-def test_nothing_of_our_own_environment_reaches_docker(docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_docker_does_not_inherit_our_environment(docker: FakeDocker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
 
     async def use() -> None:
@@ -315,7 +315,7 @@ def test_nothing_of_our_own_environment_reaches_docker(docker: FakeDocker, monke
     assert docker.calls[0]["environment"]["REFERENCE_MEMORY_PORT"] == str(docker.port)
 
 
-def test_the_name_of_a_stack_tells_run_and_provider_and_is_never_shared() -> None:
+def test_stack_name_contains_run_and_provider_and_is_unique() -> None:
     named = project_name("run_1", "reference-docker")
     assert named == project_name("run_1", "reference-docker")
     assert named.startswith("memorybench-reference-docker-run-1-")

@@ -15,7 +15,7 @@ from aiohttp import web
 from memorybench.core.contracts import Provider
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config.reading import needed_variables, read_provider
-from memorybench.providers.config.variables import OF_A_MESSAGE, VARIABLES
+from memorybench.providers.config.variables import MESSAGE_NAMES, VARIABLES
 from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.testing import ProviderContract
@@ -107,7 +107,7 @@ class TestTheExampleOfThePage(ProviderContract):
         return open_http_provider(config, key=KEY, redactor=Redactor([KEY]))
 
 
-def test_the_example_needs_its_key_and_nothing_else() -> None:
+def test_example_needs_only_its_key() -> None:
     config = read_provider(parse_yaml(example(), "notebook.yaml"))
     assert needed_variables(config, {}) == {"NOTEBOOK_KEY": False}
 
@@ -115,4 +115,4 @@ def test_the_example_needs_its_key_and_nothing_else() -> None:
 def test_the_table_of_variables_is_complete() -> None:
     table = PAGE[PAGE.index("| where | variables |") : PAGE.index("An unknown variable")]
     told = set(re.findall(r"`(\w+)`", table))
-    assert frozenset().union(*VARIABLES.values(), OF_A_MESSAGE) <= told
+    assert frozenset().union(*VARIABLES.values(), MESSAGE_NAMES) <= told

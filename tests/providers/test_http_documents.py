@@ -14,7 +14,7 @@ from memorybench.core.contracts import Receipt
 from memorybench.core.conversation import Session, Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
 from memorybench.embedding.scripted import ScriptedEmbedder
-from memorybench.providers.http.documents import shortened, split
+from memorybench.providers.http.documents import shorten, split_text
 from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Stub, reply, status
 from tests.providers.http_asking import HOME, session, using
@@ -68,12 +68,12 @@ def test_a_session_is_one_document_of_lines(stub: Stub) -> None:
     assert document["text"] == "Ann: I have a cat.\nassistant: How lovely!"
 
 
-def test_the_text_of_a_benchmark_goes_before_our_own_lines(stub: Stub) -> None:
+def test_session_text_takes_precedence_over_turns(stub: Stub) -> None:
     [document] = sent(stub, TEXT, TALK.model_copy(update={"text": "Date: today\n[...]"}))
     assert document["text"] == "Date: today\n[...]"
 
 
-def test_a_text_needs_no_turns(stub: Stub) -> None:
+def test_session_may_have_text_without_turns(stub: Stub) -> None:
     [document] = sent(stub, TEXT, Session(id="s", turns=(), text="All that was said."))
     assert document["text"] == "All that was said."
 
@@ -85,7 +85,7 @@ def test_a_document_may_be_a_message(stub: Stub) -> None:
     assert first["session"] == second["session"]
 
 
-def test_messages_have_role_content_and_time_or_the_shape_that_is_asked_for(stub: Stub) -> None:
+def test_messages_have_the_default_or_configured_shape(stub: Stub) -> None:
     [document] = sent(stub, MESSAGES, TALK)
     assert document["messages"] == [
         {"role": "user", "content": "I have a cat.", "at": "2024-03-02T09:30:00+00:00"},
@@ -100,12 +100,12 @@ def test_messages_have_role_content_and_time_or_the_shape_that_is_asked_for(stub
     assert shaped[0]["id"] != shaped[1]["id"]
 
 
-def test_a_message_template_without_messages_is_refused(stub: Stub) -> None:
+def test_message_template_without_messages_is_an_error(stub: Stub) -> None:
     with pytest.raises(BadInput, match=r"endpoints\.add\.message: has no effect"):
         sent(stub, TEXT.replace("path: /add", 'path: /add\n    message: {text: "$.content"}'), TALK)
 
 
-def test_dates_tell_one_moment_in_every_time_zone(stub: Stub) -> None:
+def test_dates_are_sent_with_a_time_zone(stub: Stub) -> None:
     text = ADD.replace("BODY", '{at: "$.date", epoch: "$.epoch", user: "$.scope", meta: "$.metadata"}')
     for at in (
         datetime(2024, 3, 2, 9, 30, tzinfo=UTC),
@@ -118,7 +118,7 @@ def test_dates_tell_one_moment_in_every_time_zone(stub: Stub) -> None:
     assert set(stub.calls[0].json["meta"]) == {"documentId", "sessionId", "date"}
 
 
-def test_what_says_nothing_is_not_sent(stub: Stub) -> None:
+def test_blank_content_is_not_sent(stub: Stub) -> None:
     async def live(provider: HttpProvider) -> None:
         receipts = [
             await provider.add(HOME, Session(id="silent", turns=())),
@@ -131,7 +131,7 @@ def test_what_says_nothing_is_not_sent(stub: Stub) -> None:
     assert stub.calls == []
 
 
-def test_a_long_session_is_split_and_every_part_has_its_own_lasting_id(stub: Stub) -> None:
+def test_parts_of_a_long_session_have_stable_ids(stub: Stub) -> None:
     text = TEXT + "limits: {maxCharacters: 60}\n"
     long = session("long", *(f"This is remark number {n} on my cat." for n in range(9)))
     first, again = sent(stub, text, long), sent(stub, text, long)[-9:]
@@ -141,7 +141,7 @@ def test_a_long_session_is_split_and_every_part_has_its_own_lasting_id(stub: Stu
     assert "\n".join(part["text"] for part in first).count("remark") == 9
 
 
-def test_long_messages_are_split_and_many_are_sent_in_turn(stub: Stub) -> None:
+def test_long_messages_are_split_and_sent_in_order(stub: Stub) -> None:
     text = MESSAGES + "limits: {maxCharacters: 40, maxMessages: 2}\n"
     bodies = sent(stub, text, session("s", "One. " * 29 + "One.", "Two."))
     messages = [message for body in bodies for message in body["messages"]]
@@ -161,7 +161,7 @@ def test_no_id_of_the_benchmark_leaves_the_process(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("named", ["d", "s", "t"])
-def test_our_ids_come_back_as_the_sessions_and_turns_they_stand_for(stub: Stub, named: str) -> None:
+def test_our_ids_are_translated_to_sessions_and_turns(stub: Stub, named: str) -> None:
     message = '\n    message: {text: "$.content", id: "$.turnId"}'
     body = '{d: "$.documentId", s: "$.sessionId", all: "$.messages", user: "$.scope"}'
     text = ADD.replace("BODY", body).replace("path: /add", "path: /add" + message)
@@ -177,7 +177,7 @@ def test_our_ids_come_back_as_the_sessions_and_turns_they_stand_for(stub: Stub, 
     using(text, stub.url, live)
 
 
-def test_ids_that_the_service_made_tell_the_source_too(stub: Stub) -> None:
+def test_ids_assigned_by_the_service_name_sources(stub: Stub) -> None:
     text = MESSAGES.replace("path: /add", "path: /add\n    storedAs: $.uuids")
     stub.next(reply({"uuids": ["u1", "u2"]}), reply({"results": [{"text": "a cat", "from": ["u2", "u9"]}]}))
 
@@ -189,7 +189,7 @@ def test_ids_that_the_service_made_tell_the_source_too(stub: Stub) -> None:
     using(text, stub.url, live)
 
 
-def test_ids_of_what_a_service_made_of_a_text_stand_for_its_session(stub: Stub) -> None:
+def test_ids_of_extracted_facts_name_the_session(stub: Stub) -> None:
     """Two chunks of a text of two messages are not its two messages."""
     text = TEXT.replace("path: /add", "path: /add\n    storedAs: $.chunks[*].id")
     stub.next(reply({"chunks": [{"id": 1}, {"id": 2}]}), reply({"results": [{"text": "a cat", "from": 1}]}))
@@ -202,7 +202,7 @@ def test_ids_of_what_a_service_made_of_a_text_stand_for_its_session(stub: Stub) 
     using(text, stub.url, live)
 
 
-def test_a_failed_part_is_sent_again_and_those_before_it_are_not(stub: Stub) -> None:
+def test_retry_sends_only_the_failed_part(stub: Stub) -> None:
     stub.next(reply({}), status(503))
 
     async def live(provider: HttpProvider) -> Receipt:
@@ -231,26 +231,26 @@ def test_vectors_of_content_and_query_are_plain_numbers(stub: Stub) -> None:
     assert len(asked["vector"]) == 8
 
 
-def test_a_config_that_wants_vectors_is_not_opened_without_an_embedder(stub: Stub) -> None:
-    with pytest.raises(BadInput, match="needs an embedder"):
+def test_missing_embedder_is_an_error(stub: Stub) -> None:
+    with pytest.raises(BadInput, match="embedder"):
         sent(stub, TEXT + "embedding: {provider: local}\n", TALK)
 
 
 @given(st.text(alphabet="ab. \n!", max_size=200), st.integers(1, 30))
 def test_nothing_is_lost_by_splitting(text: str, longest: int) -> None:
-    pieces = split(text, longest)
+    pieces = split_text(text, longest)
     assert all(len(piece.strip()) > 0 and len(piece) <= longest for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
 
 
-def test_a_text_is_cut_where_it_hurts_least() -> None:
-    assert split("One line.\nAnother one. And more.", 24) == ["One line.\nAnother one.", "And more."]
-    assert split("One line is here.\nAnother.", 24) == ["One line is here.", "Another."]
-    assert split("abcdefghij", 4) == ["abcd", "efgh", "ij"]
-    assert (shortened("ab cd", 4), shortened("abcdef", 4), shortened("ab cd", 9)) == ("ab", "abcd", "ab cd")
+def test_text_is_split_after_lines_sentences_or_words() -> None:
+    assert split_text("One line.\nAnother one. And more.", 24) == ["One line.\nAnother one.", "And more."]
+    assert split_text("One line is here.\nAnother.", 24) == ["One line is here.", "Another."]
+    assert split_text("abcdefghij", 4) == ["abcd", "efgh", "ij"]
+    assert (shorten("ab cd", 4), shorten("abcdef", 4), shorten("ab cd", 9)) == ("ab", "abcd", "ab cd")
 
 
-def test_ids_that_fit_no_document_are_an_error(stub: Stub) -> None:
+def test_wrong_number_of_ids_is_an_error(stub: Stub) -> None:
     batch = """\
   batchAdd:
     method: POST
@@ -262,5 +262,5 @@ def test_ids_that_fit_no_document_are_an_error(stub: Stub) -> None:
 """
     text = TEXT.replace("  search:\n", batch).replace("path: /add", "path: /add\n    unit: message")
     stub.next(reply({"ids": ["only one"]}))
-    with pytest.raises(Malformed, match=r"1 ids at \$\.ids for 2 documents"):
+    with pytest.raises(Malformed, match=r"1 ids at \$\.ids"):
         sent(stub, text + "capabilities: {unordered: true}\n", TALK)

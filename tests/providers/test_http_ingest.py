@@ -30,7 +30,7 @@ def requests(stub: Stub) -> Counter[str]:
     return Counter(end for end in ends if end in ("documents", "batch"))
 
 
-def test_a_haystack_takes_one_request_where_the_config_has_batches(stub: Stub, tmp_path: Path) -> None:
+def test_haystack_is_one_request_with_batches(stub: Stub, tmp_path: Path) -> None:
     ended = bench(tmp_path, stub.url, BATCHED, haystacks=4)
     assert ended.counts == {"scored": 4}
     assert [outcome.score("recall@1") for outcome in ended.outcomes] == [1.0] * 4
@@ -39,7 +39,7 @@ def test_a_haystack_takes_one_request_where_the_config_has_batches(stub: Stub, t
 
 
 @pytest.mark.parametrize("config", [ORDERED, WITHOUT])
-def test_sessions_go_one_by_one_where_batches_may_not_be_used(stub: Stub, tmp_path: Path, config: str) -> None:
+def test_sessions_are_sent_singly_without_batches(stub: Stub, tmp_path: Path, config: str) -> None:
     assert bench(tmp_path, stub.url, config).counts == {"scored": 2}
     assert requests(stub) == {"documents": 2 * SESSIONS}
 
@@ -49,7 +49,7 @@ def test_a_benchmark_may_ask_for_smaller_batches(stub: Stub, tmp_path: Path) -> 
     assert requests(stub) == {"batch": 2, "documents": 2}, "the third session is left, and needs no batch"
 
 
-def test_a_batch_whose_reply_is_lost_is_sent_again_and_told(stub: Stub, tmp_path: Path) -> None:
+def test_batch_with_a_lost_reply_is_repeated_and_reported(stub: Stub, tmp_path: Path) -> None:
     first = "/spaces/sp #1/batch"
     stub.next(reset(), path=first)
     ended = bench(tmp_path, stub.url, BATCHED, haystacks=1)

@@ -61,12 +61,12 @@ def test_fallbacks_scores_and_ids_are_read(stub: Stub) -> None:
     assert (two.content, two.score, two.id) == ("b", 0.5, "result 2")
 
 
-def test_no_score_is_none_and_keeps_the_order_of_the_reply(stub: Stub) -> None:
+def test_results_without_scores_keep_their_order(stub: Stub) -> None:
     memories = found(stub, results({"memory": "a"}, {"memory": "b", "score": 0.9}, {"memory": "c", "score": None}))
     assert [(memory.content, memory.score) for memory in memories] == [("a", None), ("b", 0.9), ("c", None)]
 
 
-def test_scores_rank_in_the_direction_that_the_config_tells(stub: Stub) -> None:
+def test_score_direction_is_respected(stub: Stub) -> None:
     items = results({"memory": "far", "score": 0.9}, {"memory": "near", "score": 0.1})
     ranked = {}
     for direction in ("higher", "lower", "none"):
@@ -87,34 +87,34 @@ def test_parallel_arrays_are_zipped(stub: Stub) -> None:
     assert found(stub, {"docs": [["a"]], "far": None, "ids": [["1"]]}, ZIPPED)[0].score is None
 
 
-def test_dates_stand_in_front_and_chunks_beside(stub: Stub) -> None:
+def test_dates_precede_the_content_and_chunks_are_separate(stub: Stub) -> None:
     response = LISTED.replace("{", "{dateField: $.valid_at, chunksField: '$.chunks[*].content', ", 1)
     item = {"memory": "Otto moved", "valid_at": "2024-03-02", "chunks": [{"content": "x"}, {"content": "y"}]}
     [memory] = found(stub, results(item), response)
     assert (memory.content, memory.chunks) == ("[2024-03-02] Otto moved", ("x", "y"))
-    assert "something else than text" in complaint(stub, results(item), response.replace("[*].content", ""))
+    assert "$.chunks" in complaint(stub, results(item), response.replace("[*].content", ""))
 
 
-def test_results_may_lie_deep(stub: Stub) -> None:
+def test_results_may_be_nested(stub: Stub) -> None:
     response = "{results: '$.results[*].chunks[*]', contentField: $.content}"
     deep = results({"chunks": [{"content": "a"}, {"content": "b"}]}, {"chunks": []})
     assert [memory.content for memory in found(stub, deep, response)] == ["a", "b"]
     assert found(stub, results(), response) == []
-    assert "no results at" in complaint(stub, {"message": "not today"}, response)
+    assert "$.results[*].chunks[*]" in complaint(stub, {"message": "not today"}, response)
 
 
-def test_plain_strings_are_results_too(stub: Stub) -> None:
+def test_results_may_be_plain_strings(stub: Stub) -> None:
     [memory] = found(stub, ["Otto is a cat"], "{results: $, contentField: $}")
     assert memory.content == "Otto is a cat"
 
 
-def test_an_empty_list_is_an_answer(stub: Stub) -> None:
+def test_empty_list_of_results_is_valid(stub: Stub) -> None:
     assert found(stub, results()) == []
 
 
 @pytest.mark.parametrize("data", [{}, {"results": None}, {"results": {"a": 1}}, {"results": "a"}, [], "text", 7, None])
 def test_results_null_missing_or_an_object_are_an_error(stub: Stub, data: Any) -> None:
-    assert "no list of results at $.results" in complaint(stub, data)
+    assert "at $.results" in complaint(stub, data)
 
 
 @pytest.mark.parametrize(
@@ -126,33 +126,33 @@ def test_results_null_missing_or_an_object_are_an_error(stub: Stub, data: Any) -
         {"docs": ["a"], "far": [[1]], "ids": [["1"]]},
     ],
 )
-def test_arrays_that_do_not_fit_together_are_an_error(stub: Stub, data: Any) -> None:
+def test_parallel_arrays_of_different_shape_are_an_error(stub: Stub, data: Any) -> None:
     assert "list" in complaint(stub, data, ZIPPED)
 
 
 @pytest.mark.parametrize("score", ["0.9", True, [0.9], {"value": 1}])
-def test_a_score_that_is_no_number_is_an_error(stub: Stub, score: Any) -> None:
-    assert "the score at $.score is no number" in complaint(stub, results({"memory": "a", "score": score}))
+def test_score_that_is_not_a_number_is_an_error(stub: Stub, score: Any) -> None:
+    assert "at $.score" in complaint(stub, results({"memory": "a", "score": score}))
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "problem"),
     [
         (b'{"results": [{"memory": "a", "score": NaN}]}', "invalid JSON"),
-        (b'{"results": [{"memory": "a", "score": 1e999}]}', "no number"),
+        (b'{"results": [{"memory": "a", "score": 1e999}]}', "at $.score"),
         (b'{"results": [', "invalid JSON"),
         (b"", "invalid JSON"),
         (b"\xff\xfe", "invalid JSON"),
         (b"[" * 200_000, "invalid JSON"),
     ],
 )
-def test_what_is_no_json_is_an_error(stub: Stub, body: bytes, said: str) -> None:
-    assert said in complaint(stub, raw(body))
+def test_invalid_json_is_an_error(stub: Stub, body: bytes, problem: str) -> None:
+    assert problem in complaint(stub, raw(body))
 
 
 @pytest.mark.parametrize("item", [{}, {"memory": None}, {"memory": 5}, {"memory": {"text": "a"}}, None, "a", []])
-def test_a_result_without_text_is_an_error(stub: Stub, item: Any) -> None:
-    assert "result 1 has no text at $.memory | $.chunk" in complaint(stub, results(item))
+def test_result_without_text_is_an_error(stub: Stub, item: Any) -> None:
+    assert "at $.memory | $.chunk" in complaint(stub, results(item))
 
 
 def test_html_with_status_200_is_an_error(stub: Stub) -> None:
@@ -163,13 +163,13 @@ def test_json_of_another_content_type_is_read(stub: Stub) -> None:
     assert found(stub, raw(b'\xef\xbb\xbf{"results": [{"memory": "a"}]}', content_type="text/plain"))
 
 
-def test_more_than_asked_is_cut_to_the_best(stub: Stub) -> None:
+def test_extra_results_are_dropped(stub: Stub) -> None:
     items = results(*({"memory": str(n), "score": n} for n in range(100_000)))
     assert [memory.content for memory in found(stub, items, limit=3)] == ["99999", "99998", "99997"]
 
 
 @pytest.mark.parametrize("behaviour", [flood(2**30), gzip_bomb(2**26)])
-def test_a_body_without_end_is_cut_off(stub: Stub, behaviour: Behaviour) -> None:
+def test_endless_body_is_limited(stub: Stub, behaviour: Behaviour) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert "is larger than" in complaint(stub, behaviour)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 1024  # KiB, on Linux
@@ -189,7 +189,7 @@ def test_lone_surrogates_do_not_reach_the_journal(stub: Stub) -> None:
     assert memory.content.endswith("b")
 
 
-def test_a_key_that_a_service_gives_back_is_not_kept(stub: Stub) -> None:
+def test_key_returned_by_a_service_is_not_stored(stub: Stub) -> None:
     response = LISTED.replace("{", "{sourcesField: $.from, chunksField: $.chunks, ", 1)
     item = {"memory": f"You sent {KEY}", "id": KEY, "from": [KEY], "chunks": [KEY]}
     [memory] = found(stub, results(item), response)
@@ -200,13 +200,13 @@ def test_a_key_that_a_service_gives_back_is_not_kept(stub: Stub) -> None:
 
 
 @pytest.mark.parametrize("named", [["s1", None], "s1"])
-def test_sources_that_are_not_ours_pass_as_they_are(stub: Stub, named: Any) -> None:
+def test_unknown_source_ids_are_returned_unchanged(stub: Stub, named: Any) -> None:
     response = LISTED.replace("{", "{sourcesField: $.from, ", 1)
     [memory] = found(stub, results({"memory": "a", "from": named}), response)
     assert memory.sources == ("s1",)
 
 
-def test_a_path_that_can_not_be_parsed_is_told_before_anything_is_sent(stub: Stub) -> None:
-    with pytest.raises(BadInput, match="is not a valid JSONPath"):
+def test_invalid_path_is_an_error_before_any_request(stub: Stub) -> None:
+    with pytest.raises(BadInput, match="is no JSONPath"):
         found(stub, results(), "{results: '$.[', contentField: $.a}")
     assert stub.calls == []

@@ -40,18 +40,18 @@ def search(folder: Path, query: str, embedder: KindredEmbedder | DumbEmbedder) -
     return asyncio.run(ask())
 
 
-def test_a_word_that_no_vector_knows_is_found(tmp_path: Path) -> None:
+def test_hybrid_matches_words_without_a_vector(tmp_path: Path) -> None:
     assert sessions_of(search(tmp_path, "QX-4471", DumbEmbedder()))[0] == "word"
 
 
-def test_a_kinship_that_no_word_tells_is_found(tmp_path: Path) -> None:
+def test_hybrid_matches_related_words_by_vector(tmp_path: Path) -> None:
     assert sessions_of(search(tmp_path, "a dog", KindredEmbedder()))[0] == "meaning"
 
 
-def test_a_side_that_can_not_tell_turns_apart_has_no_say(tmp_path: Path) -> None:
+def test_constant_scores_have_no_effect(tmp_path: Path) -> None:
     found = search(tmp_path, "giraffe", DumbEmbedder())
     assert [memory.score for memory in found] == [0.0] * len(SESSIONS)
 
 
-def test_turns_that_share_no_word_still_follow(tmp_path: Path) -> None:
+def test_turns_without_a_common_word_rank_last(tmp_path: Path) -> None:
     assert len(search(tmp_path, "invoice", KindredEmbedder())) == len(SESSIONS)

@@ -49,7 +49,7 @@ def test_an_index_is_built_once_until_its_scope_changes(tmp_path: Path) -> None:
     assert asyncio.run(count_built()) == [1, 2]
 
 
-def test_the_least_recently_searched_index_is_closed_first(tmp_path: Path) -> None:
+def test_least_recently_searched_index_is_closed_first(tmp_path: Path) -> None:
     async def closed_scopes() -> tuple[list[str], list[RecordedIndex]]:
         async with RecordingMemory.open_file(tmp_path / "turns.db") as memory:
             for n in (*range(OPEN_INDEXES), 0, OPEN_INDEXES):

@@ -41,7 +41,7 @@ async def chat(http: Http, client: LoopbackClient, said: str = "hello") -> str:
     return text
 
 
-def test_our_own_client_of_openai_servers_is_content_with_it() -> None:
+def test_our_openai_client_works_with_the_loopback() -> None:
     def repeat(turns: Sequence[Turn]) -> str:
         return " / ".join(f"{turn.role}: {turn.content}" for turn in turns)
 
@@ -56,7 +56,7 @@ def test_our_own_client_of_openai_servers_is_content_with_it() -> None:
     assert asyncio.run(asked()) == "system: Be kind. / user: Hello!"
 
 
-def test_vectors_come_as_numbers_or_packed() -> None:
+def test_vectors_are_numbers_or_base64() -> None:
     async def asked() -> tuple[Any, Any]:
         async with opened(None) as (loopback, http):
             with loopback.client() as client, client.serving():
@@ -70,7 +70,7 @@ def test_vectors_come_as_numbers_or_packed() -> None:
     assert list(struct.unpack("<8f", base64.b64decode(packed[0]["embedding"]))) == pytest.approx(plain[0]["embedding"])
 
 
-def test_each_door_charges_the_step_around_it() -> None:
+def test_each_client_charges_its_own_step() -> None:
     async def asked() -> list[Spending]:
         async with opened(ScriptedModel(lambda _: "ok", spent=COST)) as (loopback, http):
 
@@ -85,7 +85,7 @@ def test_each_door_charges_the_step_around_it() -> None:
     assert [spent.cost for spent in asyncio.run(asked())] == [0.25, 0.75, 0.0]
 
 
-def test_a_swallowed_failure_is_raised_all_the_same_and_as_it_was() -> None:
+def test_failure_swallowed_by_the_library_is_raised() -> None:
     failure = Transient("busy", retry_after=3.0)
 
     async def asked() -> None:
@@ -101,7 +101,7 @@ def test_a_swallowed_failure_is_raised_all_the_same_and_as_it_was() -> None:
     asyncio.run(asked())
 
 
-def test_what_the_library_makes_of_a_failure_gives_way_to_the_failure() -> None:
+def test_model_failure_replaces_the_exception_of_the_library() -> None:
     failure = Denied("no such key")
 
     async def asked() -> None:

@@ -156,9 +156,9 @@ def test_after_its_server_died_a_scope_gets_a_new_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("contentField: text", "contentField: body", "result 1 has no text at body"),
-        ("results: $.found", "results: $.hits", r"no list of results at \$\.hits"),
-        ("scoreField: score", "scoreField: text", "the score at text is no number"),
+        ("contentField: text", "contentField: body", "result 1: .* at body"),
+        ("results: $.found", "results: $.hits", r".* at \$\.hits"),
+        ("scoreField: score", "scoreField: text", ".* score at text"),
     ],
 )
 def test_a_result_that_is_not_as_the_config_says_is_an_error(tmp_path: Path, old: str, new: str, problem: str) -> None:

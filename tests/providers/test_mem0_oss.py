@@ -14,7 +14,7 @@ from memorybench.providers.mem0_oss import open_mem0_oss
 
 
 @pytest.mark.skipif(find_spec("mem0") is not None, reason="mem0ai is installed here; tests/real has the rest")
-def test_without_mem0ai_the_remedy_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+def test_missing_mem0ai_is_an_error_with_remedy(tmp_path: Path) -> None:
     async def open_it() -> None:
         async with open_mem0_oss(tmp_path / "mem0", ScriptedEmbedder(8)):
             pytest.fail("it was opened")

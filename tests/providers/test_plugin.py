@@ -125,7 +125,7 @@ def test_every_built_in_card_names_a_registered_provider(tmp_path: Path) -> None
     assert {f"builtin:{name}" for name in built_in_names()} <= adapters
 
 
-def test_an_installed_package_reads_its_own_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_installed_package_reads_its_own_metadata(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_points, "_CHECKOUT", tmp_path / "pyproject.toml")
     names = entry_points.built_in_points("console_scripts")
     assert "memorybench" in names
@@ -155,12 +155,12 @@ class ToyWithSection(LocalProvider):
         raise BadInput("local", "checked by its class")
 
 
-def test_what_a_plug_in_does_not_declare_has_the_default() -> None:
+def test_undeclared_members_of_a_plug_in_have_defaults() -> None:
     provider = from_plugin(Toy)
     assert (provider.single_threaded, provider.needs_embedder, provider.required_packages) == (True, False, ())
 
 
-def test_code_of_a_config_runs_only_if_it_is_allowed(tmp_path: Path) -> None:
+def test_code_of_a_config_needs_permission(tmp_path: Path) -> None:
     configs = tmp_path / "providers/configs"
     configs.mkdir(parents=True)
     (configs / "mine.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w')")

@@ -69,7 +69,7 @@ def add(server: str, **changed: Any) -> tuple[int, Any]:
     return ask(f"{server}/memories", "POST", {"scope": "home", "id": "1", "text": "A cat sleeps.", **changed})
 
 
-def test_each_request_answers_as_its_table_says(server: str) -> None:
+def test_reference_server_answers_each_request(server: str) -> None:
     assert ask(f"{server}/health") == (200, {"status": "ok"})
     assert add(server, scope="s", metadata={"day": 1}) == (201, {"id": "1", "status": "stored"})
     assert ask(f"{server}/memories/1?scope=s") == (200, {"id": "1", "status": "stored"})
@@ -91,7 +91,7 @@ def test_the_same_id_again_replaces(server: str) -> None:
     assert [len(results) for results in found] == [0, 1]
 
 
-def test_a_pending_memory_is_found_once_its_status_says_stored(tmp_path: Path) -> None:
+def test_pending_memory_is_searchable_when_its_status_is_done(tmp_path: Path) -> None:
     with reference_server(tmp_path / "memories.db", "--indexing", "when-asked") as url:
         assert add(url) == (202, {"id": "1", "status": "pending"})
         search = {"scope": "home", "query": "cat", "limit": 5}
@@ -125,12 +125,12 @@ def test_other_scopes_do_not_change_a_ranking(server: str) -> None:
         ({"metadata": []}, "metadata must be an object"),
     ],
 )
-def test_a_wrong_add_is_refused(server: str, changed: dict[str, Any], told: str) -> None:
+def test_invalid_add_is_rejected(server: str, changed: dict[str, Any], told: str) -> None:
     assert add(server, **changed) == (400, {"error": told})
 
 
 @pytest.mark.parametrize("limit", [0, 1001, "5", 5.0, True, None])
-def test_a_wrong_limit_is_refused(server: str, limit: Any) -> None:
+def test_invalid_limit_is_rejected(server: str, limit: Any) -> None:
     refused = ask(f"{server}/search", "POST", {"scope": "home", "query": "cat", "limit": limit})
     assert refused == (400, {"error": "limit must be a number from 1 to 1000"})
 
@@ -149,13 +149,13 @@ def test_a_wrong_limit_is_refused(server: str, limit: Any) -> None:
         ("GET", "/", None, 404),
     ],
 )
-def test_a_wrong_request_is_refused(server: str, method: str, path: str, body: bytes | None, status: int) -> None:
+def test_invalid_request_is_rejected(server: str, method: str, path: str, body: bytes | None, status: int) -> None:
     told, answer = ask(f"{server}{path}", method, body)
     assert told == status
     assert list(answer) == ["error"]
 
 
-def test_a_body_that_is_too_large_is_refused_unread(server: str) -> None:
+def test_too_large_body_is_rejected_unread(server: str) -> None:
     with closing(HTTPConnection(urlsplit(server).netloc)) as connection:
         connection.putrequest("POST", "/memories")
         connection.putheader("Content-Length", str(4 * 2**20 + 1))

@@ -35,7 +35,7 @@ class Desk:
             self.open_now.remove(scope)
 
 
-def test_no_more_than_so_many_are_open_and_each_scope_gets_its_own() -> None:
+def test_pool_size_is_limited_and_scopes_are_separate() -> None:
     async def fill(desk: Desk) -> None:
         pool = ScopePool(desk.open, 3)
 
@@ -53,7 +53,7 @@ def test_no_more_than_so_many_are_open_and_each_scope_gets_its_own() -> None:
     assert desk.open_now == []
 
 
-def test_the_one_idle_for_longest_gives_way() -> None:
+def test_resource_idle_for_longest_is_closed() -> None:
     async def fill(desk: Desk) -> None:
         pool = ScopePool(desk.open, 2)
         for scope in ("a", "b", "a", "c", "a"):
@@ -67,7 +67,7 @@ def test_the_one_idle_for_longest_gives_way() -> None:
     assert desk.opened == ["a", "b", "c"]
 
 
-def test_one_that_is_used_again_and_again_does_not_give_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recently_used_resource_is_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope_pool, "GRACE", 3600.0)
 
     async def fill(desk: Desk) -> None:
@@ -86,7 +86,7 @@ def test_one_that_is_used_again_and_again_does_not_give_way(monkeypatch: pytest.
     assert desk.opened == ["a", "b", "c"]
 
 
-def test_what_failed_is_replaced() -> None:
+def test_failed_resource_is_replaced() -> None:
     async def fill(desk: Desk) -> None:
         pool = ScopePool(desk.open, 2)
 
@@ -107,7 +107,7 @@ def test_what_failed_is_replaced() -> None:
     assert desk.opened == ["a", "a", "a"]
 
 
-def test_what_is_in_use_is_not_dropped() -> None:
+def test_drop_waits_until_the_resource_is_not_in_use() -> None:
     async def fill(desk: Desk) -> None:
         pool = ScopePool(desk.open, 2)
         async with pool.using("a"):

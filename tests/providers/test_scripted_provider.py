@@ -11,7 +11,7 @@ from memorybench.providers.scripted import open_scripted
 from tests.providers.embedded import HOME, fill, session
 
 
-def test_each_call_leaves_a_line_that_others_can_count(tmp_path: Path) -> None:
+def test_each_call_writes_one_line(tmp_path: Path) -> None:
     ledger = tmp_path / "calls.jsonl"
 
     async def live() -> None:
@@ -30,7 +30,7 @@ def test_each_call_leaves_a_line_that_others_can_count(tmp_path: Path) -> None:
     ]
 
 
-def test_a_hook_can_fail_a_call_that_was_still_counted(tmp_path: Path) -> None:
+def test_call_that_a_hook_fails_is_logged(tmp_path: Path) -> None:
     ledger = tmp_path / "calls.jsonl"
 
     async def refuse_search(op: str, scope: Scope) -> None:
@@ -58,7 +58,7 @@ def test_a_function_can_answer_every_search() -> None:
     assert asyncio.run(ask()) == "home: hello"
 
 
-def test_settling_what_was_never_added_is_not_ready() -> None:
+def test_waiting_for_an_unknown_session_is_not_ready() -> None:
     async def wait_until_searchable() -> None:
         async with open_scripted() as provider:
             await provider.wait_until_searchable(HOME, [Receipt(ids=("s1",))])
@@ -67,7 +67,7 @@ def test_settling_what_was_never_added_is_not_ready() -> None:
         asyncio.run(wait_until_searchable())
 
 
-def test_a_given_incarnation_outlives_the_opening() -> None:
+def test_given_store_id_is_used() -> None:
     async def store_id() -> str:
         async with open_scripted(store_id="always") as provider:
             return provider.store_id

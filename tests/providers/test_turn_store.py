@@ -70,13 +70,13 @@ def raw_bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in folder.iterdir())
 
 
-def test_what_add_returned_from_survives_a_killed_process(tmp_path: Path) -> None:
+def test_finished_add_survives_a_killed_process(tmp_path: Path) -> None:
     died = run_child(DIES_AFTER_ADDING, tmp_path / "killed.db")
     assert died.returncode == -signal.SIGKILL, died.stderr
     assert held_sessions(tmp_path / "killed.db") == ["s0", "s1", "s2"]
 
 
-def test_a_full_disk_fails_the_add_and_harms_nothing_added_before(tmp_path: Path) -> None:
+def test_full_disk_fails_the_add_and_keeps_earlier_data(tmp_path: Path) -> None:
     file = tmp_path / "full.db"
     filled = run_child(ADDS_UNTIL_THE_DISK_IS_FULL, file)
     count, complaint = filled.stdout.strip().split(" ", 1)
@@ -85,7 +85,7 @@ def test_a_full_disk_fails_the_add_and_harms_nothing_added_before(tmp_path: Path
     assert sorted(held_sessions(file)) == sorted(f"s{n}" for n in range(int(count)))
 
 
-def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None:
+def test_session_added_again_is_replaced(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
     store.replace("scope", "s1", stored_turns(session("s1", "I own a dog.", "And a cat.")))
     store.replace("scope", "s1", stored_turns(session("s1", "I own a horse.")))
@@ -93,7 +93,7 @@ def test_a_session_added_again_gives_way_to_its_new_text(tmp_path: Path) -> None
     store.close()
 
 
-def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
+def test_cleared_text_is_not_in_the_raw_files(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
     store.replace("scope", "s1", stored_turns(session("s1", "The zebrafinch sings.")))
     store.replace("other", "s1", stored_turns(session("s1", "The tortoise sleeps.")))
@@ -104,7 +104,7 @@ def test_cleared_words_are_nowhere_in_the_raw_files(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_memory_reads_like_a_line_of_a_diary() -> None:
+def test_memory_contains_date_speaker_and_text() -> None:
     at = datetime(2024, 3, 2, 23, 5, tzinfo=UTC)
     turns = (
         Turn(
@@ -122,7 +122,7 @@ def test_without_a_date_a_memory_has_none() -> None:
     assert stored_turns(undated)[0].as_memory().content == "user: Hello."
 
 
-def test_an_empty_turn_is_not_kept_but_counts_in_the_numbering() -> None:
+def test_empty_turn_is_not_stored_but_counts_in_the_numbering() -> None:
     assert [kept.turn for kept in stored_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
 
 
@@ -133,12 +133,12 @@ def test_lone_surrogates_do_not_stop_an_ingest(tmp_path: Path) -> None:
     store.close()
 
 
-def test_only_its_owner_may_read_the_file(tmp_path: Path) -> None:
+def test_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     TurnStore(tmp_path / "turns.db").close()
     assert stat.S_IMODE((tmp_path / "turns.db").stat().st_mode) == 0o600
 
 
-def test_each_new_file_is_another_incarnation_and_stays_it(tmp_path: Path) -> None:
+def test_each_new_file_has_its_own_lasting_store_id(tmp_path: Path) -> None:
     incarnations = []
     for name in ("a.db", "b.db", "a.db"):
         store = TurnStore(tmp_path / name)
@@ -178,7 +178,7 @@ def _newer(folder: Path) -> Path:
     ],
     ids=["text", "another program's", "newer", "folder", "no folder"],
 )
-def test_a_file_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path, make, complaint: str) -> None:
+def test_file_of_another_program_is_rejected_and_unchanged(tmp_path: Path, make, complaint: str) -> None:
     file = make(tmp_path)
     before = file.read_bytes() if file.is_file() else None
     with pytest.raises(BadInput, match=complaint.replace("(", r"\(")) as refused:

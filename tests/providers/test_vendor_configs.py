@@ -64,7 +64,7 @@ def session(name: str, *said: str) -> Session:
     return Session(id=name, turns=tuple(turns), at=SAID_AT)
 
 
-def test_a_shipped_config_tells_what_it_was_written_for(vendor: str) -> None:
+def test_bundled_config_has_api_version_and_checked_against(vendor: str) -> None:
     config = shipped(vendor)
     first, second = (
         (Path(__file__).parents[2] / f"src/memorybench/catalog/providers/{vendor}.yaml").read_text().split("\n")[:2]
@@ -75,12 +75,12 @@ def test_a_shipped_config_tells_what_it_was_written_for(vendor: str) -> None:
     assert "stand-in" in config.checked_against
 
 
-def test_a_shipped_config_needs_its_key_and_nothing_else(vendor: str) -> None:
+def test_bundled_config_needs_only_its_key(vendor: str) -> None:
     key = [f"{VENDORS[vendor].prefix}_API_KEY"] if VENDORS[vendor].needs_key else []
     assert needed_variables(shipped(vendor), {}) == dict.fromkeys(key, False)
 
 
-def test_what_is_told_is_found_in_its_scope_and_cleared(vendor: str, stand_in: StandIn) -> None:
+def test_added_session_is_searchable_in_its_scope_until_cleared(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         here, there = scope("here"), scope("there")
         for place, pet in ((here, "zebrafinch"), (there, "tortoise")):
@@ -108,7 +108,7 @@ def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn)
     with_provider(vendor, stand_in, live)
 
 
-def test_the_time_of_a_session_arrives(vendor: str, stand_in: StandIn) -> None:
+def test_session_time_is_sent(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
             scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
@@ -121,7 +121,7 @@ def test_the_time_of_a_session_arrives(vendor: str, stand_in: StandIn) -> None:
     assert dated == {str(int(SAID_AT.timestamp())) if vendor == "mem0" else SAID_AT.isoformat()}
 
 
-def test_an_undated_session_is_taken(vendor: str, stand_in: StandIn) -> None:
+def test_session_without_a_date_is_added(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         undated = session("told", "My pet is a zebrafinch.").model_copy(update={"at": None})
         await provider.wait_until_searchable(scope(), [await provider.add(scope(), undated)])
@@ -131,7 +131,7 @@ def test_an_undated_session_is_taken(vendor: str, stand_in: StandIn) -> None:
 
 
 @pytest.mark.parametrize("vendor", [name for name in VENDORS if name not in ("graphiti", "letta")], indirect=True)
-def test_a_document_that_fails_later_fails_at_settle(vendor: str, stand_in: StandIn) -> None:
+def test_document_that_fails_later_fails_while_waiting(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         receipt = await provider.add(scope(), session("told", f"This is {FAILING}."))
         with pytest.raises(ServiceError, match=r"failed|FAILED") as caught:
@@ -142,7 +142,7 @@ def test_a_document_that_fails_later_fails_at_settle(vendor: str, stand_in: Stan
 
 
 @pytest.mark.parametrize("vendor", ["letta"], indirect=True)
-def test_a_document_that_can_not_be_stored_fails_at_once(vendor: str, stand_in: StandIn) -> None:
+def test_document_that_cannot_be_stored_fails_at_once(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         with pytest.raises(ServiceError, match="422"):
             await provider.add(scope(), session("told", f"This is {FAILING}."))
@@ -150,7 +150,7 @@ def test_a_document_that_can_not_be_stored_fails_at_once(vendor: str, stand_in: 
     with_provider(vendor, stand_in, live)
 
 
-def test_too_many_requests_are_told_with_the_time_to_wait(vendor: str, stand_in: StandIn) -> None:
+def test_429_reports_the_retry_after(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
             scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
@@ -165,7 +165,7 @@ def test_too_many_requests_are_told_with_the_time_to_wait(vendor: str, stand_in:
 
 
 @pytest.mark.parametrize("vendor", WITH_KEY, indirect=True)
-def test_a_wrong_key_is_denied(vendor: str, stand_in: StandIn) -> None:
+def test_wrong_key_is_denied(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         with pytest.raises(Denied) as caught:
             await provider.add(scope(), session("told", "My pet is a zebrafinch."))
@@ -199,7 +199,7 @@ def test_a_batch_is_one_request(vendor: str, stand_in: StandIn) -> None:
     assert len([call for call in stand_in.stub.calls if call.path.endswith("/batch")]) == 1
 
 
-def test_a_stand_in_refuses_what_its_vendor_would_not_understand(vendor: str, stand_in: StandIn) -> None:
+def test_stand_in_rejects_requests_that_the_vendor_rejects(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
             scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
@@ -234,7 +234,7 @@ def with_another_id(path: str) -> str:
 
 
 @pytest.mark.parametrize("vendor", ["mem0", "hindsight"], indirect=True)
-def test_every_request_is_one_that_the_vendor_describes(vendor: str, stand_in: StandIn) -> None:
+def test_every_request_matches_the_api_description_of_the_vendor(vendor: str, stand_in: StandIn) -> None:
     described = description(vendor)
 
     async def live(provider: HttpProvider) -> None:
@@ -261,7 +261,7 @@ def test_every_request_is_one_that_the_vendor_describes(vendor: str, stand_in: S
         ({"messages": [{"role": "pirate", "content": "Arr"}]}, "is none of"),
     ],
 )
-def test_a_request_that_the_vendor_does_not_describe_is_noticed(changed: dict[str, Any], complaint: str) -> None:
+def test_request_outside_the_api_description_fails_the_check(changed: dict[str, Any], complaint: str) -> None:
     sent = {"messages": [{"role": "user", "content": "Hello"}], "user_id": "home", **changed}
     call = Call("POST", "/v3/memories/add/", {}, {}, json.dumps(sent).encode())
     found = problems(description("mem0"), call)

@@ -70,7 +70,7 @@ def use(engine: Mapping[str, str], compose: Path = COMPOSE, timeout: int = 60_00
         redactor = Redactor([SECRET])
         async with (
             open_docker(
-                config, run="run_1", base=CONFIG.parent, environment=engine, redactor=redactor, leaked=pytest.fail
+                config, run="run_1", config_file=CONFIG, environment=engine, redactor=redactor, report_leak=pytest.fail
             ) as store_id,
             open_http_provider(config, key=None, redactor=redactor, store_id=store_id) as provider,
         ):
@@ -151,11 +151,16 @@ def test_a_published_port_that_is_taken_is_told(engine: Mapping[str, str], tmp_p
 
         async def collide() -> None:
             async with open_docker(
-                config, run="run_2", base=tmp_path, environment=engine, redactor=Redactor([]), leaked=pytest.fail
+                config,
+                run="run_2",
+                config_file=tmp_path / "config.yaml",
+                environment=engine,
+                redactor=Redactor([]),
+                report_leak=pytest.fail,
             ):
                 pytest.fail("two stacks share a port")
 
-        with pytest.raises(BadInput, match=r"a port that it publishes is taken: .*; change it in"):
+        with pytest.raises(BadInput, match="port"):
             asyncio.run(collide())
         os.killpg(process.pid, signal.SIGINT)
     assert not left(engine)

@@ -73,7 +73,7 @@ class Catalog:
         return self._source(kind, name).entry
 
     def provider(self, name: str, environment: Environment = None) -> ProviderConfig:
-        """Read a config. Without an environment, `${VAR}` is kept; with one, a missing variable raises BadInput."""
+        """Read a config. With an environment, `${VAR}` is replaced; a missing variable raises BadInput."""
         return self._config("provider", name, environment, ProviderConfig)
 
     def benchmark(self, name: str, environment: Environment = None) -> BenchmarkConfig:
@@ -117,7 +117,7 @@ class Catalog:
 
     @cached_property
     def _sources(self) -> Mapping[tuple[str, str], Sequence[_Source]]:
-        """Everything that is found, by family and name."""
+        """All sources, by family and name."""
         gathered: dict[tuple[str, str], list[_Source]] = {}
         for source in (*(_Source(entry) for entry in BASELINES), *self._plugins, *self._files()):
             gathered.setdefault((source.entry.family, source.entry.name), []).append(source)
@@ -182,7 +182,7 @@ def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry
 
 
 def _plugin_reader(plugin: Entry) -> Callable[[Environment], Any] | None:
-    """Return a reader of the minimal config that stands for a plug-in without a file."""
+    """Return a reader of the config of a plug-in, which has no file."""
     name = plugin.name
     if plugin.kind == "provider":
         return lambda _: ProviderConfig(name=name, type="local", adapter=f"plugin:{name}")

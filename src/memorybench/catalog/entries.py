@@ -35,7 +35,7 @@ class Entry:
 
 
 BASELINES = (
-    Entry("baseline", "none", "No memory", "provides no memory: what the model knows by itself", ("baseline",)),
+    Entry("baseline", "none", "No memory", "provides no memory: what the model knows without one", ("baseline",)),
     Entry("baseline", "full-context", "Full context", "provides the whole history", ("baseline",)),
     Entry(
         "baseline",

@@ -34,23 +34,22 @@ SCENARIOS = Path(__file__).parent / "scenarios"
 
 
 def recognise(document: Document) -> Described | None:
-    """Return what a file is, by its folder or else by its keys; None if that is unknown or ambiguous."""
+    """Return what a file is, by its keys or else by its folder; None if that is unknown or ambiguous.
+
+    The keys come first, because a project may be in a folder that happens to be called `providers`.
+    """
     if not isinstance(document.value, dict):
         return None
-    above = {folder.name for folder in Path(document.path).absolute().parents[:2]}
-    by_folder = [kind for kind in RECORDS if f"{kind}s" in above]
-    if len(by_folder) == 1:
-        return by_folder[0]
-    keys = document.value.keys()
-    known = {kind: len(keys & spellings) for kind, spellings in _SPELLINGS.items()}
-    most = max(known.values())
-    best = [kind for kind, n in known.items() if n == most > 0]
-    if len(best) > 1:
-        best = [kind for kind in best if _fits(document, kind)]
-    return best[0] if len(best) == 1 else None
+    matches = {kind: len(document.value.keys() & spellings) for kind, spellings in _SPELLINGS.items()}
+    candidates = [kind for kind, n in matches.items() if n == max(matches.values())]
+    if len(candidates) > 1:
+        folders = {folder.name for folder in Path(document.path).absolute().parents[:2]}
+        by_folder = [kind for kind in candidates if f"{kind}s" in folders]
+        candidates = by_folder if len(by_folder) == 1 else [kind for kind in candidates if _is_valid(document, kind)]
+    return candidates[0] if len(candidates) == 1 else None
 
 
-def _fits(document: Document, kind: Described) -> bool:
+def _is_valid(document: Document, kind: Described) -> bool:
     try:
         validated(document, RECORDS[kind])
     except BadInput:
@@ -76,21 +75,15 @@ def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, D
     """Yield the files of the working folder and the extra folders; the kind is None if the folder does not show it."""
     for kind in RECORDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
-    for named in extra:
-        yield from _files_in(named)
-
-
-def _files_in(named: Path) -> Iterator[tuple[Path, Described | None]]:
-    if not named.is_dir():
-        raise BadInput(str(named), "folder not found", remedy="check --config-dir")
-    found: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(named)]
-    for kind in RECORDS:
-        found += [(path, kind) for path in _yaml_files(named / f"{kind}s")]
-    if not found:
-        raise BadInput(
-            str(named), "no configs found", expected="YAML files, or folders such as providers/ and benchmarks/"
-        )
-    yield from found
+    for config_dir in extra:
+        if not config_dir.is_dir():
+            raise BadInput(str(config_dir), "folder not found", remedy="check --config-dir")
+        files: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(config_dir)]
+        files += [(path, kind) for kind in RECORDS for path in _yaml_files(config_dir / f"{kind}s")]
+        if not files:
+            expected = "YAML files, or folders such as providers/ and benchmarks/"
+            raise BadInput(str(config_dir), "no configs found", expected=expected)
+        yield from files
 
 
 def _yaml_files(folder: Path) -> list[Path]:

@@ -96,14 +96,14 @@ def _key(field: _Field, place: str) -> Key:
 
 def _default(info: FieldInfo) -> str:
     if info.is_required():
-        return "needed"
+        return "required"
     if info.default_factory is not None or info.default in (None, "", ()) or isinstance(info.default, BaseModel):
         return ""
     return f"`{str(info.default).lower() if isinstance(info.default, bool) else info.default}`"
 
 
 def _markdown(section: Section) -> str:
-    places = f" Stands at {', '.join(f'`{place}`' for place in section.places)}." if section.places else ""
+    places = f" May appear at {', '.join(f'`{place}`' for place in section.places)}." if section.places else ""
     rows = "\n".join(
         f"| `{key.name}` | {key.default} | {key.effect.replace('|', chr(92) + '|')} |" for key in section.keys
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
+from memorybench.http.config import Auth
 from memorybench.http.tls import TlsFiles
 
 from .plugin import type_names
@@ -15,29 +16,10 @@ from .plugin import type_names
 Baseline = Literal["amnesiac", "hoarder"]
 
 
-class Section(Record):
-    """A mapping in a config file."""
+class ExtractorConfig(Record):
+    """An extractor under test, and how it is called."""
 
     model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
-
-
-class Auth(Section):
-    type: Literal["bearer", "token", "apikey", "none"]
-    """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
-    header: str = "Authorization"
-    """The header it is sent in."""
-    prefix: str | None = None
-    """Text before the key, instead of the one of `type`."""
-    env_var: str | None = None
-    """Name of the environment variable that holds the key; never the key itself."""
-
-
-def _default_body() -> dict[str, str]:
-    return {"existing_memory": "$.existingMemory", "conversation": "$.messages"}
-
-
-class ExtractorConfig(Section):
-    """An extractor under test, and how it is called."""
 
     name: str
     """Name on the command line: 1 to 64 of a-z 0-9 _ -."""
@@ -53,10 +35,10 @@ class ExtractorConfig(Section):
     method: Literal["POST", "PUT", "PATCH"] = "POST"
     """The HTTP method."""
     headers: Mapping[str, str] = Field(default_factory=dict)
-    """Headers beside the one that `auth` sends."""
+    """Headers in addition to the one of `auth`."""
     auth: Auth = Auth(type="none")
     """How requests are authenticated."""
-    body: Any = Field(default_factory=_default_body)
+    body: Any = Field(default_factory=lambda: {"existing_memory": "$.existingMemory", "conversation": "$.messages"})
     """The JSON body. Variables: `existingMemory` (JSON), `messages` (a list of role and content) and `conversation`
     (text); `$.name` inserts a value with its type, `${name}` inserts text."""
     output: str = "$"

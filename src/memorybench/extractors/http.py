@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -14,13 +13,12 @@ from memorybench.core.extraction import MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.files.bodies import BodyTemplate
-from memorybench.files.configs import STAND_IN
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
-from memorybench.http.addresses import check_url
+from memorybench.http.config import auth_headers, check_address, check_auth
 from memorybench.secrets.redaction import Redactor
 
-from .config import Auth, ExtractorConfig
+from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
 from .states import as_memory, dialogue, messages, redacted
 
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 
 REQUEST_VARIABLES = frozenset({"existingMemory", "conversation", "messages"})
 """What the body may name."""
-_PREFIXES = {"bearer": "Bearer ", "token": "Token ", "apikey": ""}
-_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +45,10 @@ class HttpExtractor(ExtractorType):
 
     @classmethod
     def check_config(cls, config: ExtractorConfig, document: Document) -> None:
-        if config.url is not None and STAND_IN not in config.url:
-            _check_address(config.url, config.insecure, document.where("url"))
+        check_address(config.url or "", document.where("url"), insecure=config.insecure, insecure_key="insecure")
         _parse_body(config, document)
         Path.parse(config.output, document.where("output"))
-        if config.auth.type == "none":
-            return
-        if config.auth.env_var is None:
-            expected = "the name of the environment variable with the key"
-            raise BadInput(document.where("auth"), '"envVar" is missing', expected=expected)
-        if not _VARIABLE_NAME.fullmatch(config.auth.env_var):
-            # the value is not shown: it is probably the key itself
-            raise BadInput(
-                document.where("auth", "env_var"),
-                "invalid name of an environment variable",
-                expected="a name such as EXTRACTOR_API_KEY",
-                remedy="keep the key itself out of the file",
-            )
+        check_auth(config.auth, document)
 
     @classmethod
     def open(cls, context: OpenContext) -> AbstractAsyncContextManager[HttpExtractor]:
@@ -110,11 +93,14 @@ async def open_http_extractor(
     request = Request(
         method=config.method,
         url=config.url,
-        headers={**config.headers, **_auth_headers(config.auth, key, where)},
+        headers={**config.headers, **auth_headers(config.auth, key, where)},
         body=_parse_body(config, Document(where, None)),
         output=Path.parse(config.output, where),
     )
-    subject = Subject(role="extractor", name=config.name, settings=_settings(config, redactor))
+    # a digest, because a header may contain a secret
+    sent = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
+    settings = {"type": "http", "url": redactor.clean(config.url), "request": sent}
+    subject = Subject(role="extractor", name=config.name, settings=settings)
     from memorybench.http.client import open_http
 
     seconds = config.timeout / 1000
@@ -125,27 +111,3 @@ async def open_http_extractor(
 def _parse_body(config: ExtractorConfig, document: Document) -> BodyTemplate:
     body = Document(document.path, config.body, document.line_of, (*document.within, "body"))
     return BodyTemplate.parse(body, REQUEST_VARIABLES)
-
-
-def _check_address(url: str, insecure: bool, where: str) -> None:
-    try:
-        check_url(url, insecure)
-    except BadInput as bad:
-        is_plain = url.startswith("http://")
-        remedy = "use https, or set insecure: true if you trust the network" if is_plain else bad.remedy
-        raise BadInput(where, bad.problem, expected=bad.expected, remedy=remedy) from None
-
-
-def _settings(config: ExtractorConfig, redactor: Redactor) -> dict[str, str]:
-    """Return what affects results. The request is a digest, because a header may contain a secret."""
-    request = config.model_dump(mode="json", include={"method", "headers", "body", "output"})
-    return {"type": "http", "url": redactor.clean(config.url or ""), "request": digest(request)[:16]}
-
-
-def _auth_headers(auth: Auth, key: str | None, where: str) -> Mapping[str, str]:
-    if auth.type == "none":
-        return {}
-    if not key:
-        raise BadInput(where, f"missing key; {auth.env_var} is not set", remedy=f"export {auth.env_var}=…")
-    prefix = _PREFIXES[auth.type] if auth.prefix is None else auth.prefix
-    return {auth.header: f"{prefix}{key}"}

@@ -49,7 +49,7 @@ class ExtractorType:
 
     required_key: ClassVar[str]
     keys: ClassVar[frozenset[str]]
-    """Config keys that have an effect, beside those of every extractor."""
+    """Config keys that have an effect, in addition to those of every extractor."""
     spends: ClassVar[bool] = True
     """A call may cost money."""
     runs_code: ClassVar[bool] = False

@@ -95,33 +95,33 @@ def _sentence(category: str, fact: str) -> str:
 def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
     """Return the old memory without the facts that the store no longer contains, and the rest in its own block."""
     lines = [line for memory in memories for line in memory.content.splitlines()]
-    kept = {leaf for leaf in leaves(existing) if any(_states(line, leaf) for line in lines)}
-    others = [other for memory in memories if (other := _without(memory.content, kept))]
-    remaining = _select(existing, kept)
+    remaining_facts = {leaf for leaf in leaves(existing) if any(_contains(line, leaf) for line in lines)}
+    others = [other for memory in memories if (other := _other_lines(memory.content, remaining_facts))]
+    remaining = _keep_facts(existing, remaining_facts)
     if isinstance(remaining, dict):
         return {**remaining, MEMORIES: others} if others else remaining
     return [*(fact for _, fact in leaves(remaining)), *others]
 
 
-def _states(line: str, leaf: tuple[str, str]) -> bool:
+def _contains(line: str, leaf: tuple[str, str]) -> bool:
     """Return whether a line ends with a fact of the old memory; a store may put something before it."""
     return line.rstrip().endswith(_sentence(*leaf))
 
 
-def _without(content: str, kept: set[tuple[str, str]]) -> str:
+def _other_lines(content: str, remaining_facts: set[tuple[str, str]]) -> str:
     """Return the lines that are not facts of the old memory: some stores put several turns into one memory."""
     lines = content.splitlines()
-    return "\n".join(line for line in lines if not any(_states(line, leaf) for leaf in kept)).strip()
+    return "\n".join(line for line in lines if not any(_contains(line, leaf) for leaf in remaining_facts)).strip()
 
 
-def _select(memory: MemoryState, kept: set[tuple[str, str]], category: str = "") -> MemoryState:
+def _keep_facts(memory: MemoryState, remaining_facts: set[tuple[str, str]], category: str = "") -> MemoryState:
     match memory:
         case dict():
-            blocks = {name: _select(block, kept, name) for name, block in memory.items()}
+            blocks = {name: _keep_facts(block, remaining_facts, name) for name, block in memory.items()}
             return {name: block for name, block in blocks.items() if block is not None}
         case list():
-            items = (_select(item, kept, category) for item in memory)
+            items = (_keep_facts(item, remaining_facts, category) for item in memory)
             return [item for item in items if item is not None]
         case str() if memory.strip():
-            return memory if (category, memory) in kept else None
+            return memory if (category, memory) in remaining_facts else None
     return memory

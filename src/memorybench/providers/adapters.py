@@ -134,7 +134,9 @@ def _import_file(file: Path, where: str) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise BadInput(where, f"{file} cannot be imported: {_describe(error)}", remedy="run it by itself") from error
+        raise BadInput(
+            where, f"{file} cannot be imported: {_describe(error)}", remedy="run it with python to see the error"
+        ) from error
     return module
 
 

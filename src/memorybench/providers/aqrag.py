@@ -114,4 +114,4 @@ class _WeightedRanking:
         return best_rows(scores, min(limit, self.max_results or limit))
 
     def close(self) -> None:
-        """Do nothing: the ranking holds no resource."""
+        """Do nothing: there is nothing to close."""

@@ -31,8 +31,8 @@ class LexicalIndex:
         self._around_weight = around_weight
         self._db = sqlite3.connect(":memory:")
         # contentless: the text itself is in the store
-        self._db.execute(f"CREATE VIRTUAL TABLE spoken USING fts5(said, around, content='', tokenize='{_TOKENIZER}')")
-        self._db.executemany("INSERT INTO spoken (rowid, said, around) VALUES (?, ?, ?)", _rows(turns, around_words))
+        self._db.execute(f"CREATE VIRTUAL TABLE turns USING fts5(text, around, content='', tokenize='{_TOKENIZER}')")
+        self._db.executemany("INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)", _rows(turns, around_words))
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
         return self.matches(query.text, limit)
@@ -44,7 +44,7 @@ class LexicalIndex:
             return []
         rows = self._db.execute(
             # for FTS5's bm25(), lower is better
-            "SELECT rowid, -bm25(spoken, 1.0, ?) AS score FROM spoken WHERE spoken MATCH ?"
+            "SELECT rowid, -bm25(turns, 1.0, ?) AS score FROM turns WHERE turns MATCH ?"
             " ORDER BY score DESC, rowid LIMIT ?",
             # quoted, because FTS5 would read some words as operators
             (self._around_weight, " OR ".join(f'"{word}"' for word in words), -1 if limit is None else limit),

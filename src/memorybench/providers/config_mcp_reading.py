@@ -9,13 +9,13 @@ from memorybench.mcp.config import ToolCall, check_connection
 from memorybench.text.spelling import join_names
 
 from .config.provider import ProviderConfig
-from .config.variables import ALWAYS, OF_A_DOCUMENT, SCOPE, check_response, variables_in
+from .config.variables import ALWAYS, DOCUMENT_NAMES, SCOPE, check_response, variables_in
 from .config_mcp import AddTool, ListTool, Mcp, SearchTool
 
 FOLDERS = frozenset({"scopeFolder", "dataFolder"})
 DOCUMENTS = "documents"
 VARIABLES = {
-    "add": ALWAYS | (OF_A_DOCUMENT - {"embedding"}),
+    "add": ALWAYS | (DOCUMENT_NAMES - {"embedding"}),
     "search": ALWAYS | {"query", "limit"},
     "clear": ALWAYS,
     "list": ALWAYS,

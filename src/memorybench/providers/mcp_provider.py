@@ -33,8 +33,8 @@ from .config.provider import ProviderConfig
 from .config.variables import AnyName, variables_in
 from .config_mcp import ListTool, Mcp, SearchTool
 from .config_mcp_reading import FOLDERS, folders_used
-from .http.documents import Portioning, sources_of
-from .http.requests import filled
+from .http.documents import SessionSplitter, sources_by_our_ids
+from .http.requests import render_template
 from .http.results import ResponseTemplate
 from .storage.scope_folders import ScopeFolders
 from .storage.scope_pool import ScopePool
@@ -64,13 +64,8 @@ class _ToolMapping:
         self.query_words = tools.search.query_words
         self.document = None if tools.add.document is None else BodyTemplate.parse(part.at("add", "document"), _ANY)
         template = (self.document or self.add.arguments).root
-        self.portioning = Portioning(
-            unit=tools.add.unit,
-            by_messages="messages" in {name for name, _ in variables_in(template)},
-            message=None,
-            names_turns=False,
-            max_messages=None,
-            max_characters=None,
+        self.splitter = SessionSplitter(
+            unit=tools.add.unit, by_messages="messages" in {name for name, _ in variables_in(template)}
         )
 
     @property
@@ -129,18 +124,18 @@ class McpProvider:
         self._redactor = redactor
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
-        portions = self._mapping.portioning.portions(scope, session)
-        if not portions:
+        sent = self._mapping.splitter.split(scope, session)
+        if not sent:
             return Receipt()
-        self._folders.note(scope.name, sources_of(portions))
-        documents = [{**_scope_values(scope), **self._mapping.portioning.variables(portion)} for portion in portions]
+        self._folders.save_sources(scope.name, sources_by_our_ids(sent))
+        documents = [{**_scope_values(scope), **self._mapping.splitter.variables(one)} for one in sent]
         if self._mapping.document is not None:
-            bodies = [filled(self._mapping.document, document) for document in documents]
+            bodies = [render_template(self._mapping.document, document) for document in documents]
             documents = [{**_scope_values(scope), "documents": bodies}]
         async with self._servers.using(scope.name) as server:
             for values in documents:
-                await server.call_tool(self._mapping.add.tool, filled(self._mapping.add.arguments, values))
-        return Receipt(ids=tuple(portion.id for portion in portions))
+                await server.call_tool(self._mapping.add.tool, render_template(self._mapping.add.arguments, values))
+        return Receipt(ids=tuple(one.id for one in sent))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Return at once."""
@@ -159,7 +154,7 @@ class McpProvider:
         if self._mapping.clear is not None:
             async with self._servers.using(scope.name) as server:
                 await server.call_tool(
-                    self._mapping.clear.tool, filled(self._mapping.clear.arguments, _scope_values(scope))
+                    self._mapping.clear.tool, render_template(self._mapping.clear.arguments, _scope_values(scope))
                 )
         await self._servers.drop(scope.name)
         await asyncio.to_thread(self._folders.clear, scope.name)
@@ -169,11 +164,13 @@ class McpProvider:
     ) -> Sequence[Memory]:
         assert call.response is not None
         async with self._servers.using(scope.name) as server:
-            result = await server.call_tool(call.tool, filled(call.arguments, {**_scope_values(scope), **values}))
+            result = await server.call_tool(
+                call.tool, render_template(call.arguments, {**_scope_values(scope), **values})
+            )
         # as an HTTP reply, so that results are read and errors are worded in one way
         where = URL.build(scheme="mcp", host=self.subject.name, path=f"/{call.tool}")
         reply = Reply(200, {}, json.dumps(result.value()).encode(), "CALL", where, self._redactor)
-        return call.response.memories(reply, limit, lambda named: self._folders.whence(scope.name, named))
+        return call.response.memories(reply, limit, lambda id: self._folders.find_sources(scope.name, id))
 
 
 class ListingMcpProvider(McpProvider):

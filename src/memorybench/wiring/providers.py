@@ -191,10 +191,10 @@ class ProviderOpener:
                 config,
                 # equal run ids in two folders are two stacks
                 run=f"{self._run}-{digest(str(self._stores.absolute()))[:6]}",
-                base=entry.file.parent if entry.file else Path(),
+                config_file=entry.file,
                 environment=compose_environment(self._catalog.provider(entry.name), environment()),
                 redactor=redactor(),
-                leaked=lambda line: print(line, file=sys.stderr),
+                report_leak=lambda line: print(line, file=sys.stderr),
             )
             store_id = await self._stack.enter_async_context(stack)
         return open_http_provider(

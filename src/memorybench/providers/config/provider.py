@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memorybench.http.config import Auth
 from memorybench.http.tls import TlsFiles
 from memorybench.providers.config_mcp import Mcp
 
@@ -35,17 +36,6 @@ class Docker(Section):
     """Address of the API of the running service."""
     timeout: int = Field(default=120_000, ge=1)
     """Timeout for the service to become ready, in milliseconds."""
-
-
-class Auth(Section):
-    type: Literal["bearer", "token", "apikey", "none"]
-    """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
-    header: str = "Authorization"
-    """The header it is sent in."""
-    prefix: str | None = None
-    """Text before the key, instead of the one of `type`."""
-    env_var: str | None = None
-    """Name of the environment variable that holds the key; never the key itself."""
 
 
 class Scoping(Section):
@@ -113,7 +103,7 @@ class Embedding(Section):
     base_url: str | None = None
     """Address of an OpenAI-compatible server; by default, OpenAI."""
     env_var: str | None = None
-    """Name of the environment variable that holds the key."""
+    """Name of the environment variable that contains the key."""
 
 
 class Database(Section):

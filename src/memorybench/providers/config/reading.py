@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
-from urllib.parse import urlsplit
 
 from memorybench.core.errors import BadInput
-from memorybench.files.configs import STAND_IN, read_config, references
+from memorybench.files.configs import read_config, references
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template
+from memorybench.http.config import check_address, check_auth, check_variable_name
 from memorybench.providers.config_mcp_reading import check_mcp
 from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in
 from memorybench.text.sanitize import preview
@@ -30,7 +29,6 @@ _UNUSED_KEYS = {
     "docker": ("adapter", "local", "mcp"),
     "local": ("docker", *_HTTP_KEYS),
 }
-_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def read_provider(document: Document, environment: Mapping[str, str] | None = None) -> ProviderConfig:
@@ -39,15 +37,9 @@ def read_provider(document: Document, environment: Mapping[str, str] | None = No
 
 def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
     """Return each environment variable that the config needs, and whether it is set."""
-    names = [*_keys(config).values(), *references(config.model_dump(mode="json"))]
+    keys = [config.auth.env_var, *(embedding.env_var for _, embedding in _embeddings(config))]
+    names = [*(name for name in keys if name is not None), *references(config.model_dump(mode="json"))]
     return {name: bool(environment.get(name)) for name in dict.fromkeys(names)}
-
-
-def _keys(config: ProviderConfig) -> dict[Place, str]:
-    """Return the environment variables of keys, by their place in the config."""
-    named: dict[Place, str | None] = {("auth", "env_var"): config.auth.env_var}
-    named |= {(*place, "env_var"): embedding.env_var for place, embedding in _embeddings(config)}
-    return {place: name for place, name in named.items() if name is not None}
 
 
 def _embeddings(config: ProviderConfig) -> Iterator[tuple[Place, Embedding]]:
@@ -61,7 +53,10 @@ def _check(config: ProviderConfig, document: Document) -> None:
     safe_name(config.name, document.where("name"))
     _check_kind(config, document)
     _check_addresses(config, document)
-    _check_auth(config, document)
+    check_auth(config.auth, document)
+    for place, embedding in _embeddings(config):
+        if embedding.env_var is not None:
+            check_variable_name(embedding.env_var, document, (*place, "env_var"))
     Template.parse(config.scoping.run_id_format, _SCOPE_PARTS, document.where("scoping", "run_id_format"))
     if config.adapter is not None:
         _check_adapter(config.adapter, document.where("adapter"))
@@ -91,62 +86,17 @@ def _check_kind(config: ProviderConfig, document: Document) -> None:
 
 
 def _check_addresses(config: ProviderConfig, document: Document) -> None:
-    insecure = config.connection.insecure
-    if config.connection.base_url:
-        _check_address(config.connection.base_url, document.where("connection", "base_url"), insecure)
+    addresses: list[tuple[Place, str | None]] = [(("connection", "base_url"), config.connection.base_url)]
     if config.docker:
-        _check_address(config.docker.base_url, document.where("docker", "base_url"), insecure)
-        _check_address(config.docker.healthcheck, document.where("docker", "healthcheck"), insecure)
-    if config.mcp and config.mcp.url:
-        _check_address(config.mcp.url, document.where("mcp", "url"), insecure)
-    for place, embedding in _embeddings(config):
-        if embedding.base_url:
-            _check_address(embedding.base_url, document.where(*place, "base_url"), insecure)
-
-
-def _check_address(url: str, where: str, insecure: bool) -> None:
-    """Check an address before the run; every request is checked again."""
-    if STAND_IN in url:
-        return
-    try:
-        parts = urlsplit(url)
-        host = parts.hostname
-    except ValueError:
-        raise BadInput(where, "invalid URL", expected="https://…") from None
-    if parts.username is not None or parts.password is not None:
-        raise BadInput(where, "the URL contains credentials", remedy="name their environment variable in auth.envVar")
-    if parts.scheme not in ("http", "https") or not host:
-        raise BadInput(where, f"{preview(url)} is not supported", expected="https://…, or http://localhost…")
-    if parts.scheme == "http" and not insecure and not _is_loopback(host):
-        raise BadInput(
-            where,
-            f"plain http would expose keys and data on the way to {preview(host)}",
-            expected="https, or http on this machine",
-            remedy="set connection.insecure: true if you trust the network",
-        )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-
-
-def _check_auth(config: ProviderConfig, document: Document) -> None:
-    if config.auth.type != "none" and not config.auth.env_var:
-        raise BadInput(
-            document.where("auth"), '"envVar" is missing', expected="the name of the environment variable with the key"
-        )
-    for place, name in _keys(config).items():
-        if not _VARIABLE_NAME.fullmatch(name):
-            # the value is not shown: it is probably the key itself
-            raise BadInput(
-                document.where(*place),
-                "invalid name of an environment variable",
-                expected="a name such as MEM0_API_KEY",
-                remedy="keep the key itself out of the file",
-            )
+        addresses.append((("docker", "base_url"), config.docker.base_url))
+        addresses.append((("docker", "healthcheck"), config.docker.healthcheck))
+    if config.mcp:
+        addresses.append((("mcp", "url"), config.mcp.url))
+    addresses += [((*place, "base_url"), embedding.base_url) for place, embedding in _embeddings(config)]
+    for place, url in addresses:
+        if url:
+            insecure = config.connection.insecure
+            check_address(url, document.where(*place), insecure=insecure, insecure_key="connection.insecure")
 
 
 def _check_adapter(adapter: str, where: str) -> None:

@@ -20,10 +20,10 @@ from .requests import Add, BatchAdd, Call, Housekeeping, ListAll, Poll, Request,
 SCOPE = frozenset({"scope", "runTag", "userId"})
 """Three names of the same value."""
 ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
-OF_A_DOCUMENT = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
+DOCUMENT_NAMES = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
 VARIABLES: Mapping[str, frozenset[str]] = {
     "setup": ALWAYS,
-    "add": ALWAYS | OF_A_DOCUMENT,
+    "add": ALWAYS | DOCUMENT_NAMES,
     "batch_add": ALWAYS | {"documents"},
     "search": ALWAYS | {"query", "limit", "tokenBudget", "threshold", "embedding"},
     "clear": ALWAYS,
@@ -31,7 +31,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "teardown": ALWAYS,
 }
 """Variables of each request, in addition to the captures of `setup`."""
-OF_A_MESSAGE = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
+MESSAGE_NAMES = frozenset({"role", "speaker", "content", "date", "epoch", "turnId"})
 POLL_ID = "pollId"
 
 # common names of our variables elsewhere, for suggestions
@@ -45,7 +45,7 @@ Used = tuple[str, str]
 def check_requests(config: ProviderConfig, document: Document) -> None:
     captured: frozenset[str] = frozenset()
     carriers = SCOPE
-    for place, stage, call in _in_order(config):
+    for place, stage, call in _requests(config):
         part = document.at(*place)
         names = _check_call(config, part, call, VARIABLES[stage] | captured)
         if place[0] == "endpoints":
@@ -57,8 +57,8 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
     _check_capabilities(config, document)
 
 
-def _in_order(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
-    """Yield every request with its place and its stage."""
+def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
+    """Yield every request with its place and its stage, in the order in which they are sent."""
     for index, request in enumerate(config.setup):
         yield ("setup", index), "setup", request
     for stage in ("add", "batch_add", "search", "clear", "list"):
@@ -76,21 +76,21 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
     names = _known_names(config, _used(part, call, known), known)
     _check_accepted(call, part)
     if isinstance(call, Add) and call.message is not None:
-        _known_names(config, _used_in(part.at("message"), OF_A_MESSAGE), OF_A_MESSAGE)
+        _known_names(config, _used_in(part.at("message"), MESSAGE_NAMES), MESSAGE_NAMES)
         if "messages" not in names and config.endpoints is not None and config.endpoints.batch_add is None:
             raise BadInput(part.where("message"), "has no effect", remedy='use "$.messages" in the body, or remove it')
     if isinstance(call, BatchAdd):
-        within = known | OF_A_DOCUMENT
+        within = known | DOCUMENT_NAMES
         names |= _known_names(config, _used_in(part.at("document"), within), within)
     if isinstance(call, Search | ListAll):
         check_response(call.response, part.at("response"))
     if isinstance(call, Request):
         _check_captures(call.captures, part, known)
     if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
-        asked_about = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
-        # whoever waits may be another process than the one that added: the document is no longer at hand
-        kept = known - OF_A_DOCUMENT - {"documents"}
-        _check_poll(config, call.wait, part.at("wait"), kept | call.captures.keys() | asked_about)
+        poll_names = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
+        # the process that waits may not be the one that added: it does not have the document
+        scope_names = known - DOCUMENT_NAMES - {"documents"}
+        _check_poll(config, call.wait, part.at("wait"), scope_names | call.captures.keys() | poll_names)
     if isinstance(call, Storing):
         _check_paths(part, {"stored_as": call.stored_as})
     return names
@@ -123,7 +123,7 @@ def _used_in(part: Document, known: frozenset[str]) -> Iterator[Used]:
 
 
 class AnyName(frozenset[str]):
-    """Contains every name, so that names can be collected; known ones are listed in errors."""
+    """Contains every name, so that names can be collected; errors list the known ones."""
 
     def __contains__(self, _: object) -> bool:
         return True

@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import signal
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,17 +22,17 @@ from memorybench.text.spelling import join_names, suggestion
 
 PREFIX = "memorybench-"
 """Prefix of the name of every stack of ours."""
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Timeout of a command in seconds; removing a stack waits 10 s for each container that does not stop."""
-UP_PATIENCE = 3600.0
+UP_TIMEOUT = 3600.0
 """Timeout of `up` in seconds; it may pull or build images."""
-GRACE = 10.0
+STOP_TIMEOUT = 10.0
 """Seconds that an interrupted command has to end."""
-LAST_LINES = 10
+LOG_LINES = 10
 """Number of lines of a container's log in an error."""
-LONGEST_COMPLAINT = 3
+ERROR_LINES = 3
 """Number of lines of a command's output in an error; earlier lines show progress."""
-LONGEST_LINE = 200
+MAX_LINE = 200
 
 _NO_ENGINE = re.compile(
     r"Can(?:no|')t connect to the Docker daemon|Couldn't connect to Docker daemon|Is the docker daemon running"
@@ -46,12 +46,13 @@ _NO_IMAGE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _Result:
+    """What a finished command wrote."""
+
     succeeded: bool
-    said: str
-    """On its standard output."""
-    complained: str
-    """On its standard error, or where that is empty, on its standard output."""
+    output: str
+    error: str
+    """Standard error, or if that is empty, standard output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +70,10 @@ class Stack:
 
     async def check(self) -> None:
         """Raise BadInput if the compose file is invalid, has no such service, or the Docker engine does not respond."""
-        ended = await self._run("config", "--services")
-        if not ended.succeeded:
-            raise BadInput(str(self.file), f"compose can not read it: {self._told(ended.complained)}")
-        services = sorted(ended.said.split())
+        config = await self._run("config", "--services")
+        if not config.succeeded:
+            raise BadInput(str(self.file), f"invalid compose file: {self._shorten(config.error)}")
+        services = sorted(config.output.split())
         if self.service not in services:
             raise BadInput(
                 f"{self.where}: docker.service",
@@ -81,94 +82,87 @@ class Stack:
                 remedy=suggestion(self.service, services),
             )
         if self._has_docker:
-            # clearer in its complaints than `docker info`
-            version = await _ended(("docker", "version", "--format", "{{.Server.Version}}"), self.environment)
+            # its errors are clearer than those of `docker info`
+            version = await _run(("docker", "version", "--format", "{{.Server.Version}}"), self.environment)
             if not version.succeeded:
-                raise self._no_engine(version.complained)
+                raise self._no_engine(version.error)
 
     async def up(self) -> None:
-        ended = await self._run("up", "-d", patience=UP_PATIENCE)
-        if not ended.succeeded:
-            raise self._failure("start", ended.complained)
+        await self._run("up", "-d", seconds=UP_TIMEOUT, failure="cannot start its stack")
 
     async def down(self) -> None:
         """Remove the stack, also one of an earlier process of this run; having none is not an error."""
-        ended = await self._run("down", "-v", "--remove-orphans")
-        if not ended.succeeded:
-            raise self._failure("take down", ended.complained)
+        await self._run("down", "-v", "--remove-orphans", failure="cannot remove its stack")
 
-    async def alive(self) -> bool:
+    async def is_running(self) -> bool:
         """Return whether the service runs or restarts: one that waits for its database may fail a few times."""
         for status in ("running", "restarting"):
-            ended = await self._run("ps", "--services", "--filter", f"status={status}")
-            if not ended.succeeded:
-                raise self._failure("look after", ended.complained)
-            if self.service in ended.said.split():
+            arguments = ("ps", "--services", "--filter", f"status={status}")
+            result = await self._run(*arguments, failure="cannot list its containers")
+            if self.service in result.output.split():
                 return True
         return False
 
-    async def last_words(self) -> str:
-        ended = await self._run("logs", "--no-color", "--tail", str(LAST_LINES), self.service)
-        lines = self._lines(ended.said if ended.succeeded else ended.complained)
-        told = " / ".join([line for line in lines if not line.startswith("Attaching to ")][-LAST_LINES:])
-        return f"it logged: {told}" if told else "it logged nothing"
+    async def read_log(self) -> str:
+        """Return the end of the service's log, for an error message."""
+        result = await self._run("logs", "--no-color", "--tail", str(LOG_LINES), self.service)
+        lines = self._lines(result.output if result.succeeded else result.error)
+        text = " / ".join([line for line in lines if not line.startswith("Attaching to ")][-LOG_LINES:])
+        return f"its log: {text}" if text else "its log is empty"
 
-    async def holder(self, port: int) -> str | None:
+    async def find_project_on(self, port: int) -> str | None:
         """Return our stack that publishes this port: of another run, or left by a killed one."""
-        label = '{{.Label "com.docker.compose.project"}}'
         if not self._has_docker:
             return None
-        ended = await _ended(("docker", "ps", "--filter", f"publish={port}", "--format", label), self.environment)
-        return next((name for name in ended.said.split() if name.startswith(PREFIX)), None)
+        label = '{{.Label "com.docker.compose.project"}}'
+        result = await _run(("docker", "ps", "--filter", f"publish={port}", "--format", label), self.environment)
+        return next((name for name in result.output.split() if name.startswith(PREFIX)), None)
 
-    def by_hand(self, *arguments: str, project: str | None = None) -> str:
-        """Return the command as a user would type it."""
-        return shlex.join([*self.compose, "-p", project or self.project, "-f", str(self.file), *arguments])
+    def command_line(self, *arguments: str, project: str | None = None) -> str:
+        """Return a compose command as a user would type it."""
+        return shlex.join(self._command(project or self.project, arguments))
+
+    def _command(self, project: str, arguments: Sequence[str]) -> tuple[str, ...]:
+        return (*self.compose, "-p", project, "-f", str(self.file), *arguments)
 
     @property
     def _has_docker(self) -> bool:
         """Whether the program docker exists; docker-compose works without it."""
         return shutil.which("docker", path=self.environment.get("PATH")) is not None
 
-    async def _run(self, *arguments: str, patience: float = PATIENCE) -> _Ended:
-        command = (*self.compose, "-p", self.project, "-f", str(self.file), *arguments)
-        return await _ended(command, self.environment, patience)
+    async def _run(self, *arguments: str, seconds: float = TIMEOUT, failure: str = "") -> _Result:
+        """Run a compose command. With `failure`, raise an error that begins with it if the command fails."""
+        result = await _run(self._command(self.project, arguments), self.environment, seconds)
+        if failure and not result.succeeded:
+            raise self._error(failure, result.error)
+        return result
 
-    def _failure(self, doing: str, complaint: str) -> MemorybenchError:
-        if _NO_ENGINE.search(complaint):
-            return self._no_engine(complaint)
-        if _PORT_TAKEN.search(complaint):
-            return BadInput(
-                self.where,
-                f"a port that it publishes is taken: {self._told(complaint, _PORT_TAKEN)}",
-                remedy=f"change it in {self.file}, or free it",
-            )
-        if _NO_IMAGE.search(complaint):
-            return BadInput(
-                self.where,
-                f"an image can not be had: {self._told(complaint, _NO_IMAGE)}",
-                remedy=f"try by hand: {self.by_hand('pull')} (or build)",
-            )
-        return ServiceError(f"{self.where}: can not {doing} its stack: {self._told(complaint)}")
+    def _error(self, failure: str, text: str) -> MemorybenchError:
+        if _NO_ENGINE.search(text):
+            return self._no_engine(text)
+        if _PORT_TAKEN.search(text):
+            problem = f"a published port is in use: {self._shorten(text, _PORT_TAKEN)}"
+            return BadInput(self.where, problem, remedy=f"change it in {self.file}, or stop the program that uses it")
+        if _NO_IMAGE.search(text):
+            problem = f"cannot get an image: {self._shorten(text, _NO_IMAGE)}"
+            return BadInput(self.where, problem, remedy=f"try {self.command_line('pull')} (or build)")
+        return ServiceError(f"{self.where}: {failure}: {self._shorten(text)}")
 
-    def _no_engine(self, complaint: str) -> BadInput:
-        return BadInput(
-            self.where,
-            f"the Docker engine does not answer: {self._told(complaint, _NO_ENGINE)}",
-            remedy="start it; docker info tells when it runs",
-        )
+    def _no_engine(self, text: str) -> BadInput:
+        problem = f"the Docker engine does not respond: {self._shorten(text, _NO_ENGINE)}"
+        return BadInput(self.where, problem, remedy="start it, and check it with docker info")
 
-    def _told(self, complaint: str, pattern: re.Pattern[str] | None = None) -> str:
+    def _shorten(self, text: str, pattern: re.Pattern[str] | None = None) -> str:
         """Return the last matching line, or else the last few."""
-        lines = self._lines(complaint)
-        telling = [line for line in lines if pattern is not None and pattern.search(line)]
-        return " / ".join(telling[-1:] or lines[-LONGEST_COMPLAINT:]) or "it said nothing"
+        lines = self._lines(text)
+        matches = [line for line in lines if pattern is not None and pattern.search(line)]
+        return " / ".join(matches[-1:] or lines[-ERROR_LINES:]) or "no error message"
 
     def _lines(self, text: str) -> Sequence[str]:
         # redacted before lines are cut, because a part of a key would not be recognized
         lines = (" ".join(line.split()) for line in sanitize(self.redactor.clean(text)).splitlines())
         # the cause is at the end of a line
-        return [line if len(line) <= LONGEST_LINE else f"…{line[1 - LONGEST_LINE :]}" for line in lines if line]
+        return [line if len(line) <= MAX_LINE else f"…{line[1 - MAX_LINE :]}" for line in lines if line]
 
 
 def project_name(run: str, provider: str) -> str:
@@ -181,23 +175,16 @@ def project_name(run: str, provider: str) -> str:
 
 
 async def find_compose(environment: Mapping[str, str], where: str) -> tuple[str, ...]:
-    for command in _compose_commands(environment):
-        if (await _ended((*command, "version"), environment)).succeeded:
-            return command
-    raise BadInput(
-        where,
-        "neither docker compose nor docker-compose is installed",
-        remedy="install Docker with its compose plug-in",
-    )
-
-
-def _compose_commands(environment: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    """Return the command of docker compose that works on this machine."""
     for command in (("docker", "compose"), ("docker-compose",)):
-        if shutil.which(command[0], path=environment.get("PATH")):
-            yield command
+        is_installed = shutil.which(command[0], path=environment.get("PATH"))
+        if is_installed and (await _run((*command, "version"), environment)).succeeded:
+            return command
+    problem = "neither docker compose nor docker-compose is installed"
+    raise BadInput(where, problem, remedy="install Docker with its compose plug-in")
 
 
-async def _ended(command: Sequence[str], environment: Mapping[str, str], patience: float = PATIENCE) -> _Ended:
+async def _run(command: Sequence[str], environment: Mapping[str, str], seconds: float = TIMEOUT) -> _Result:
     process = await asyncio.create_subprocess_exec(
         *command,
         env=environment,
@@ -207,14 +194,14 @@ async def _ended(command: Sequence[str], environment: Mapping[str, str], patienc
         start_new_session=True,  # Ctrl-C in the terminal must not stop docker: we remove the stack
     )
     try:
-        async with asyncio.timeout(patience):
-            said, complained = (text.decode(errors="replace") for text in await process.communicate())
+        async with asyncio.timeout(seconds):
+            output, error = (text.decode(errors="replace") for text in await process.communicate())
     except TimeoutError:
-        raise ServiceError(f"{' '.join(command)}: did not end within {patience:.0f} s") from None
+        raise ServiceError(f"{' '.join(command)}: timed out after {seconds:.0f} s") from None
     finally:
         if process.returncode is None:
-            await to_the_end(_stop(process))
-    return _Ended(process.returncode == 0, said, complained if complained.strip() else said)
+            await run_to_completion(_stop(process))
+    return _Result(process.returncode == 0, output, error if error.strip() else output)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
@@ -223,12 +210,12 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
+            async with asyncio.timeout(STOP_TIMEOUT):
                 await process.communicate()
                 return
 
 
-async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
+async def run_to_completion(work: Coroutine[Any, Any, None]) -> None:
     """Await `work` even if this task is cancelled meanwhile; raise the cancellation afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None

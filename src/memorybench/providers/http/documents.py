@@ -17,17 +17,20 @@ from memorybench.core.conversation import Session, Turn
 from memorybench.core.records import digest
 from memorybench.providers.storage.turns import replace_surrogates
 
-from .requests import Filling
+from .requests import Render
 
-_ENDS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re.compile(r"\s"))
+_SPLIT_POINTS = (re.compile(r"\n"), re.compile(r"[.!?。！？][\"')\]]*\s"), re.compile(r"\s"))
 """Where a text may be split, in order of preference: after a line, a sentence, a word."""
 
+Sources = dict[str, tuple[str, ...]]
+"""The session and turn ids of the benchmark, by an id that the service knows."""
 
-class Said(NamedTuple):
-    """A message: a turn, or a part of a long one."""
+
+class Message(NamedTuple):
+    """A turn, or a part of a long one."""
 
     turn: str
-    outside: str
+    service_id: str
     """The id of the turn that the service gets; empty if it gets none."""
     role: str
     speaker: str
@@ -40,14 +43,14 @@ class Said(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
-    """The content of one document."""
+class SentDocument:
+    """A document that is sent to the service."""
 
     id: str
     session: str
     """The id of the session that the service gets."""
     content: str
-    messages: tuple[Said, ...]
+    messages: tuple[Message, ...]
     """Empty if documents are text, whose parts may end within a message."""
     at: datetime | None
     sources: tuple[str, ...]
@@ -55,126 +58,129 @@ class Portion:
 
 
 @dataclass(frozen=True, slots=True)
-class Portioning:
+class SessionSplitter:
     """How sessions are split into documents."""
 
     unit: str
     by_messages: bool
     """Whether documents are lists of messages; otherwise, they are text."""
-    message: Filling | None
-    names_turns: bool
+    message: Render | None = None
+    sends_turn_ids: bool = False
     """Whether the template of a message contains the turn id, so that results may name it."""
-    max_messages: int | None
-    max_characters: int | None
+    max_messages: int | None = None
+    max_characters: int | None = None
 
-    def portions(self, scope: Scope, session: Session) -> list[Portion]:
+    def split(self, scope: Scope, session: Session) -> list[SentDocument]:
         """Return the documents of a session; an empty session has none."""
-        outside = digest([scope.run, scope.benchmark, scope.provider, scope.haystack, session.id])[:20]
-        said = [part for n, turn in enumerate(session.turns, 1) for part in self._said(outside, session, n, turn)]
-        begun = session.at or next((part.at for part in said), None)
+        key = digest([scope.run, scope.benchmark, scope.provider, scope.haystack, session.id])[:20]
+        messages = [part for n, turn in enumerate(session.turns, 1) for part in self._split_turn(key, session, n, turn)]
+        session_at = session.at or next((message.at for message in messages), None)
         return [
-            Portion(
-                id=f"d{outside}-{n}",
-                session=f"s{outside}",
+            SentDocument(
+                id=f"d{key}-{n}",
+                session=f"s{key}",
                 content=replace_surrogates(content),
-                messages=messages,
-                at=messages[0].at if self.unit == "message" else begun,
-                sources=_sources(session, messages or said),
+                messages=part,
+                at=part[0].at if self.unit == "message" else session_at,
+                sources=_sources(session, part or messages),
             )
-            for n, (content, messages) in enumerate(self._parts(session, said))
+            for n, (content, part) in enumerate(self._split_messages(session, messages))
         ]
 
-    def variables(self, portion: Portion) -> dict[str, Any]:
-        date = _date(portion.at)
-        metadata = {"documentId": portion.id, "sessionId": portion.session}
+    def variables(self, document: SentDocument) -> dict[str, Any]:
+        """Return the variables of a request that stores the document."""
+        date = _date(document.at)
+        metadata = {"documentId": document.id, "sessionId": document.session}
         return {
-            "documentId": portion.id,
-            "sessionId": portion.session,
-            "content": portion.content,
-            "messages": [self._message(said) for said in portion.messages] if self.by_messages else [],
+            "documentId": document.id,
+            "sessionId": document.session,
+            "content": document.content,
+            "messages": [self._render_message(message) for message in document.messages] if self.by_messages else [],
             "date": date,
-            "epoch": _epoch(portion.at),
+            "epoch": _epoch(document.at),
             "metadata": metadata if date is None else {**metadata, "date": date},
         }
 
-    def _parts(self, session: Session, said: Sequence[Said]) -> Iterator[tuple[str, tuple[Said, ...]]]:
+    def _split_messages(
+        self, session: Session, messages: Sequence[Message]
+    ) -> Iterator[tuple[str, tuple[Message, ...]]]:
         if self.unit == "message":
-            for part in said:
-                yield part.line, (part,)
+            for message in messages:
+                yield message.line, (message,)
         elif self.by_messages:
-            size = self.max_messages or max(1, len(said))
-            for start in range(0, len(said), size):
-                group = tuple(said[start : start + size])
-                whole = session.text if len(group) == len(said) else None
-                yield whole or _dialogue(group), group
+            size = self.max_messages or max(1, len(messages))
+            for start in range(0, len(messages), size):
+                group = tuple(messages[start : start + size])
+                text = session.text if len(group) == len(messages) else None
+                yield text or _dialogue(group), group
         else:
-            text = session.text if session.text is not None else _dialogue(said)
-            for piece in split(text, self.max_characters):
+            text = session.text if session.text is not None else _dialogue(messages)
+            for piece in split_text(text, self.max_characters):
                 yield piece, ()
 
-    def _said(self, outside: str, session: Session, n: int, turn: Turn) -> list[Said]:
+    def _split_turn(self, key: str, session: Session, n: int, turn: Turn) -> list[Message]:
         id = turn.id if turn.id is not None else f"{session.id}:{n}"
         speaker, at = replace_surrogates(turn.speaker or turn.role), turn.at or session.at
         limit = self.max_characters if self.by_messages or self.unit == "message" else None
         if limit is not None:
             limit = max(limit - len(f"{speaker}: "), limit // 2, 1)
-        named = f"t{outside}-{n}" if self.names_turns else ""
-        return [
-            Said(id, named, turn.role, speaker, part, at) for part in split(replace_surrogates(turn.content), limit)
-        ]
+        service_id = f"t{key}-{n}" if self.sends_turn_ids else ""
+        pieces = split_text(replace_surrogates(turn.content), limit)
+        return [Message(id, service_id, turn.role, speaker, piece, at) for piece in pieces]
 
-    def _message(self, said: Said) -> Any:
-        date = _date(said.at)
+    def _render_message(self, message: Message) -> Any:
+        date = _date(message.at)
         if self.message is None:
-            plain = {"role": said.role, "content": said.content}
+            plain = {"role": message.role, "content": message.content}
             return plain if date is None else {**plain, "at": date}
-        values = {
-            "role": said.role,
-            "speaker": said.speaker,
-            "content": said.content,
-            "date": date,
-            "epoch": _epoch(said.at),
-            "turnId": said.outside,
-        }
-        return self.message(values)
+        return self.message(
+            {
+                "role": message.role,
+                "speaker": message.speaker,
+                "content": message.content,
+                "date": date,
+                "epoch": _epoch(message.at),
+                "turnId": message.service_id,
+            }
+        )
 
 
-def sources_of(portions: Sequence[Portion]) -> dict[str, tuple[str, ...]]:
-    """Return the sources of each id that the service got."""
-    named: dict[str, tuple[str, ...]] = {}
-    for portion in portions:
-        session = portion.sources[0]
-        named[portion.id] = portion.sources
-        named[portion.session] = (session,)
-        named |= {said.outside: (session, said.turn) for said in portion.messages if said.outside}
-    return named
+def sources_by_our_ids(documents: Sequence[SentDocument]) -> Sources:
+    """Return the sources of each id of ours that the service got."""
+    sources: Sources = {}
+    for document in documents:
+        session = document.sources[0]
+        sources[document.id] = document.sources
+        sources[document.session] = (session,)
+        sources |= {message.service_id: (session, message.turn) for message in document.messages if message.service_id}
+    return sources
 
 
-def sources_by_id(ids: Sequence[str], portions: Sequence[Portion]) -> dict[str, tuple[str, ...]] | None:
+def sources_by_assigned_ids(ids: Sequence[str], documents: Sequence[SentDocument]) -> Sources | None:
     """Return the sources of each id that the service assigned; None if they cannot be matched."""
-    if len(portions) > 1:
-        if len(ids) != len(portions):
+    if len(documents) > 1:
+        if len(ids) != len(documents):
             return None
-        return {id: portion.sources for id, portion in zip(ids, portions, strict=True)}
-    [portion] = portions
-    if len(ids) == len(portion.messages):
-        return {id: (portion.sources[0], said.turn) for id, said in zip(ids, portion.messages, strict=True)}
-    return dict.fromkeys(ids, portion.sources)
+        return {id: document.sources for id, document in zip(ids, documents, strict=True)}
+    [document] = documents
+    if len(ids) == len(document.messages):
+        return {id: (document.sources[0], message.turn) for id, message in zip(ids, document.messages, strict=True)}
+    return dict.fromkeys(ids, document.sources)
 
 
-def split(text: str, longest: int | None) -> list[str]:
+def split_text(text: str, longest: int | None) -> list[str]:
     """Split a text into pieces of at most `longest` characters, without blank ones."""
     if longest is None or len(text) <= longest:
         return [text] if text and not text.isspace() else []
     pieces = []
     while len(text) > longest:
-        cut = _cut(text, longest)
-        pieces.append(text[:cut].strip())
-        text = text[cut:].lstrip()
+        end = _split_point(text, longest)
+        pieces.append(text[:end].strip())
+        text = text[end:].lstrip()
     return [piece for piece in (*pieces, text) if piece.strip()]
 
 
-def shortened(text: str, longest: int | None) -> str:
+def shorten(text: str, longest: int | None) -> str:
     """Return the first words of a text that fit."""
     if longest is None or len(text) <= longest:
         return text
@@ -182,31 +188,31 @@ def shortened(text: str, longest: int | None) -> str:
     return text[: blank or longest].rstrip()
 
 
-def _cut(text: str, longest: int) -> int:
-    for end in _ENDS:
+def _split_point(text: str, longest: int) -> int:
+    for pattern in _SPLIT_POINTS:
         # one character more, because the space at the end does not count
-        cut = max((match.end() for match in end.finditer(text[: longest + 1])), default=0)
-        if cut > longest // 2:
-            return cut
+        end = max((match.end() for match in pattern.finditer(text[: longest + 1])), default=0)
+        if end > longest // 2:
+            return end
     return longest
 
 
-def _dialogue(said: Sequence[Said]) -> str:
-    return "\n".join(part.line for part in said)
+def _dialogue(messages: Sequence[Message]) -> str:
+    return "\n".join(message.line for message in messages)
 
 
-def _sources(session: Session, messages: Sequence[Said]) -> tuple[str, ...]:
-    turns = list(dict.fromkeys(said.turn for said in messages))
+def _sources(session: Session, messages: Sequence[Message]) -> tuple[str, ...]:
+    turns = list(dict.fromkeys(message.turn for message in messages))
     return (session.id, *turns) if len(turns) == 1 else (session.id,)
 
 
-def _aware(at: datetime) -> datetime:
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 def _date(at: datetime | None) -> str | None:
-    return None if at is None else _aware(at).isoformat()
+    return None if at is None else _with_zone(at).isoformat()
 
 
 def _epoch(at: datetime | None) -> int | None:
-    return None if at is None else int(_aware(at).timestamp())
+    return None if at is None else int(_with_zone(at).timestamp())
+
+
+def _with_zone(at: datetime) -> datetime:
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

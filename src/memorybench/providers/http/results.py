@@ -11,11 +11,11 @@ from memorybench.core.conversation import Memory
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
-from memorybench.providers.config.requests import Response, Zip
+from memorybench.providers.config.requests import Response
 
-from .requests import foreign, parsed
+from .requests import parse_path, redact
 
-Whence = Callable[[str], Sequence[str]]
+FindSources = Callable[[str], Sequence[str]]
 """Translates an id in a result to the ids of sessions and turns."""
 _FIELDS = ("content", "score", "id", "sources", "date", "chunks")
 
@@ -30,87 +30,84 @@ class ResponseTemplate:
 
     @classmethod
     def parse(cls, part: Document, response: Response) -> ResponseTemplate:
-        if response.zip is not None:
-            return cls(None, _fields(part.at("zip"), response.zip, ""), response.score_direction)
-        results = parsed(response.results, part.where("results"))
-        return cls(results, _fields(part, response, "_field"), response.score_direction)
+        section, suffix = (response, "_field") if response.zip is None else (response.zip, "")
+        fields_at = part if response.zip is None else part.at("zip")
+        paths = {
+            name: parse_path(getattr(section, name + suffix, None), fields_at.where(name + suffix)) for name in _FIELDS
+        }
+        return cls(
+            results=parse_path(response.results, part.where("results")) if response.zip is None else None,
+            fields={name: path for name, path in paths.items() if path is not None},
+            direction=response.score_direction,
+        )
 
-    def memories(self, reply: Reply, limit: int | None, whence: Whence) -> list[Memory]:
-        """Return the best `limit` memories, best first."""
+    def memories(self, reply: Reply, limit: int | None, find_sources: FindSources) -> list[Memory]:
+        """Return the best `limit` memories, best first; ties, and results without scores, in the order of the reply."""
         data = reply.json()
-        results = self._zipped(reply, data) if self.results is None else self._listed(reply, data)
+        results = self._read_arrays(reply, data) if self.results is None else self._read_results(reply, data)
         scores = [self._score(reply, result) for result in results]
-        best = _ranking(scores)[:limit]
-        return [self._memory(reply, results[place], scores[place], place, whence) for place in best]
+        places = list(range(len(results)))
+        if None not in scores:
+            places.sort(key=lambda place: -(scores[place] or 0.0))
+        return [self._memory(reply, results[place], scores[place], place, find_sources) for place in places[:limit]]
 
-    def _listed(self, reply: Reply, data: Any) -> Sequence[Any]:
+    def _read_results(self, reply: Reply, data: Any) -> Sequence[Any]:
         assert self.results is not None
-        found = self.results.all(data)
+        matches = self.results.all(data)
         if self.results.singular:
-            if not found or not isinstance(found[0], list):
-                raise reply.malformed(f"no list of results at {self.results.text}")
-            return found[0]
-        if not found and not any(_leads_somewhere(route.steps, data) for route in self.results.routes):
-            raise reply.malformed(f"no results at {self.results.text}")
-        return found
+            if not matches or not isinstance(matches[0], list):
+                raise reply.malformed(f"missing list of results at {self.results.text}")
+            return matches[0]
+        if not matches and not any(_exists(route.steps, data) for route in self.results.routes):
+            raise reply.malformed(f"missing results at {self.results.text}")
+        return matches
 
-    def _zipped(self, reply: Reply, data: Any) -> Sequence[Any]:
+    def _read_arrays(self, reply: Reply, data: Any) -> Sequence[Any]:
         columns = {name: path.first(data) for name, path in self.fields.items()}
         columns = {name: column for name, column in columns.items() if column is not None or name == "content"}
+        content = self.fields["content"].text
         for name, column in columns.items():
             if not isinstance(column, list):
-                raise reply.malformed(f"no list at {self.fields[name].text}")
+                raise reply.malformed(f"missing list at {self.fields[name].text}")
             if len(column) != len(columns["content"]):
-                raise reply.malformed(f"the lists at {self.fields['content'].text} and {self.fields[name].text} differ")
+                raise reply.malformed(f"the lists at {content} and {self.fields[name].text} differ in length")
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def _field(self, name: str, result: Any) -> list[Any]:
+    def _values(self, name: str, result: Any) -> list[Any]:
         if self.results is None:
             return [result[name]] if name in result else []
         path = self.fields.get(name)
         return path.all(result) if path is not None else []
 
+    def _value(self, name: str, result: Any) -> Any:
+        return next(iter(self._values(name, result)), None)
+
     def _score(self, reply: Reply, result: Any) -> float | None:
-        score = next(iter(self._field("score", result)), None)
+        score = self._value("score", result)
         if score is None or self.direction == "none":
             return None
         if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise reply.malformed(f"the score at {self.fields['score'].text} is no number")
+            raise reply.malformed(f"invalid score at {self.fields['score'].text}; expected a number")
         return -float(score) if self.direction == "lower" else float(score)
 
-    def _memory(self, reply: Reply, result: Any, score: float | None, place: int, whence: Whence) -> Memory:
-        content = next(iter(self._field("content", result)), None)
+    def _memory(self, reply: Reply, result: Any, score: float | None, place: int, find_sources: FindSources) -> Memory:
+        content, date, id = (self._value(name, result) for name in ("content", "date", "id"))
         if not isinstance(content, str):
-            raise reply.malformed(f"result {place + 1} has no text at {self.fields['content'].text}")
-        date = next(iter(self._field("date", result)), None)
-        id = next(iter(self._field("id", result)), None)
-        named = _flat(self._field("sources", result))
-        chunks = _flat(self._field("chunks", result))
+            raise reply.malformed(f"result {place + 1}: missing text at {self.fields['content'].text}")
+        chunks = _flatten(self._values("chunks", result))
         if not all(isinstance(chunk, str) for chunk in chunks):
-            raise reply.malformed(f"{self.fields['chunks'].text} finds something else than text")
+            raise reply.malformed(f"result {place + 1}: invalid chunk at {self.fields['chunks'].text}; expected text")
+        ids = [redact(str(value), reply) for value in _flatten(self._values("sources", result))]
         return Memory(
-            id=f"result {place + 1}" if id is None else foreign(str(id), reply),
-            content=foreign(content if date is None else f"[{date}] {content}", reply),
+            id=f"result {place + 1}" if id is None else redact(str(id), reply),
+            content=redact(content if date is None else f"[{date}] {content}", reply),
             score=score,
-            sources=tuple(dict.fromkeys(source for one in named for source in whence(foreign(str(one), reply))))
-            or None,
-            chunks=tuple(foreign(chunk, reply) for chunk in chunks),
+            sources=tuple(dict.fromkeys(source for id in ids for source in find_sources(id))) or None,
+            chunks=tuple(redact(chunk, reply) for chunk in chunks),
         )
 
 
-def _fields(part: Document, told: Response | Zip, ending: str) -> dict[str, Path]:
-    paths = {name: parsed(getattr(told, name + ending, None), part.where(name + ending)) for name in _FIELDS}
-    return {name: path for name, path in paths.items() if path is not None}
-
-
-def _ranking(scores: Sequence[float | None]) -> list[int]:
-    """Return the positions, best first; ties, and results without scores, in the order of the reply."""
-    if any(score is None for score in scores):
-        return list(range(len(scores)))
-    return sorted(range(len(scores)), key=lambda place: -(scores[place] or 0.0))
-
-
-def _leads_somewhere(steps: Sequence[str | int], value: Any) -> bool:
+def _exists(steps: Sequence[str | int], value: Any) -> bool:
     """Return whether the first steps of a path exist, so that a missing match means an empty list."""
     for step in steps:
         try:
@@ -120,5 +117,6 @@ def _leads_somewhere(steps: Sequence[str | int], value: Any) -> bool:
     return isinstance(value, list | dict)
 
 
-def _flat(found: Sequence[Any]) -> list[Any]:
-    return [one for match in found for one in (match if isinstance(match, list) else [match]) if one is not None]
+def _flatten(matches: Sequence[Any]) -> list[Any]:
+    values = (value for match in matches for value in (match if isinstance(match, list) else [match]))
+    return [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""Scopes: their names in the service, how they are opened and closed, and what this process knows of each."""
+"""Scopes: their names in the service, how they are opened and cleared, and what this process knows of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from memorybench.core.errors import Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
 
-from .dialect import Chore, Dialect
 from .requests import Api
-from .waiting import until_done
+from .service import ScopeRequest, Service
+from .waiting import wait_until_done
 
-_LONGEST_READABLE = 60
+_MAX_READABLE = 60
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -27,16 +27,16 @@ def scope_name(scope: Scope, run_id_format: Template) -> str:
     It has at most 77 letters, digits, hyphens and underscores, which every known service accepts.
     """
     parts = {"benchmarkId": scope.benchmark, "runId": scope.run, "haystackId": scope.haystack}
-    left_out = [value for name, value in parts.items() if name not in run_id_format.names]
-    readable = "-".join([run_id_format.render(parts), *left_out, scope.provider])
-    return f"{_UNSAFE.sub('-', readable).lstrip('-_')[:_LONGEST_READABLE]}-{digest(scope)[:16]}"
+    missing = [value for name, value in parts.items() if name not in run_id_format.names]
+    readable = "-".join([run_id_format.render(parts), *missing, scope.provider])
+    return f"{_UNSAFE.sub('-', readable).lstrip('-_')[:_MAX_READABLE]}-{digest(scope)[:16]}"
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What is known about documents that the service accepted."""
+class Accepted:
+    """What is known about documents that the service accepted with one request."""
 
-    questions: tuple[Mapping[str, Any], ...]
+    polls: tuple[Mapping[str, Any], ...]
     """Variables of the polls for their status."""
     sources: Mapping[str, tuple[str, ...]]
 
@@ -49,90 +49,88 @@ class ScopeState:
     """Variables of every request, with the captures of setup."""
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Session and turn of each id that a result may name."""
-    set_up: int = 0
+    finished_setup: int = 0
     """Number of finished setup requests."""
-    cleared: bool = False
+    is_cleared: bool = False
     """Whether this process cleared the scope and has not opened it again."""
-    stored: dict[str, Stored] = field(default_factory=dict)
+    accepted: dict[str, Accepted] = field(default_factory=dict)
     """What an unfinished add has stored, by the first document of each request; a retry continues from there."""
-    setting_up: asyncio.Lock = field(default_factory=asyncio.Lock)
+    setup_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    @property
-    def name(self) -> str:
-        name: str = self.variables["scope"]
-        return name
-
-    def whence(self, named: str) -> Sequence[str]:
-        return self.sources.get(named, (named,))
+    def find_sources(self, id: str) -> Sequence[str]:
+        """Return the sources of an id; an unknown id is returned as it is."""
+        return self.sources.get(id, (id,))
 
 
 class Scopes:
-    def __init__(self, name: str, dialect: Dialect, api: Api) -> None:
+    def __init__(self, name: str, service: Service, api: Api) -> None:
         self._where = f'provider "{name}"'
-        self._dialect = dialect
+        self._service = service
         self._api = api
-        self._captured = dialect.captured
+        self._captures = service.captures
         self._states: dict[Scope, ScopeState] = {}
 
     def state(self, scope: Scope) -> ScopeState:
         state = self._states.get(scope)
         if state is None:
-            name = scope_name(scope, self._dialect.run_id_format)
-            outside = dict.fromkeys(("scope", "runTag", "userId"), name)
-            named = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
-            state = self._states[scope] = ScopeState({**outside, **named})
+            names = dict.fromkeys(("scope", "runTag", "userId"), scope_name(scope, self._service.run_id_format))
+            ids = {"runId": scope.run, "benchmarkId": scope.benchmark, "haystackId": scope.haystack}
+            state = self._states[scope] = ScopeState({**names, **ids})
         return state
 
     async def open(self, scope: Scope) -> ScopeState:
         """Send the setup requests that are not finished; after a failure, continue where it stopped."""
         state = self.state(scope)
-        if state.set_up < len(self._dialect.setup):
-            async with state.setting_up:
-                for chore in self._dialect.setup[state.set_up :]:
-                    await self._perform(chore, state)
-                    state.set_up += 1
-        state.cleared = False
+        if state.finished_setup < len(self._service.setup):
+            async with state.setup_lock:
+                for request in self._service.setup[state.finished_setup :]:
+                    await self._send(request, state)
+                    state.finished_setup += 1
+        state.is_cleared = False
         return state
 
-    async def known(self, scope: Scope, names: frozenset[str]) -> ScopeState | None:
+    async def require(self, scope: Scope, names: frozenset[str]) -> ScopeState | None:
         """Return the scope with the variables that a request needs; None if it was cleared."""
         state = self.state(scope)
-        missing = (names & self._captured) - state.variables.keys()
+        missing = (names & self._captures) - state.variables.keys()
         if not missing:
             return state
-        if self._dialect.repeatable:
+        if self._service.has_repeatable_setup:
             return await self.open(scope)
-        if state.cleared:
+        if state.is_cleared:
             return None
         # setting it up again would create an empty scope, which would then be searched
         raise ServiceError(
-            f"{self._where}: {', '.join(sorted(missing))} of scope {state.name} is not known to this "
-            "process, which has neither added to it nor been given its receipts"
+            f"{self._where}: unknown {', '.join(sorted(missing))} of scope {state.variables['scope']}: this process "
+            "has neither added to it nor received its receipts"
         )
 
-    async def close(self, scope: Scope) -> None:
-        if not self._dialect.closing:
+    async def clear(self, scope: Scope) -> None:
+        requests = self._service.clear
+        if not requests:
             raise Lacking(f"{self._where} has no endpoint that clears a scope")
-        state = await self.known(scope, frozenset(name for one in self._dialect.closing for name in one.request.names))
+        state = await self.require(scope, frozenset(name for one in requests for name in one.request.names))
         if state is not None:
-            for chore in self._dialect.closing:
-                await self._perform(chore, state)
+            for request in requests:
+                await self._send(request, state)
             del self._states[scope]
-            self.state(scope).cleared = True
+            self.state(scope).is_cleared = True
 
-    def receipt(self, state: ScopeState, endpoint: str, ids: Sequence[str], stored: Sequence[Stored]) -> Receipt:
+    def make_receipt(
+        self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
+    ) -> Receipt:
         """Finish an add. The receipt has all that another process needs to wait, search and clear."""
-        sources = {name: whence for part in stored for name, whence in part.sources.items()}
+        sources = {id: ids_of_source for part in accepted for id, ids_of_source in part.sources.items()}
         state.sources |= sources
         for id in ids:
-            state.stored.pop(id, None)
+            state.accepted.pop(id, None)
         return Receipt(
             ids=tuple(ids),
             captured={
                 "endpoint": endpoint,
-                "setup": {name: state.variables[name] for name in sorted(self._captured)},
-                "questions": [dict(question) for part in stored for question in part.questions],
-                "sources": {name: list(whence) for name, whence in sources.items()},
+                "setup": {name: state.variables[name] for name in sorted(self._captures)},
+                "questions": [dict(poll) for part in accepted for poll in part.polls],
+                "sources": {id: list(ids_of_source) for id, ids_of_source in sources.items()},
             },
         )
 
@@ -140,15 +138,15 @@ class Scopes:
         state = self.state(scope)
         for receipt in receipts:
             state.variables |= receipt.captured["setup"]
-            state.sources |= {name: tuple(whence) for name, whence in receipt.captured["sources"].items()}
-            state.set_up = len(self._dialect.setup)
-            state.cleared = False
+            state.sources |= {id: tuple(sources) for id, sources in receipt.captured["sources"].items()}
+            state.finished_setup = len(self._service.setup)
+            state.is_cleared = False
 
-    async def _perform(self, chore: Chore, state: ScopeState) -> None:
-        reply = await self._api.send(chore.request, state.variables)
-        data = chore.reading.data(reply)
-        found = chore.reading.captured(reply, data)
-        if chore.wait is not None:
-            questions = chore.wait.questions(reply, data, [{**state.variables, **found}])
-            await until_done(self._api, chore.wait, questions)
-        state.variables |= found
+    async def _send(self, request: ScopeRequest, state: ScopeState) -> None:
+        reply = await self._api.send(request.request, state.variables)
+        data = request.reader.read_json(reply)
+        captures = request.reader.read_captures(reply, data)
+        if request.wait is not None:
+            polls = request.wait.polls(reply, data, [{**state.variables, **captures}])
+            await wait_until_done(self._api, request.wait, polls)
+        state.variables |= captures

@@ -1,13 +1,16 @@
-"""Polls services that reply before they are done, and keeps a minimum delay between requests."""
+"""Waits until documents are searchable, by polling a status or by a marker, and delays requests."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memorybench.core.contracts import Scope
+from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import MemorybenchError, NotReady, ServiceError, Transient
+from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
@@ -15,7 +18,8 @@ from memorybench.providers.config.requests import Poll
 from memorybench.providers.config.variables import POLL_ID
 from memorybench.text.sanitize import preview
 
-from .requests import Api, RequestTemplate, Values, identifiers, parsed
+from .documents import SentDocument, SessionSplitter
+from .requests import Api, RequestTemplate, Values, parse_path, read_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +36,22 @@ class PollTemplate:
     def parse(cls, part: Document, poll: Poll) -> PollTemplate:
         return cls(
             RequestTemplate.parse(part, poll),
-            parsed(poll.id, part.where("id")),
-            parsed(poll.status, part.where("status")),
+            parse_path(poll.id, part.where("id")),
+            parse_path(poll.status, part.where("status")),
             frozenset(poll.done),
             frozenset(poll.failed),
             poll.interval / 1000,
             poll.timeout / 1000,
         )
 
-    def questions(self, reply: Reply | None, data: Any, about: Sequence[Values]) -> list[Values]:
-        """Return the variables of each poll: for each id in the reply, or for each of `about`."""
+    def polls(self, reply: Reply | None, data: Any, documents: Sequence[Values]) -> list[Values]:
+        """Return the variables of each poll: one per id in the reply, or one per document."""
         if self.id is None or reply is None:
-            return list(about)
-        ids = identifiers(self.id, data, reply)
+            return list(documents)
+        ids = read_ids(self.id, data, reply)
         if not ids:
-            raise reply.malformed(f"no id at {self.id.text}, by which to ask for the status")
-        return [{**about[0], POLL_ID: id} for id in ids]
+            raise reply.malformed(f"missing id at {self.id.text}, which the status is polled by")
+        return [{**documents[0], POLL_ID: id} for id in ids]
 
 
 class Deadline:
@@ -61,76 +65,99 @@ class Deadline:
     async def pause(self, seconds: float, waiting_for: str) -> None:
         """Sleep, or raise NotReady if no time would be left afterwards."""
         if self._clock() + seconds > self._end:
-            raise NotReady(f"{waiting_for}, and no more than {self._seconds:g} s are waited")
+            raise NotReady(f"{waiting_for}; timed out after {self._seconds:g} s")
         await asyncio.sleep(seconds)
 
 
-async def until_done(api: Api, poll: PollTemplate, questions: Sequence[Values], *, at_once: int = 1) -> None:
-    """Return when all polls are done, or raise the first failure. `at_once` of them run at a time, in order."""
+async def wait_until_done(api: Api, poll: PollTemplate, polls: Sequence[Values], *, parallel: int = 1) -> None:
+    """Return when all polls are done, or raise the first failure. At most `parallel` of them run at a time."""
     deadline = Deadline(poll.timeout)
-    left = iter(questions)
+    pending = iter(polls)
 
-    async def ask() -> None:
-        for values in left:
-            await _done(api, poll, values, deadline)
+    async def work() -> None:
+        for values in pending:
+            while True:
+                status, delay = await _poll_status(api, poll, values)
+                if status is None:
+                    break
+                await deadline.pause(
+                    max(poll.interval, delay), f"{poll.request.where}: the status of {_name(values)} is {status}"
+                )
 
     try:
-        async with asyncio.TaskGroup() as asking:
-            for _ in range(min(at_once, len(questions))):
-                asking.create_task(ask())
-    except* MemorybenchError as failed:
-        raise failed.exceptions[0] from None
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(parallel, len(polls))):
+                group.create_task(work())
+    except* MemorybenchError as errors:
+        raise errors.exceptions[0] from None
 
 
-async def _done(api: Api, poll: PollTemplate, values: Values, deadline: Deadline) -> None:
-    while True:
-        state, patience = await _state(api, poll, values)
-        if state is None:
-            return
-        await deadline.pause(max(poll.interval, patience), f"{poll.request.where}: {_named(values)} is {state}")
-
-
-async def _state(api: Api, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
+async def _poll_status(api: Api, poll: PollTemplate, values: Values) -> tuple[str | None, float]:
     """Return the status (None if done), and the delay that the service requests."""
     try:
         reply = await api.send(poll.request, values)
     except Transient as error:
         # polling again does no harm: the accepted document is not lost
-        return f"not told ({error})", error.retry_after or 0.0
+        return f"unknown ({error})", error.retry_after or 0.0
     if reply is None:
         return None, 0.0
     if poll.status is None:
-        return "not over", 0.0
-    states = [_word(state) for state in poll.status.all(reply.json())]
-    if not states:
-        raise reply.malformed(f"no status at {poll.status.text}")
-    failed = [state for state in states if state in poll.failed]
-    if failed:
-        raise ServiceError(f"{reply.where}: {_named(values)} was accepted, but is {preview(failed[0])} now")
-    waiting = [state for state in states if state not in poll.done]
-    return (preview(waiting[0]), 0.0) if waiting else (None, 0.0)
+        return "pending", 0.0
+    values_of_status = poll.status.all(reply.json())
+    statuses = [str(value).lower() if isinstance(value, bool) else str(value) for value in values_of_status]
+    if not statuses:
+        raise reply.malformed(f"missing status at {poll.status.text}")
+    for status in statuses:
+        if status in poll.failed:
+            raise ServiceError(f"{reply.where}: {_name(values)} was accepted, but its status is {preview(status)} now")
+    pending = next((status for status in statuses if status not in poll.done), None)
+    return (None if pending is None else preview(pending)), 0.0
 
 
-def _word(state: Any) -> str:
-    if isinstance(state, bool):
-        return "true" if state else "false"
-    return str(state)
-
-
-def _named(values: Values) -> str:
+def _name(values: Values) -> str:
     return preview(values.get(POLL_ID) or values.get("documentId") or values["scope"])
 
 
-class Pace:
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A document for services without a status: when a search finds it, earlier documents are searchable.
+
+    It is the same in every process, so that every process recognizes it and adding it again changes nothing.
+    """
+
+    word: str
+    text: str
+    documents: Sequence[SentDocument]
+    ids: frozenset[str]
+    """Ids by which a result may name the marker as its source."""
+
+    @classmethod
+    def of(cls, scope: Scope, splitter: SessionSplitter) -> Marker:
+        word = f"zq{digest(['marker', scope])[:14]}"
+        # a sentence, because services that extract facts ignore a single word
+        text = f"{word} is the code word of archive {word}."
+        session = Session(id=f"marker {word}", turns=(Turn(role="user", content=text),))
+        documents = splitter.split(scope, session)
+        ids = frozenset(id for document in documents for id in (document.id, document.session, *document.sources))
+        return cls(word, text, documents, ids)
+
+    def is_source_of(self, memory: Memory) -> bool:
+        return self.word in memory.content or not self.ids.isdisjoint(memory.sources or ())
+
+    def remove_from(self, memories: Iterable[Memory]) -> list[Memory]:
+        return [memory for memory in memories if not self.is_source_of(memory)]
+
+
+class Pacer:
     """Delays operations: each starts at least `milliseconds` after the previous one."""
 
     def __init__(self, milliseconds: int) -> None:
         self._interval = milliseconds / 1000
         self._next = 0.0
 
-    async def turn(self) -> None:
+    async def wait(self) -> None:
         if self._interval:
             now = asyncio.get_running_loop().time()
-            mine = max(now, self._next)
-            self._next = mine + self._interval
-            await asyncio.sleep(mine - now)
+            start = max(now, self._next)
+            self._next = start + self._interval
+            await asyncio.sleep(start - now)

@@ -159,7 +159,7 @@ def _split_large(text: str, spans: Sequence[Span], size: int) -> Sequence[Span]:
 def _pack(costs: Sequence[int], size: int, overlap: int) -> Iterator[tuple[int, int]]:
     """Yield the first unit and the end of each chunk: as many units as fit, after those of the overlap.
 
-    The overlap is shortened if the next unit would not fit beside it: every chunk adds at least one unit.
+    The overlap is shortened if the next unit would not fit with it: every chunk adds at least one unit.
     """
     first, end = 0, 0
     while end < len(costs):

@@ -1,4 +1,4 @@
-"""Chunks, the vectors that they are found by, and what a model wrote about them: in SQLite or in Postgres."""
+"""Chunks, their vectors, and the replies of a model about them: in SQLite or in Postgres."""
 
 from __future__ import annotations
 

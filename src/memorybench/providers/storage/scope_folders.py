@@ -12,7 +12,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 
-_INCARNATION = "incarnation"
+_STORE_ID = "incarnation"  # the name of the file in version 0.1
 _SOURCES = "sources.jsonl"
 
 
@@ -26,7 +26,7 @@ class ScopeFolders:
     def __init__(self, folder: Path) -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self.store_id = _incarnation(folder / _INCARNATION)
+            self.store_id = _read_store_id(folder / _STORE_ID)
         except OSError as error:
             raise BadInput(str(folder), f"cannot be used: {error.strerror}", remedy="choose another folder") from None
         self._folder = folder
@@ -35,60 +35,54 @@ class ScopeFolders:
     @property
     def shared(self) -> Path:
         """The data folder of a system that serves all scopes."""
-        return _made(self._folder / "data")
+        return _make_folder(self._folder / "data")
 
     def data(self, scope: str) -> Path:
         """Return the data folder of a scope."""
-        return _made(self._folder / "scopes" / scope / "data")
+        return _make_folder(self._folder / "scopes" / scope / "data")
 
-    def note(self, scope: str, sources: Mapping[str, Sequence[str]]) -> None:
+    def save_sources(self, scope: str, sources: Mapping[str, Sequence[str]]) -> None:
         """Store the sources of documents. Must be called before they are added, because the process may be killed."""
-        known = self._known(scope)
-        new = {document: tuple(whence) for document, whence in sources.items() if document not in known}
+        known = self._load_sources(scope)
+        new = {document: tuple(ids) for document, ids in sources.items() if document not in known}
         with (self.data(scope).parent / _SOURCES).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps([document, list(whence)]) + "\n" for document, whence in new.items())
+            file.writelines(json.dumps([document, list(ids)]) + "\n" for document, ids in new.items())
         known |= new
 
-    def whence(self, scope: str, document: str) -> Sequence[str]:
+    def find_sources(self, scope: str, document: str) -> Sequence[str]:
         """Return the sources of a document; an unknown id is returned as it is."""
-        return self._known(scope).get(document, (document,))
+        return self._load_sources(scope).get(document, (document,))
 
     def clear(self, scope: str) -> None:
         self._sources.pop(scope, None)
-        try:
+        with suppress(FileNotFoundError):
             shutil.rmtree(self._folder / "scopes" / scope)
-        except FileNotFoundError:
-            return
 
-    def _known(self, scope: str) -> dict[str, tuple[str, ...]]:
+    def _load_sources(self, scope: str) -> dict[str, tuple[str, ...]]:
         if scope not in self._sources:
-            self._sources[scope] = _read(self._folder / "scopes" / scope / _SOURCES)
+            file = self._folder / "scopes" / scope / _SOURCES
+            text = file.read_text(encoding="utf-8") if file.exists() else ""
+            complete = text[: text.rfind("\n") + 1]
+            if complete != text:  # a killed process left half a line
+                file.write_text(complete, encoding="utf-8")
+            rows = map(json.loads, complete.splitlines())
+            self._sources[scope] = {document: tuple(ids) for document, ids in rows}
         return self._sources[scope]
 
 
-def _made(folder: Path) -> Path:
+def _make_folder(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
 
 
-def _read(file: Path) -> dict[str, tuple[str, ...]]:
-    if not file.exists():
-        return {}
-    text = file.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:  # a killed process left half a line
-        file.write_text(whole, encoding="utf-8")
-    return {document: tuple(sources) for document, sources in map(json.loads, whole.splitlines())}
-
-
-def _incarnation(file: Path) -> str:
+def _read_store_id(file: Path) -> str:
     if not file.exists():
         # linked when it is complete: two processes may open a new folder at once
-        made = file.with_name(f"{_INCARNATION}.{os.getpid()}")
-        made.write_text(secrets.token_hex(16), encoding="ascii")
+        temporary = file.with_name(f"{file.name}.{os.getpid()}")
+        temporary.write_text(secrets.token_hex(16), encoding="ascii")
         try:
             with suppress(FileExistsError):  # another process was faster: its id is used
-                os.link(made, file)
+                os.link(temporary, file)
         finally:
-            made.unlink()
+            temporary.unlink()
     return file.read_text(encoding="ascii")

@@ -16,12 +16,12 @@ once, and opening its process for every session would cost more than letting oth
 
 
 @dataclass(slots=True)
-class _Seat(Generic[T]):
-    held: T
+class _Slot(Generic[T]):
+    resource: T
     closing: AsyncExitStack
     users: int = 0
     idle_since: float = 0.0
-    broken: bool = False
+    is_broken: bool = False
 
 
 class ScopePool(Generic[T]):
@@ -33,78 +33,70 @@ class ScopePool(Generic[T]):
     def __init__(self, open: Callable[[str], AbstractAsyncContextManager[T]], size: int) -> None:
         self._open = open
         self._size = size
-        self._seats: dict[str, _Seat[T]] = {}  # in the order of their last use
+        self._slots: dict[str, _Slot[T]] = {}  # in the order of their last use
         self._changed = asyncio.Condition()
 
     @asynccontextmanager
     async def using(self, scope: str) -> AsyncIterator[T]:
-        seat = await self._taken(scope)
+        slot = await self._acquire(scope)
         try:
-            yield seat.held
+            yield slot.resource
         except BaseException:
-            seat.broken = True
+            slot.is_broken = True
             raise
         finally:
-            await asyncio.shield(self._left(scope, seat))
+            await asyncio.shield(self._release(scope, slot))
 
     async def drop(self, scope: str) -> None:
         """Close the resource of a scope when it is no longer in use."""
         async with self._changed:
-            await self._changed.wait_for(lambda: scope not in self._seats or not self._seats[scope].users)
+            await self._changed.wait_for(lambda: scope not in self._slots or not self._slots[scope].users)
             await self._close(scope)
 
     async def close(self) -> None:
         async with self._changed:
-            for scope in list(self._seats):
+            for scope in list(self._slots):
                 await self._close(scope)
 
-    async def _taken(self, scope: str) -> _Seat[T]:
+    async def _acquire(self, scope: str) -> _Slot[T]:
         async with self._changed:
-            while not self._usable(scope) and not self._room(scope):
-                await self._news()
-            seat = self._seats.pop(scope, None)
-            if seat is None:
-                if len(self._seats) >= self._size:
+            while not self._is_available(scope):
+                # wake up also without a change, because a resource may have been idle for long enough
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(GRACE / 4, 0.01)):
+                        await self._changed.wait()
+            slot = self._slots.pop(scope, None)
+            if slot is None:
+                if len(self._slots) >= self._size:
                     await self._close(self._idle()[0])
                 # under the lock: opening several at once is not faster
-                seat = await self._opened(scope)
-            self._seats[scope] = seat
-            seat.users += 1
-            return seat
+                closing = AsyncExitStack()
+                slot = _Slot(await closing.enter_async_context(self._open(scope)), closing)
+            self._slots[scope] = slot
+            slot.users += 1
+            return slot
 
-    def _usable(self, scope: str) -> bool:
-        return scope in self._seats and not self._seats[scope].broken
-
-    def _room(self, scope: str) -> bool:
-        if scope in self._seats:
-            return False  # broken: its last user closes it
-        return len(self._seats) < self._size or bool(self._idle())
+    def _is_available(self, scope: str) -> bool:
+        """Return whether the scope has a working resource, or one can be opened for it."""
+        if scope in self._slots:
+            return not self._slots[scope].is_broken  # the last user of a broken one closes it
+        return len(self._slots) < self._size or bool(self._idle())
 
     def _idle(self) -> list[str]:
         """Return the scopes whose resource may be closed, the least recently used first."""
         now = asyncio.get_running_loop().time()
-        return [name for name, seat in self._seats.items() if not seat.users and now - seat.idle_since >= GRACE]
+        return [name for name, slot in self._slots.items() if not slot.users and now - slot.idle_since >= GRACE]
 
-    async def _news(self) -> None:
-        """Wait until something has changed, or may have been idle for long enough."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(max(GRACE / 4, 0.01)):
-                await self._changed.wait()
-
-    async def _opened(self, scope: str) -> _Seat[T]:
-        closing = AsyncExitStack()
-        return _Seat(await closing.enter_async_context(self._open(scope)), closing)
-
-    async def _left(self, scope: str, seat: _Seat[T]) -> None:
+    async def _release(self, scope: str, slot: _Slot[T]) -> None:
         async with self._changed:
-            seat.users -= 1
-            seat.idle_since = asyncio.get_running_loop().time()
-            if seat.broken and not seat.users:
+            slot.users -= 1
+            slot.idle_since = asyncio.get_running_loop().time()
+            if slot.is_broken and not slot.users:
                 await self._close(scope)
             self._changed.notify_all()
 
     async def _close(self, scope: str) -> None:
-        seat = self._seats.pop(scope, None)
-        if seat is not None:
-            await seat.closing.aclose()
+        slot = self._slots.pop(scope, None)
+        if slot is not None:
+            await slot.closing.aclose()
             self._changed.notify_all()

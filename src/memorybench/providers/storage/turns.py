@@ -1,6 +1,6 @@
 """Turns on disk, and the base class of the providers that search them: bm25, dense, hybrid.
 
-A store holds text, never an index: indexes are built per scope when it is searched, so that the word statistics of
+A store contains text, never an index: indexes are built per scope when it is searched, so that the word statistics of
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
 """
 

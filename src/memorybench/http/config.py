@@ -1,0 +1,77 @@
+"""What configs of HTTP services share: the section `auth`, and checks of keys and addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import ConfigDict
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.files.configs import STAND_IN
+from memorybench.files.located import Document, Place
+
+from .addresses import check_url
+
+_PREFIXES = {"bearer": "Bearer ", "token": "Token ", "apikey": ""}
+_VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
+
+
+class Auth(Record):
+    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
+
+    type: Literal["bearer", "token", "apikey", "none"]
+    """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
+    header: str = "Authorization"
+    """The header it is sent in."""
+    prefix: str | None = None
+    """Text before the key, instead of the one of `type`."""
+    env_var: str | None = None
+    """Name of the environment variable that contains the key; never the key itself."""
+
+
+def auth_headers(auth: Auth, key: str | None, where: str) -> Mapping[str, str]:
+    """Return the header that authenticates a request; none if `auth.type` is "none"."""
+    if auth.type == "none":
+        return {}
+    if not key:
+        raise BadInput(where, f"missing key: {auth.env_var} is not set", remedy=f"export {auth.env_var}=…")
+    prefix = _PREFIXES[auth.type] if auth.prefix is None else auth.prefix
+    return {auth.header: f"{prefix}{key}"}
+
+
+def check_auth(auth: Auth, document: Document) -> None:
+    """Raise BadInput if the section `auth` of the document names no valid environment variable."""
+    if auth.type != "none" and not auth.env_var:
+        expected = "the name of the environment variable with the key"
+        raise BadInput(document.where("auth"), '"envVar" is missing', expected=expected)
+    if auth.env_var is not None:
+        check_variable_name(auth.env_var, document, ("auth", "env_var"))
+
+
+def check_variable_name(name: str, document: Document, place: Place) -> None:
+    if not _VARIABLE_NAME.fullmatch(name):
+        # the value is not shown: it is probably the key itself
+        raise BadInput(
+            document.where(*place),
+            "invalid name of an environment variable",
+            expected="a name such as MEM0_API_KEY",
+            remedy="remove the key itself from the file",
+        )
+
+
+def check_address(url: str, where: str, *, insecure: bool, insecure_key: str) -> None:
+    """Raise BadInput if requests to the address are not allowed; each request is checked again.
+
+    `insecure_key` names the key that allows plain http. An address that contains `${VAR}` is not checked yet.
+    """
+    if STAND_IN in url:
+        return
+    try:
+        check_url(url, insecure)
+    except BadInput as error:
+        is_plain = url.startswith("http://")
+        remedy = f"use https, or set {insecure_key}: true if you trust the network" if is_plain else error.remedy
+        raise BadInput(where, error.problem, expected=error.expected, remedy=remedy) from None

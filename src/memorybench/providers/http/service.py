@@ -1,0 +1,151 @@
+"""The requests of one service, parsed once from its config when the provider is opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document, Place
+from memorybench.files.templates import Template
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.requests import Add, BatchAdd, Housekeeping, ListAll, Poll, Probe, Search
+from memorybench.providers.config.variables import AnyName, variables_in
+
+from .documents import SessionSplitter
+from .requests import Render, ReplyReader, RequestTemplate, compile_template, parse_path
+from .results import ResponseTemplate
+from .waiting import PollTemplate
+
+_ANY = AnyName()
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeRequest:
+    """A request of setup, clear or teardown."""
+
+    request: RequestTemplate
+    reader: ReplyReader
+    wait: PollTemplate | None
+    is_repeatable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AddRequest:
+    """A request that stores documents."""
+
+    endpoint: Literal["add", "batchAdd"]
+    request: RequestTemplate
+    reader: ReplyReader
+    stored_as: Path | None
+    wait: PollTemplate | Probe | None
+    document: Render | None
+    """The template of one document of a batch."""
+    names: frozenset[str]
+    """The variables that the request and its documents need."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A request that returns memories: a search or a listing."""
+
+    request: RequestTemplate
+    response: ResponseTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    run_id_format: Template
+    setup: tuple[ScopeRequest, ...]
+    add: AddRequest
+    batch_add: AddRequest | None
+    """None also if the config has one that its capabilities forbid."""
+    search: ReadRequest
+    list: ReadRequest | None
+    clear: tuple[ScopeRequest, ...]
+    """The requests that clear a scope: `endpoints.clear`, then `teardown`."""
+    splitter: SessionSplitter
+
+    @property
+    def captures(self) -> frozenset[str]:
+        """The variables that setup captures."""
+        return frozenset(name for request in self.setup for name in request.reader.captures)
+
+    @property
+    def has_repeatable_setup(self) -> bool:
+        """Whether setup can be repeated to get the ids of an existing scope."""
+        return all(request.is_repeatable for request in self.setup)
+
+    @property
+    def uses_marker(self) -> bool:
+        return any(isinstance(add.wait, Probe) for add in (self.add, self.batch_add) if add)
+
+    @classmethod
+    def parse(cls, config: ProviderConfig) -> Service:
+        assert config.endpoints is not None
+        root = Document(f'provider "{config.name}"', config.model_dump())
+        endpoints, capabilities = config.endpoints, config.capabilities
+        add = _add_request(root, ("endpoints", "add"), endpoints.add)
+        batch_add = None
+        if endpoints.batch_add and capabilities.unordered and capabilities.supports_batch is not False:
+            batch_add = _add_request(root, ("endpoints", "batch_add"), endpoints.batch_add)
+        clear = [_scope_request(root, ("teardown", n), request) for n, request in enumerate(config.teardown)]
+        if endpoints.clear is not None:
+            clear.insert(0, _scope_request(root, ("endpoints", "clear"), endpoints.clear))
+        message = _body(root, ("endpoints", "add", "message"), endpoints.add.message)
+        names = add.names | (batch_add.names if batch_add else frozenset())
+        return cls(
+            run_id_format=Template.parse(config.scoping.run_id_format, _ANY, root.where("scoping", "run_id_format")),
+            setup=tuple(_scope_request(root, ("setup", n), request) for n, request in enumerate(config.setup)),
+            add=add,
+            batch_add=batch_add,
+            search=_read_request(root, ("endpoints", "search"), endpoints.search),
+            list=_read_request(root, ("endpoints", "list"), endpoints.list) if endpoints.list else None,
+            clear=tuple(clear),
+            splitter=SessionSplitter(
+                unit=endpoints.add.unit,
+                by_messages="messages" in names,
+                message=compile_template(message) if message else None,
+                sends_turn_ids="turnId" in _names(message),
+                max_messages=config.limits.max_messages,
+                max_characters=config.limits.max_characters,
+            ),
+        )
+
+
+def _scope_request(root: Document, place: Place, request: Housekeeping) -> ScopeRequest:
+    part = root.at(*place)
+    wait = PollTemplate.parse(part.at("wait"), request.wait) if request.wait else None
+    reader = ReplyReader.parse(part, request, expects_json=wait is not None and wait.id is not None)
+    return ScopeRequest(RequestTemplate.parse(part, request), reader, wait, request.repeatable)
+
+
+def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddRequest:
+    part = root.at(*place)
+    request = RequestTemplate.parse(part, add)
+    document = _body(root, (*place, "document"), add.document) if isinstance(add, BatchAdd) else None
+    wait = PollTemplate.parse(part.at("wait"), add.wait) if isinstance(add.wait, Poll) else add.wait
+    is_polled_by_id = isinstance(wait, PollTemplate) and wait.id is not None
+    return AddRequest(
+        endpoint="add" if isinstance(add, Add) else "batchAdd",
+        request=request,
+        reader=ReplyReader.parse(part, add, expects_json=is_polled_by_id or add.stored_as is not None),
+        stored_as=parse_path(add.stored_as, part.where("stored_as")),
+        wait=wait,
+        document=compile_template(document) if document else None,
+        names=request.names | _names(document),
+    )
+
+
+def _read_request(root: Document, place: Place, call: Search | ListAll) -> ReadRequest:
+    part = root.at(*place)
+    return ReadRequest(RequestTemplate.parse(part, call), ResponseTemplate.parse(part.at("response"), call.response))
+
+
+def _body(root: Document, place: Place, value: Any) -> BodyTemplate | None:
+    return None if value is None else BodyTemplate.parse(Document(root.path, value, within=place), _ANY)
+
+
+def _names(template: BodyTemplate | None) -> frozenset[str]:
+    return frozenset(name for name, _ in variables_in(template.root)) if template else frozenset()
