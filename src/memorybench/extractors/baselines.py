@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import deepcopy
 
 from memorybench.core.conversation import Turn
 from memorybench.core.extraction import MemoryState
@@ -12,7 +13,6 @@ from memorybench.core.trials import Subject
 
 from .config import Baseline
 from .plugin import ExtractorType, OpenContext
-from .states import own_copy
 
 NOTES = "notes"
 """The block that the hoarder adds sentences to."""
@@ -29,33 +29,23 @@ class BaselineExtractor(ExtractorType):
         assert context.config.baseline is not None
         return open_baseline(context.config.baseline)
 
-    def __init__(self, subject: Subject, extract: Callable[[MemoryState, Sequence[Turn]], MemoryState]) -> None:
-        self.subject = subject
-        self._extract = extract
+    def __init__(self, name: Baseline) -> None:
+        self.subject = Subject(role="extractor", name=name, settings={"type": "baseline"})
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-        return self._extract(own_copy(existing), conversation)
+        existing = deepcopy(existing)
+        if self.subject.name == "amnesiac":
+            return existing
+        turns = [turn.content.strip() for turn in conversation if turn.role == "user"]
+        sentences = [sentence for turn in turns for sentence in _SENTENCE_ENDS.split(turn) if sentence]
+        if isinstance(existing, dict):
+            return {**existing, NOTES: [*_as_list(existing.get(NOTES)), *sentences]}
+        return [*_as_list(existing), *sentences]
 
 
 @asynccontextmanager
 async def open_baseline(name: Baseline) -> AsyncIterator[BaselineExtractor]:
-    subject = Subject(role="extractor", name=name, settings={"type": "baseline"})
-    yield BaselineExtractor(subject, {"amnesiac": _keep_unchanged, "hoarder": _add_sentences}[name])
-
-
-def _keep_unchanged(existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-    return existing
-
-
-def _add_sentences(existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-    turns = [turn.content.strip() for turn in conversation if turn.role == "user"]
-    sentences = [sentence for turn in turns for sentence in _SENTENCE_ENDS.split(turn) if sentence]
-    match existing:
-        case dict():
-            return {**existing, NOTES: [*_as_list(existing.get(NOTES)), *sentences]}
-        case list():
-            return [*existing, *sentences]
-    return [*_as_list(existing), *sentences]
+    yield BaselineExtractor(name)
 
 
 def _as_list(block: MemoryState) -> list[MemoryState]:

@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from memorybench.text.sanitize import sanitize
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import as_memory, messages, own_copy
+from .states import as_memory, messages
 
 Function = Callable[..., Any]
 """Takes the existing memory and messages (`{"role", "content"}`), returns the new memory as JSON data; may be async."""
@@ -50,7 +51,7 @@ class CallableExtractor(ExtractorType):
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
         try:
-            memory = await self._call(own_copy(existing), messages(conversation))
+            memory = await self._call(deepcopy(existing), messages(conversation))
         except MemorybenchError:
             raise
         except Exception as error:

@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from memorybench.core.conversation import Turn
@@ -20,7 +21,7 @@ from memorybench.text.sanitize import printable
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import Redact, read_memory, redacted, request_body
+from .states import Redact, messages, read_memory, redact_memory
 
 DEADLINE = 120.0
 OUTPUT_CAP = 8 * 2**20
@@ -37,7 +38,16 @@ def split_command(command: str, where: str) -> tuple[str, ...]:
     return words
 
 
+@dataclass(eq=False)
 class CommandExtractor(ExtractorType):
+    subject: Subject
+    command: Sequence[str] = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+    folder: Path
+    redact: Redact
+    deadline: float
+    output_cap: int
+
     required_key = "command"
     keys = frozenset({"command", "timeout"})
     runs_code = True
@@ -57,46 +67,28 @@ class CommandExtractor(ExtractorType):
             deadline=context.config.timeout / 1000,
         )
 
-    def __init__(
-        self,
-        subject: Subject,
-        command: Sequence[str],
-        environment: Mapping[str, str],
-        folder: Path,
-        redact: Redact,
-        deadline: float,
-        output_cap: int,
-    ) -> None:
-        self.subject = subject
-        self._command = command
-        self._environment = environment
-        self._folder = folder
-        self._redact = redact
-        self._deadline = deadline
-        self._output_cap = output_cap
-        self._where = printable(redact(Path(command[0]).name))
-
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
+        where = printable(self.redact(Path(self.command[0]).name))
         try:
             finished = await run_program(
-                self._command,
-                stdin=json.dumps(request_body(existing, conversation)).encode(),
-                env=self._environment,
-                cwd=self._folder,
-                deadline=self._deadline,
-                output_cap=self._output_cap,
-                where=self._where,
+                self.command,
+                stdin=json.dumps({"existing_memory": existing, "conversation": messages(conversation)}).encode(),
+                env=self.environment,
+                cwd=self.folder,
+                deadline=self.deadline,
+                output_cap=self.output_cap,
+                where=where,
             )
         except ProgramTimeout as error:
             raise Transient(str(error), uncertain=True) from None
         if finished.status != 0:
-            stderr = self._redact(finished.stderr.decode("utf-8", "replace"))
-            raise ServiceError(f"{self._where}: {describe_exit(finished.status)}{quote_stderr(stderr)}")
+            stderr = self.redact(finished.stderr.decode("utf-8", "replace"))
+            raise ServiceError(f"{where}: {describe_exit(finished.status)}{quote_stderr(stderr)}")
         try:
             text = finished.output.decode("utf-8-sig")
         except UnicodeDecodeError:
-            raise Malformed(f"{self._where}: the output is not UTF-8") from None
-        return redacted(read_memory(text, self._where), self._redact)
+            raise Malformed(f"{where}: the output is not UTF-8") from None
+        return redact_memory(read_memory(text, where), self.redact)
 
 
 @asynccontextmanager

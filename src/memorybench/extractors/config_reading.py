@@ -42,6 +42,6 @@ def _check(config: ExtractorConfig, document: Document) -> None:
         problem = f'has no effect if type is "{config.type}"'
         raise BadInput(document.where(name), problem, remedy="remove it, or change type")
     if getattr(config, extractor.required_key) is None:
-        problem = f'"{camel(extractor.required_key)}" is missing'
-        raise BadInput(document.where(), problem, expected=f'it if type is "{config.type}"')
+        key = camel(extractor.required_key)
+        raise BadInput(document.where(), f'"{key}" is missing', remedy=f"add it, or change type ({config.type})")
     extractor.check_config(config, document)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memorybench.core.conversation import Turn
@@ -20,7 +20,7 @@ from memorybench.secrets.redaction import Redactor
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import as_memory, dialogue, messages, redacted
+from .states import as_memory, dialogue, messages, redact_memory
 
 if TYPE_CHECKING:
     from memorybench.http.client import Http
@@ -29,17 +29,18 @@ REQUEST_VARIABLES = frozenset({"existingMemory", "conversation", "messages"})
 """What the body may name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(eq=False)
+class HttpExtractor(ExtractorType):
+    subject: Subject
+    http: Http
     method: str
     url: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     body: BodyTemplate
     output: Path
     """Path to the new memory in the reply."""
+    redactor: Redactor
 
-
-class HttpExtractor(ExtractorType):
     required_key = "url"
     keys = frozenset({"url", "method", "headers", "auth", "body", "output", "insecure", "tls", "timeout"})
 
@@ -56,30 +57,22 @@ class HttpExtractor(ExtractorType):
         key = context.environment.get(env_var) if env_var else None
         return open_http_extractor(context.config, key=key, redactor=context.redactor)
 
-    def __init__(self, subject: Subject, http: Http, request: Request, redactor: Redactor) -> None:
-        self.subject = subject
-        self._http = http
-        self._request = request
-        self._redactor = redactor
-
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
-        request = self._request
         values = {
             "existingMemory": existing,
             "messages": messages(conversation),
             "conversation": dialogue(conversation),
         }
-        reply = await self._http.request(
-            request.method, request.url, headers=request.headers, json=request.body.render(values)
-        )
-        matches = request.output.all(reply.json())
+        json = self.body.render(values)
+        reply = await self.http.request(self.method, self.url, headers=self.headers, json=json)
+        matches = self.output.all(reply.json())
         if not matches:
-            raise reply.malformed(f"no memory at {request.output.text}")
+            raise reply.malformed(f"missing memory at {self.output.text}")
         try:
-            memory = as_memory(matches[0] if request.output.singular else matches, reply.where)
+            memory = as_memory(matches[0] if self.output.singular else matches, reply.where)
         except Malformed as malformed:
-            raise Malformed(self._redactor.clean(str(malformed))) from None
-        return redacted(memory, self._redactor.clean)
+            raise Malformed(self.redactor.clean(str(malformed))) from None
+        return redact_memory(memory, self.redactor.clean)
 
 
 @asynccontextmanager
@@ -90,22 +83,23 @@ async def open_http_extractor(
     where = f'extractor "{config.name}"'
     if config.url is None:
         raise BadInput(where, "missing url", expected="an http extractor")
-    request = Request(
-        method=config.method,
-        url=config.url,
-        headers={**config.headers, **auth_headers(config.auth, key, where)},
-        body=_parse_body(config, Document(where, None)),
-        output=Path.parse(config.output, where),
-    )
     # a digest, because a header may contain a secret
-    sent = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
-    settings = {"type": "http", "url": redactor.clean(config.url), "request": sent}
-    subject = Subject(role="extractor", name=config.name, settings=settings)
+    request = digest(config.model_dump(mode="json", include={"method", "headers", "body", "output"}))[:16]
+    settings = {"type": "http", "url": redactor.clean(config.url), "request": request}
+    headers = {**config.headers, **auth_headers(config.auth, key, where)}
     from memorybench.http.client import open_http
 
-    seconds = config.timeout / 1000
-    async with open_http(redactor, insecure=config.insecure, deadline=seconds, tls=config.tls) as http:
-        yield HttpExtractor(subject, http, request, redactor)
+    async with open_http(redactor, insecure=config.insecure, deadline=config.timeout / 1000, tls=config.tls) as http:
+        yield HttpExtractor(
+            subject=Subject(role="extractor", name=config.name, settings=settings),
+            http=http,
+            method=config.method,
+            url=config.url,
+            headers=headers,
+            body=_parse_body(config, Document(where, None)),
+            output=Path.parse(config.output, where),
+            redactor=redactor,
+        )
 
 
 def _parse_body(config: ExtractorConfig, document: Document) -> BodyTemplate:

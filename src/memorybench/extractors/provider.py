@@ -94,34 +94,30 @@ def _sentence(category: str, fact: str) -> str:
 
 def _to_state(existing: MemoryState, memories: Sequence[Memory]) -> MemoryState:
     """Return the old memory without the facts that the store no longer contains, and the rest in its own block."""
-    lines = [line for memory in memories for line in memory.content.splitlines()]
-    remaining_facts = {leaf for leaf in leaves(existing) if any(_contains(line, leaf) for line in lines)}
-    others = [other for memory in memories if (other := _other_lines(memory.content, remaining_facts))]
-    remaining = _keep_facts(existing, remaining_facts)
+    lines = [line.rstrip() for memory in memories for line in memory.content.splitlines()]
+    # a store may put something before a fact, such as a date
+    facts = {fact for fact in leaves(existing) if any(line.endswith(_sentence(*fact)) for line in lines)}
+    sentences = tuple(_sentence(*fact) for fact in facts)
+    others = []
+    for memory in memories:
+        # line by line, because some stores put several turns into one memory
+        new_lines = [line for line in memory.content.splitlines() if not line.rstrip().endswith(sentences)]
+        if new := "\n".join(new_lines).strip():
+            others.append(new)
+    remaining = _keep_facts(existing, facts)
     if isinstance(remaining, dict):
         return {**remaining, MEMORIES: others} if others else remaining
     return [*(fact for _, fact in leaves(remaining)), *others]
 
 
-def _contains(line: str, leaf: tuple[str, str]) -> bool:
-    """Return whether a line ends with a fact of the old memory; a store may put something before it."""
-    return line.rstrip().endswith(_sentence(*leaf))
-
-
-def _other_lines(content: str, remaining_facts: set[tuple[str, str]]) -> str:
-    """Return the lines that are not facts of the old memory: some stores put several turns into one memory."""
-    lines = content.splitlines()
-    return "\n".join(line for line in lines if not any(_contains(line, leaf) for leaf in remaining_facts)).strip()
-
-
-def _keep_facts(memory: MemoryState, remaining_facts: set[tuple[str, str]], category: str = "") -> MemoryState:
+def _keep_facts(memory: MemoryState, facts: set[tuple[str, str]], category: str = "") -> MemoryState:
     match memory:
         case dict():
-            blocks = {name: _keep_facts(block, remaining_facts, name) for name, block in memory.items()}
+            blocks = {name: _keep_facts(block, facts, name) for name, block in memory.items()}
             return {name: block for name, block in blocks.items() if block is not None}
         case list():
-            items = (_keep_facts(item, remaining_facts, category) for item in memory)
+            items = (_keep_facts(item, facts, category) for item in memory)
             return [item for item in items if item is not None]
         case str() if memory.strip():
-            return memory if (category, memory) in remaining_facts else None
+            return memory if (category, memory) in facts else None
     return memory

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from copy import deepcopy
 
 from memorybench.core.contracts import Completion, Model
 from memorybench.core.conversation import Turn
@@ -19,7 +20,7 @@ from memorybench.text.sanitize import preview
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import dialogue, own_copy, read_memory
+from .states import dialogue, read_memory
 
 VARIABLES = ("existingMemory", "conversation")
 """What the prompt must name; it may name nothing else."""
@@ -76,7 +77,7 @@ class ReferenceExtractor(ExtractorType):
         fenced = _FENCED.fullmatch(reply)
         reply = fenced[1] if fenced else reply
         if reply.strip("\"'`*. \n").casefold() == UNCHANGED:
-            return own_copy(existing)
+            return deepcopy(existing)
         try:
             return read_memory(reply, where)
         except Malformed as malformed:

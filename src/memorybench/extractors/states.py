@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,11 +23,6 @@ def messages(conversation: Sequence[Turn]) -> list[dict[str, str]]:
 def dialogue(conversation: Sequence[Turn]) -> str:
     """Return the conversation as lines of `User: …`, with the speaker's name if there is one."""
     return "\n".join(f"{turn.speaker or turn.role.capitalize()}: {turn.content}" for turn in conversation)
-
-
-def request_body(existing: MemoryState, conversation: Sequence[Turn]) -> dict[str, Any]:
-    """Return what programs and endpoints get, unless a config defines another body."""
-    return {"existing_memory": existing, "conversation": messages(conversation)}
 
 
 def leaves(memory: MemoryState, category: str = "") -> Iterator[tuple[str, str]]:
@@ -66,18 +60,13 @@ def as_memory(value: Any, where: str) -> MemoryState:
     return read_memory(text, where)
 
 
-def own_copy(memory: MemoryState) -> MemoryState:
-    """Return a copy for code that may change it."""
-    return copy.deepcopy(memory)
-
-
-def redacted(memory: MemoryState, redact: Redact) -> MemoryState:
+def redact_memory(memory: MemoryState, redact: Redact) -> MemoryState:
     """Remove secrets from a memory: a service may return the key that it was called with."""
     match memory:
         case dict():
-            return {redact(name): redacted(block, redact) for name, block in memory.items()}
+            return {redact(name): redact_memory(block, redact) for name, block in memory.items()}
         case list():
-            return [redacted(item, redact) for item in memory]
+            return [redact_memory(item, redact) for item in memory]
         case str():
             return redact(memory)
     return memory

@@ -14,12 +14,10 @@ from memorybench.core.records import Record, digest
 from memorybench.files.templates import Template
 
 from .config.provider import Enhancement, Retrieval
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
 from .storage.chunking import Chunk
 from .storage.chunks import StoredChunk
-from .storage.enrichment import SavedReplies, Writer
-from .storage.indexed import Hit, Query
-from .storage.vectors import best_rows
+from .storage.indexed import Hit, Query, best_rows
 
 if TYPE_CHECKING:
     from numpy import float32

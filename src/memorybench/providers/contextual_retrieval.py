@@ -13,13 +13,11 @@ from memorybench.files.templates import Template
 from .bm25 import LexicalIndex
 from .config.provider import Enhancement, Retrieval
 from .hybrid import DENSE_WEIGHT, add_scores
-from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking
+from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
 from .storage.chunking import Chunk, count_tokens
 from .storage.chunks import StoredChunk
-from .storage.enrichment import SavedReplies, Writer
-from .storage.indexed import Hit, Query
+from .storage.indexed import Hit, Query, best_rows
 from .storage.turns import StoredTurn
-from .storage.vectors import best_rows
 
 if TYPE_CHECKING:
     from .storage.chunk_memory import Cosines

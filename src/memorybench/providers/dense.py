@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar
 
-from .storage.indexed import Hit, Query
+from .storage.indexed import Hit, Query, best_rows, normalize
 from .storage.turns import StoredTurn, TurnMemory
-from .storage.vectors import best_rows, normalize
 
 if TYPE_CHECKING:
     from numpy import float32

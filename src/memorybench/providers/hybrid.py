@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from .bm25 import AROUND_WEIGHT, AROUND_WORDS, LexicalIndex
 from .dense import BEFORE_WEIGHT, VectorIndex
-from .storage.indexed import Hit, Query
+from .storage.indexed import Hit, Query, best_rows
 from .storage.turns import StoredTurn, TurnMemory
-from .storage.vectors import best_rows
 
 if TYPE_CHECKING:
     from numpy import float32

@@ -5,7 +5,7 @@ They differ in what a model adds to each chunk and in how they rank chunks.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from memorybench.core.contracts import Embedder, Model, Receipt, Scope
-from memorybench.core.conversation import Session
-from memorybench.core.errors import BadInput
+from memorybench.core.conversation import Session, Turn
+from memorybench.core.errors import BadInput, Malformed
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
@@ -27,11 +27,9 @@ from memorybench.text.spelling import join_names, suggestion
 
 from .chunking import Chunk, chunk_session
 from .chunks import ChunkStore, Kind, SearchKey, SqliteChunkStore, StoredChunk
-from .enrichment import SavedReplies, Writer
-from .indexed import Hit, IndexedMemory, Query, open_on_thread
+from .indexed import Hit, IndexedMemory, Query, normalize, open_on_thread
 from .paths import find_file
 from .turns import replace_surrogates
-from .vectors import normalize
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -40,6 +38,56 @@ if TYPE_CHECKING:
     Cosines = Mapping[Kind, NDArray[float32]]
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedReplies:
+    """Replies of the model for one scope, by topic."""
+
+    load: Callable[[str], Awaitable[str | None]]
+    save: Callable[[str, str], Awaitable[None]]
+
+
+class Writer(Generic[T]):
+    """Asks a model about a chunk.
+
+    A reply is saved at once: when an add is repeated, after a rate limit or a killed process, only the missing
+    replies are requested.
+    """
+
+    def __init__(self, model: Model, parse: Callable[[str], T], schema: Mapping[str, Any] | None = None) -> None:
+        """`parse` reads a reply, or raises a ValueError that explains what is wrong with it."""
+        self._model = model
+        self._parse = parse
+        self._schema = schema
+
+    async def write(self, prompt: str, saved: SavedReplies) -> T:
+        topic = digest([self._model.subject.key, prompt])
+        text = await saved.load(topic)
+        if text is None:
+            text = replace_surrogates(await self._request(prompt))
+            await saved.save(topic, text)
+        return self._parse(text)
+
+    async def _request(self, prompt: str) -> str:
+        """Return a reply that can be parsed, at the second attempt if necessary."""
+        turns = [Turn(role="user", content=prompt)]
+        for _ in range(2):
+            reply = await self._model.complete(turns, schema=self._schema)
+            try:
+                if reply.finish == "filter":
+                    raise ValueError("the model declined")
+                self._parse(reply.text)
+                return reply.text
+            except ValueError as error:
+                problem = str(error)
+            turns = [
+                turns[0],
+                Turn(role="assistant", content=reply.text or "…"),
+                Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
+            ]
+        where = f'model "{self._model.subject.name}"'
+        raise Malformed(f"{where}: invalid reply, also at the second attempt: {problem}: {preview(reply.text)}")
 
 
 @dataclass(frozen=True, slots=True)

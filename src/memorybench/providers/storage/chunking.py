@@ -16,8 +16,8 @@ from memorybench.core.contracts import Embedder
 from memorybench.core.conversation import Session
 from memorybench.providers.config.provider import Chunking
 
+from .indexed import normalize
 from .turns import replace_surrogates
-from .vectors import normalize
 
 BYTES_PER_TOKEN = 4
 

@@ -15,6 +15,35 @@ from .sqlite_store import Format, SqliteStore
 
 Kind = Literal["chunk", "question"]
 
+TABLES = ("chunks", "handles", "notes")
+CREATE_TABLES = (
+    """CREATE TABLE IF NOT EXISTS @chunks (
+        scope TEXT NOT NULL,
+        session TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        turns TEXT NOT NULL,
+        context TEXT NOT NULL,
+        said TEXT NOT NULL,
+        UNIQUE (scope, session, place)
+    )""",
+    """CREATE TABLE IF NOT EXISTS @handles (
+        scope TEXT NOT NULL,
+        session TEXT NOT NULL,
+        place INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        said TEXT NOT NULL,
+        vector @VECTOR NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS @handles_of_scope ON @handles (scope, session)",
+    """CREATE TABLE IF NOT EXISTS @notes (
+        scope TEXT NOT NULL,
+        topic TEXT NOT NULL,
+        said TEXT NOT NULL,
+        UNIQUE (scope, topic)
+    )""",
+)
+"""Statements for both databases; `@` is the prefix of table names, `@VECTOR` the type of a vector."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
@@ -90,28 +119,19 @@ class ChunkStore:
         with self.transaction() as cursor:
             for table in ("chunks", "handles"):
                 cursor.execute(self._sql(f"DELETE FROM @{table} WHERE scope = ? AND session = ?"), (scope, session))  # noqa: S608
+            to_text, to_vector = self.to_text, self.to_vector
             cursor.executemany(
                 self._sql(
                     "INSERT INTO @chunks (scope, session, place, turns, context, said) VALUES (?, ?, ?, ?, ?, ?)"
                 ),
                 [
-                    (
-                        scope,
-                        session,
-                        one.place,
-                        json.dumps(one.turns),
-                        self.to_text(one.context),
-                        self.to_text(one.text),
-                    )
+                    (scope, session, one.place, json.dumps(one.turns), to_text(one.context), to_text(one.text))
                     for one in chunks
                 ],
             )
             cursor.executemany(
                 self._sql("INSERT INTO @handles (scope, session, place, kind, said, vector) VALUES (?, ?, ?, ?, ?, ?)"),
-                [
-                    (scope, session, key.place, key.kind, self.to_text(key.text), self.to_vector(key.vector))
-                    for key in keys
-                ],
+                [(scope, session, key.place, key.kind, to_text(key.text), to_vector(key.vector)) for key in keys],
             )
 
     def entries(self, scope: str) -> Sequence[StoredChunk]:
@@ -150,7 +170,7 @@ class ChunkStore:
 
     def clear(self, scope: str) -> None:
         with self.transaction() as cursor:
-            for table in ("chunks", "handles", "notes"):
+            for table in TABLES:
                 cursor.execute(self._sql(f"DELETE FROM @{table} WHERE scope = ?"), (scope,))  # noqa: S608
 
     def close(self) -> None:
@@ -165,28 +185,8 @@ class SqliteChunkStore(SqliteStore, ChunkStore):
     format = Format(
         application=0x4D42636B,  # "MBck"
         version=1,
-        table_names=("chunks", "handles", "notes"),
-        tables=(
-            """CREATE TABLE chunks (
-                scope TEXT NOT NULL,
-                session TEXT NOT NULL,
-                place INTEGER NOT NULL,
-                turns TEXT NOT NULL,
-                context TEXT NOT NULL,
-                said TEXT NOT NULL,
-                UNIQUE (scope, session, place)
-            )""",
-            """CREATE TABLE handles (
-                scope TEXT NOT NULL,
-                session TEXT NOT NULL,
-                place INTEGER NOT NULL,
-                kind TEXT NOT NULL,
-                said TEXT NOT NULL,
-                vector BLOB NOT NULL
-            )""",
-            "CREATE INDEX handles_of_scope ON handles (scope, session)",
-            "CREATE TABLE notes (scope TEXT NOT NULL, topic TEXT NOT NULL, said TEXT NOT NULL, UNIQUE (scope, topic))",
-        ),
+        table_names=TABLES,
+        tables=[statement.replace("@VECTOR", "BLOB").replace("@", "") for statement in CREATE_TABLES],
     )
 
     def __init__(self, file: Path) -> None:

@@ -8,12 +8,16 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
 from memorybench.providers.plugin import LocalProvider
+
+if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
 
 OPEN_INDEXES = 16
 """A scope is searched many times in a row, then never again; each index takes a few megabytes."""
@@ -143,3 +147,19 @@ async def open_on_thread(
         finally:
             # runs after all pending work; leaving the executor's block waits for it
             thread.submit(memory.close)
+
+
+def normalize(vectors: NDArray[float32]) -> NDArray[float32]:
+    """Scale each row to length 1; a row of zeros stays as it is."""
+    import numpy as np
+
+    lengths: NDArray[float32] = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+
+
+def best_rows(scores: NDArray[float32], limit: int) -> Sequence[Hit]:
+    """Return the rows with the highest scores, best first; ties in their order."""
+    import numpy as np
+
+    order = np.argsort(-scores, kind="stable")[:limit]
+    return [Hit(int(row), float(scores[row])) for row in order]

@@ -11,36 +11,9 @@ from typing import Any
 
 from memorybench.core.errors import BadInput, ServiceError, Transient
 
-from .chunks import ChunkStore
+from .chunks import CREATE_TABLES, ChunkStore
 
 _WHERE = "local.database"
-_TABLES = """
-CREATE TABLE IF NOT EXISTS memorybench_store (incarnation TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS memorybench_chunks (
-    scope TEXT NOT NULL,
-    session TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    turns TEXT NOT NULL,
-    context TEXT NOT NULL,
-    said TEXT NOT NULL,
-    UNIQUE (scope, session, place)
-);
-CREATE TABLE IF NOT EXISTS memorybench_handles (
-    scope TEXT NOT NULL,
-    session TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    said TEXT NOT NULL,
-    vector vector NOT NULL
-);
-CREATE INDEX IF NOT EXISTS memorybench_handles_of_scope ON memorybench_handles (scope, session);
-CREATE TABLE IF NOT EXISTS memorybench_notes (
-    scope TEXT NOT NULL,
-    topic TEXT NOT NULL,
-    said TEXT NOT NULL,
-    UNIQUE (scope, topic)
-);
-"""
 _CONNECT_TIMEOUT = 10  # seconds
 _CREATION_LOCK = 0x4D42636B  # "MBck": the advisory lock of processes that create tables
 
@@ -67,7 +40,9 @@ class PostgresChunkStore(ChunkStore):
                 cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
                 if schema:
                     cursor.execute(schema.encode())
-                cursor.execute(_TABLES)
+                cursor.execute("CREATE TABLE IF NOT EXISTS memorybench_store (incarnation TEXT NOT NULL)")
+                for statement in CREATE_TABLES:
+                    cursor.execute(statement.replace("@VECTOR", "vector").replace("@", self.prefix))
                 row = cursor.execute("SELECT incarnation FROM memorybench_store").fetchone()
                 self.store_id = str(row[0]) if row else secrets.token_hex(16)
                 if row is None:
