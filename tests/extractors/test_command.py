@@ -55,9 +55,9 @@ def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(("command", "complaint"), [("python 'x", "invalid command"), ("  ", "the command is empty")])
-def test_invalid_command_line_is_an_error(command: str, complaint: str) -> None:
-    with pytest.raises(BadInput, match=f"--extractor-command: {complaint}"):
+@pytest.mark.parametrize("command", ["python 'x", "  "])
+def test_invalid_command_line_is_an_error(command: str) -> None:
+    with pytest.raises(BadInput, match="^--extractor-command: "):
         split_command(command, "--extractor-command")
 
 

@@ -122,7 +122,7 @@ def test_a_lost_connection_is_transient_and_the_next_call_has_a_new_one(database
 def test_a_nul_character_is_replaced_not_refused(database: str) -> None:
     store = PostgresChunkStore(database)
     store.replace("scope", "s1", [chunk("s1", 1, "a\0b")], [])
-    assert store.entries("scope")[0].said == "a\N{REPLACEMENT CHARACTER}b"
+    assert store.entries("scope")[0].text == "a\N{REPLACEMENT CHARACTER}b"
     store.close()
 
 
