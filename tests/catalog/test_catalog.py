@@ -24,18 +24,18 @@ evaluation: {method: exact-match}
 """
 
 
-def dropped(folder: Path, place: str, text: str) -> Path:
+def write_file(folder: Path, place: str, text: str) -> Path:
     path = folder / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.replace("NAME", path.stem), encoding="utf-8")
     return path
 
 
-def named(entries: tuple[Entry, ...], name: str) -> Entry:
+def entry_named(entries: tuple[Entry, ...], name: str) -> Entry:
     return next(entry for entry in entries if entry.name == name)
 
 
-def refusal(catalog: Catalog, name: str) -> str:
+def error_line(catalog: Catalog, name: str) -> str:
     with pytest.raises(BadInput) as caught:
         catalog.provider(name)
     return str(caught.value)
@@ -43,9 +43,9 @@ def refusal(catalog: Catalog, name: str) -> str:
 
 def test_bundled_entries_are_valid_and_described(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
-    found = catalog.entries("provider", "baseline", "benchmark")
-    assert {"bm25", "dense", "hybrid", "none", "full-context", "oracle", "starter"} <= {entry.name for entry in found}
-    for entry in found:
+    listing = catalog.entries("provider", "baseline", "benchmark")
+    assert {"bm25", "dense", "hybrid", "none", "full-context", "oracle", "starter"} <= {entry.name for entry in listing}
+    for entry in listing:
         assert entry.broken is None
         assert entry.origin == "bundled"
         assert entry.display_name
@@ -66,13 +66,13 @@ def test_the_suite_can_build_every_baseline(baseline: str) -> None:
 def test_a_baseline_is_chosen_like_a_provider_and_has_no_config(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
     assert catalog.chosen("provider", "oracle").kind == "baseline"
-    assert refusal(catalog, "oracle") == '"oracle" is a baseline; expected a provider with a config'
+    assert error_line(catalog, "oracle") == '"oracle" is a baseline; expected a provider with a config'
 
 
 def test_configs_in_the_working_folder_are_listed(tmp_path: Path) -> None:
-    mine = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
-    dropped(tmp_path, "benchmarks/configs/quiz.yml", BENCHMARK)
-    dropped(tmp_path, "providers/configs/notes.txt", "no config")
+    mine = write_file(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    write_file(tmp_path, "benchmarks/configs/quiz.yml", BENCHMARK)
+    write_file(tmp_path, "providers/configs/notes.txt", "no config")
     catalog = Catalog(tmp_path)
     entry = catalog.chosen("provider", "mine")
     assert (entry.origin, entry.file, entry.tags) == (str(mine), mine, ("mine",))
@@ -81,17 +81,17 @@ def test_configs_in_the_working_folder_are_listed(tmp_path: Path) -> None:
 
 
 def test_files_in_an_extra_folder_are_recognised_by_their_content(tmp_path: Path) -> None:
-    dropped(tmp_path, "shared/mine.yaml", PROVIDER)
-    dropped(tmp_path, "shared/quiz.yaml", BENCHMARK)
-    dropped(tmp_path, "sorted/providers/yours.yaml", PROVIDER)
-    dropped(tmp_path, "sorted/benchmarks/exam.yaml", BENCHMARK)
+    write_file(tmp_path, "shared/mine.yaml", PROVIDER)
+    write_file(tmp_path, "shared/quiz.yaml", BENCHMARK)
+    write_file(tmp_path, "sorted/providers/yours.yaml", PROVIDER)
+    write_file(tmp_path, "sorted/benchmarks/exam.yaml", BENCHMARK)
     catalog = Catalog(tmp_path, [tmp_path / "shared", tmp_path / "sorted"])
     assert {"mine", "yours"} <= {entry.name for entry in catalog.entries("provider")}
     assert {"quiz", "exam"} <= {entry.name for entry in catalog.entries("benchmark")}
 
 
 def test_an_extra_folder_may_be_one_that_is_searched_anyway(tmp_path: Path) -> None:
-    dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    write_file(tmp_path, "providers/configs/mine.yaml", PROVIDER)
     assert Catalog(tmp_path, [tmp_path / "providers/configs"]).chosen("provider", "mine").broken is None
 
 
@@ -104,9 +104,9 @@ def test_an_extra_folder_without_configs_is_an_error(tmp_path: Path, folder: str
 
 
 def test_an_unknown_file_is_listed_with_an_error(tmp_path: Path) -> None:
-    dropped(tmp_path, "shared/mine.yaml", PROVIDER)
-    dropped(tmp_path, "shared/shopping.yaml", "milk: 2\n")
-    dropped(tmp_path, "shared/torn.yaml", "name: [\n")
+    write_file(tmp_path, "shared/mine.yaml", PROVIDER)
+    write_file(tmp_path, "shared/shopping.yaml", "milk: 2\n")
+    write_file(tmp_path, "shared/torn.yaml", "name: [\n")
     shopping, torn = Catalog(tmp_path, [tmp_path / "shared"]).entries("unknown")
     assert shopping.broken is not None
     assert "shopping.yaml" in shopping.broken.where
@@ -118,50 +118,52 @@ def test_an_unknown_file_is_listed_with_an_error(tmp_path: Path) -> None:
     "text", ["name: [\n", "name: broken\ntype: hosted\n", "name: broken\ntype: local\nadaptor: x\n", "- a\n- b\n"]
 )
 def test_an_invalid_entry_is_listed_and_does_not_affect_others(tmp_path: Path, text: str) -> None:
-    path = dropped(tmp_path, "providers/configs/broken.yaml", text)
+    path = write_file(tmp_path, "providers/configs/broken.yaml", text)
     catalog = Catalog(tmp_path)
-    broken = named(catalog.entries("provider"), "broken").broken
+    broken = entry_named(catalog.entries("provider"), "broken").broken
     assert str(broken).startswith(f"{path}:")
-    assert refusal(catalog, "broken") == str(broken)
+    assert error_line(catalog, "broken") == str(broken)
     with pytest.raises(BadInput):
         catalog.chosen("provider", "broken")
     assert catalog.provider("bm25").name == "bm25"
 
 
 def test_a_duplicate_name_is_an_error_with_both_places(tmp_path: Path) -> None:
-    first = dropped(tmp_path, "providers/configs/mine.yaml", PROVIDER)
-    second = dropped(tmp_path, "more/mine.yaml", PROVIDER)
-    third = dropped(tmp_path, "more/again.yaml", PROVIDER.replace("NAME", "bm25"))
+    first = write_file(tmp_path, "providers/configs/mine.yaml", PROVIDER)
+    second = write_file(tmp_path, "more/mine.yaml", PROVIDER)
+    third = write_file(tmp_path, "more/again.yaml", PROVIDER.replace("NAME", "bm25"))
     catalog = Catalog(tmp_path, [tmp_path / "more"])
-    assert refusal(catalog, "mine") == (f'2 providers are called "mine": {first} and {second}; rename or remove one')
-    assert f"bundled and {third}" in refusal(catalog, "bm25")
-    assert named(catalog.entries("provider"), "mine").broken is not None
+    assert error_line(catalog, "mine") == (f'2 providers are called "mine": {first} and {second}; rename or remove one')
+    assert f"bundled and {third}" in error_line(catalog, "bm25")
+    assert entry_named(catalog.entries("provider"), "mine").broken is not None
     assert catalog.provider("dense").name == "dense"
 
 
 def test_a_provider_may_not_have_the_name_of_a_baseline(tmp_path: Path) -> None:
-    path = dropped(tmp_path, "providers/configs/oracle.yaml", PROVIDER)
-    assert f"bundled and {path}" in refusal(Catalog(tmp_path), "oracle")
+    path = write_file(tmp_path, "providers/configs/oracle.yaml", PROVIDER)
+    assert f"bundled and {path}" in error_line(Catalog(tmp_path), "oracle")
 
 
 def test_a_benchmark_may_have_the_name_of_a_provider(tmp_path: Path) -> None:
-    dropped(tmp_path, "benchmarks/configs/bm25.yaml", BENCHMARK)
+    write_file(tmp_path, "benchmarks/configs/bm25.yaml", BENCHMARK)
     assert Catalog(tmp_path).benchmark("bm25").name == "bm25"
     assert Catalog(tmp_path).provider("bm25").name == "bm25"
 
 
 def test_an_unknown_name_suggests_the_nearest(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path)
-    assert refusal(catalog, "hybird") == 'no provider "hybird"; did you mean "hybrid"? (memorybench list --providers)'
+    assert (
+        error_line(catalog, "hybird") == 'no provider "hybird"; did you mean "hybrid"? (memorybench list --providers)'
+    )
     with pytest.raises(BadInput, match=r'no benchmark "zzz"; \(memorybench list --benchmarks\)'):
         catalog.benchmark("zzz")
 
 
 def test_a_missing_variable_is_an_error_only_with_an_environment(tmp_path: Path) -> None:
     text = PROVIDER + 'local: {database: {type: postgres, connectionString: "${DATABASE_URL}"}}\n'
-    dropped(tmp_path, "providers/configs/mine.yaml", text)
+    write_file(tmp_path, "providers/configs/mine.yaml", text)
     catalog = Catalog(tmp_path)
-    assert named(catalog.entries("provider"), "mine").broken is None
+    assert entry_named(catalog.entries("provider"), "mine").broken is None
     with pytest.raises(BadInput, match="DATABASE_URL is not set"):
         catalog.provider("mine", {})
     local = catalog.provider("mine", {"DATABASE_URL": "postgres://here"}).local
@@ -211,19 +213,19 @@ def test_plug_ins_are_listed_without_being_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("sample_package")
 def test_a_plug_in_with_an_invalid_name_is_broken(tmp_path: Path) -> None:
-    assert "is not a valid name" in str(named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
+    assert "Bad Name" in str(entry_named(Catalog(tmp_path).entries("provider"), "Bad Name").broken)
 
 
 @pytest.mark.usefixtures("sample_package")
 def test_a_benchmark_may_use_the_metric_of_a_plug_in(tmp_path: Path) -> None:
-    dropped(tmp_path, "benchmarks/configs/quiz.yaml", BENCHMARK + "metrics: [novelty]\n")
+    write_file(tmp_path, "benchmarks/configs/quiz.yaml", BENCHMARK + "metrics: [novelty]\n")
     assert Catalog(tmp_path).benchmark("quiz").metrics == ("novelty",)
 
 
 @pytest.mark.usefixtures("sample_package")
 def test_a_file_may_not_have_the_name_of_a_plug_in(tmp_path: Path) -> None:
-    path = dropped(tmp_path, "providers/configs/elephant.yaml", PROVIDER)
-    assert f"sample-plugin 1.2 and {path}" in refusal(Catalog(tmp_path), "elephant")
+    path = write_file(tmp_path, "providers/configs/elephant.yaml", PROVIDER)
+    assert f"sample-plugin 1.2 and {path}" in error_line(Catalog(tmp_path), "elephant")
 
 
 def test_a_bundled_provider_is_not_a_plug_in(tmp_path: Path) -> None:
@@ -237,5 +239,5 @@ def test_listing_loads_nothing_heavy() -> None:
         "Catalog(Path('.')).entries('provider', 'baseline', 'benchmark');"
         "print([m for m in ('numpy', 'scipy', 'aiohttp', 'rich', 'wordllama') if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert finished.stdout.strip() == "[]"

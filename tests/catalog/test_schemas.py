@@ -93,9 +93,9 @@ def test_every_key_is_documented(kind: Described) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_table_of_keys_matches_the_records(kind: Described) -> None:
     text = DOCS.read_text(encoding="utf-8")
-    written = text.split(f"## {kind.capitalize()} configs\n\n")[1].partition("\n## ")[0]
+    documented = text.split(f"## {kind.capitalize()} configs\n\n")[1].partition("\n## ")[0]
     remedy = "write it anew from the output of: python -m memorybench.catalog.keys"
-    assert written.splitlines() == markdown(kind).splitlines(), remedy
+    assert documented.splitlines() == markdown(kind).splitlines(), remedy
 
 
 SPEC_KEYS = {
@@ -128,5 +128,5 @@ SPEC_KEYS = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_key_of_the_spec_is_in_the_table(kind: Described) -> None:
-    told = {key.name for section in sections(kind) for key in section.keys}
-    assert set(SPEC_KEYS[kind].split()) <= told
+    names = {key.name for section in sections(kind) for key in section.keys}
+    assert set(SPEC_KEYS[kind].split()) <= names

@@ -36,14 +36,14 @@ def examples() -> dict[str, str]:
     if not SPEC.exists():
         pytest.skip("the spec is not beside this checkout (../shared/spec/memorybench.md)")
     blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```", SPEC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    found = {}
+    examples_by_name = {}
     for _, block in blocks:
         text = dedent(block)
         name = re.search(r"^name: (\S+)", text, re.MULTILINE)
         assert name is not None
-        found[name[1]] = text
-    found.pop("string")
-    return found
+        examples_by_name[name[1]] = text
+    examples_by_name.pop("string")
+    return examples_by_name
 
 
 def read(text: str) -> None:

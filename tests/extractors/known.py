@@ -36,8 +36,8 @@ _NEGATIONS = (
 
 @cache
 def cases() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(CASES.read_text(encoding="utf-8"))["cases"]
-    return found
+    matches: list[dict[str, Any]] = json.loads(CASES.read_text(encoding="utf-8"))["cases"]
+    return matches
 
 
 def leaves(memory: Any, category: str = "") -> Iterator[tuple[str, str]]:
@@ -52,7 +52,7 @@ def leaves(memory: Any, category: str = "") -> Iterator[tuple[str, str]]:
         yield category, memory
 
 
-def said(conversation: str | Messages) -> tuple[str, ...]:
+def contents(conversation: str | Messages) -> tuple[str, ...]:
     """The contents of the turns, whichever way a conversation is written."""
     if isinstance(conversation, str):
         return tuple(turn.strip() for turn in _LINE.split(conversation)[1:])
@@ -91,7 +91,7 @@ def stale(existing_memory: Any, conversation: Messages) -> Any:
 
 def hoarder(existing_memory: Any, conversation: Messages) -> Any:
     """As `stale`, and stores every sentence of both sides besides, in a block of its own."""
-    sentences = [sentence for turn in said(conversation) for sentence in _SENTENCE_ENDS.split(turn)]
+    sentences = [sentence for turn in contents(conversation) for sentence in _SENTENCE_ENDS.split(turn)]
     return {**stale(existing_memory, conversation), "notes": sentences}
 
 
@@ -113,17 +113,17 @@ def negation_dropper(existing_memory: Any, conversation: Messages) -> Any:
 
 @cache
 def _by_conversation() -> dict[tuple[str, ...], dict[str, Any]]:
-    return {said(case["conversation"]): case for case in cases()}
+    return {contents(case["conversation"]): case for case in cases()}
 
 
 @cache
 def _paraphrases() -> dict[str, str]:
-    found: dict[str, str] = json.loads(_PARAPHRASES.read_text(encoding="utf-8"))
-    return found
+    matches: dict[str, str] = json.loads(_PARAPHRASES.read_text(encoding="utf-8"))
+    return matches
 
 
 def _case(conversation: Messages) -> dict[str, Any]:
-    return _by_conversation()[said(conversation)]
+    return _by_conversation()[contents(conversation)]
 
 
 def _retold(existing_memory: Any, conversation: Messages, tell: Callable[[str], list[str]]) -> Any:
@@ -135,8 +135,8 @@ def _retold(existing_memory: Any, conversation: Messages, tell: Callable[[str], 
             case dict():
                 return {name: retell(block, name) for name, block in memory.items()}
             case list():
-                told = ([fact] if (category, fact) in known else tell(fact) for fact in memory)
-                return [fact for facts in told for fact in facts]
+                reworded = ([fact] if (category, fact) in known else tell(fact) for fact in memory)
+                return [fact for facts in reworded for fact in facts]
         return memory if (category, memory) in known else "; ".join(tell(memory))
 
     return retell(_case(conversation)["expected_output"], "")

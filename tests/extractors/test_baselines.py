@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memorybench.extractors.baselines import open_baseline
-from tests.extractors.asking import EXISTING, ask
+from tests.extractors.conversation import EXISTING, ask
 
 SENTENCES = ["We have a dog now.", "Biscuit.", "She sleeps a lot."]
 

@@ -29,7 +29,7 @@ CASES = known.cases()
 each_case = pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
 
 
-def written(memory: Any) -> list[str]:
+def texts_of(memory: Any) -> list[str]:
     return [f"{category}: {fact}" for category, fact in known.leaves(memory)]
 
 
@@ -39,7 +39,7 @@ def folded(text: str) -> str:
 
 def messages(case: dict[str, Any]) -> list[dict[str, str]]:
     roles = ("user", "assistant")
-    turns = known.said(case["conversation"])
+    turns = known.contents(case["conversation"])
     return [{"role": roles[place % 2], "content": content} for place, content in enumerate(turns)]
 
 
@@ -62,7 +62,7 @@ def test_conversations_have_both_styles_in_both_domains() -> None:
 
 
 def test_conversations_are_unique() -> None:
-    assert len({known.said(case["conversation"]) for case in CASES}) == len(CASES)
+    assert len({known.contents(case["conversation"]) for case in CASES}) == len(CASES)
 
 
 @each_case
@@ -81,21 +81,21 @@ def test_a_conversation_takes_turns_and_begins_with_the_user(case: dict[str, Any
         roles = [message["role"] for message in conversation]
     assert 3 <= len(roles) <= 10
     assert roles == [("user", "assistant")[place % 2] for place in range(len(roles))]
-    assert all(known.said(conversation))
+    assert all(known.contents(conversation))
 
 
 @each_case
 def test_expected_facts_are_exactly_the_new_facts(case: dict[str, Any]) -> None:
-    before = written(case["existing_memory"])
-    after = written(case["expected_output"])
+    before = texts_of(case["existing_memory"])
+    after = texts_of(case["expected_output"])
     assert case["expected_facts"] == [fact for fact in after if fact not in before]
     assert len(set(after)) == len(after)
 
 
 @each_case
 def test_superseded_facts_are_exactly_the_removed_ones(case: dict[str, Any]) -> None:
-    after = written(case["expected_output"])
-    gone = [fact for fact in written(case["existing_memory"]) if fact not in after]
+    after = texts_of(case["expected_output"])
+    gone = [fact for fact in texts_of(case["existing_memory"]) if fact not in after]
     assert sorted(case.get("superseded", [])) == sorted(gone)
 
 
@@ -119,8 +119,8 @@ def test_facts_are_short_and_atomic(case: dict[str, Any]) -> None:
 
 @each_case
 def test_an_amount_keeps_the_period_that_the_user_named(case: dict[str, Any]) -> None:
-    said = " ".join(message["content"] for message in messages(case) if message["role"] == "user")
-    for amount, period in re.findall(r"(\d[\d,.]* (?:EUR|USD|GBP|CHF)) (an? \w+)", said):
+    contents = " ".join(message["content"] for message in messages(case) if message["role"] == "user")
+    for amount, period in re.findall(r"(\d[\d,.]* (?:EUR|USD|GBP|CHF)) (an? \w+)", contents):
         for fact in case["expected_facts"]:
             assert amount not in fact or f"{amount} {period}" in fact
 
@@ -176,28 +176,28 @@ def test_perfect_extractor_returns_the_gold_and_amnesiac_nothing_new(case: dict[
 
 @each_case
 def test_stale_extractor_keeps_superseded_facts(case: dict[str, Any]) -> None:
-    kept = set(written(known.stale(case["existing_memory"], messages(case))))
-    assert kept == set(written(case["expected_output"])) | set(case.get("superseded", []))
+    facts = set(texts_of(known.stale(case["existing_memory"], messages(case))))
+    assert facts == set(texts_of(case["expected_output"])) | set(case.get("superseded", []))
 
 
 @each_case
 def test_the_hoarder_stores_every_sentence(case: dict[str, Any]) -> None:
     stored = known.hoarder(case["existing_memory"], messages(case))
-    assert " ".join(stored["notes"]).split() == " ".join(known.said(case["conversation"])).split()
+    assert " ".join(stored["notes"]).split() == " ".join(known.contents(case["conversation"])).split()
 
 
 @each_case
 def test_splitting_loses_no_word(case: dict[str, Any]) -> None:
     split = known.splitter(case["existing_memory"], messages(case))
-    words = [word for fact in written(case["expected_output"]) for word in fact.partition(": ")[2].split()]
+    words = [word for fact in texts_of(case["expected_output"]) for word in fact.partition(": ")[2].split()]
     assert [word.rstrip(";") for _, piece in known.leaves(split) for word in piece.split()] == words
 
 
 @each_case
 def test_paraphraser_rewords_each_new_fact(case: dict[str, Any]) -> None:
-    told = written(known.paraphraser(case["existing_memory"], messages(case)))
-    assert len(told) == len(written(case["expected_output"]))
-    assert not set(told) & set(case["expected_facts"])
+    facts = texts_of(known.paraphraser(case["existing_memory"], messages(case)))
+    assert len(facts) == len(texts_of(case["expected_output"]))
+    assert not set(facts) & set(case["expected_facts"])
 
 
 def test_negation_dropper_inverts_every_denial() -> None:

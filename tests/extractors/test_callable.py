@@ -12,7 +12,7 @@ from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.extraction import Extractor
 from memorybench.extractors.callable_extractor import open_callable
 from tests.extractors import known
-from tests.extractors.asking import EXISTING, LEARNED, MESSAGES, ask
+from tests.extractors.conversation import EXISTING, LEARNED, MESSAGES, ask
 
 
 def learn(existing_memory: Any, conversation: list[dict[str, str]]) -> Any:
@@ -25,7 +25,7 @@ async def learn_async(existing_memory: Any, conversation: list[dict[str, str]]) 
     return learn(existing_memory, conversation)
 
 
-@pytest.mark.parametrize("function", [learn, learn_async, lambda existing, said: learn_async(existing, said)])
+@pytest.mark.parametrize("function", [learn, learn_async, lambda existing, turns: learn_async(existing, turns)])
 def test_plain_and_async_functions_are_supported(function: Any) -> None:
     assert ask(open_callable(function, "mine:learn")) == LEARNED
 
@@ -69,7 +69,7 @@ def circular() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("returned", "problem"),
     [
         (None, "invalid memory null"),
         (3, "invalid memory 3"),
@@ -80,10 +80,10 @@ def circular() -> Any:
         ({1: "a", "1": "b"}, 'duplicate key "1"'),
     ],
 )
-def test_invalid_memory_is_shown_in_the_error(given: Any, complaint: str) -> None:
+def test_invalid_memory_is_shown_in_the_error(returned: Any, problem: str) -> None:
     with pytest.raises(Malformed, match="mine: ") as raised:
-        ask(open_callable(lambda existing, said: given, "mine"))
-    assert complaint in str(raised.value)
+        ask(open_callable(lambda existing, turns: returned, "mine"))
+    assert problem in str(raised.value)
 
 
 def test_exception_of_a_function_is_a_one_line_error() -> None:

@@ -18,7 +18,7 @@ import pytest
 from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.extractors.command import CommandExtractor, open_command, split_command
 from memorybench.secrets.redaction import Redactor
-from tests.extractors.asking import CONVERSATION, EXISTING, LEARNED, MESSAGES, ask
+from tests.extractors.conversation import CONVERSATION, EXISTING, LEARNED, MESSAGES, ask
 
 SECRET = "sk-plum-kettle-7741"
 LEARN = """
@@ -42,10 +42,10 @@ def test_a_program_reads_json_and_writes_the_new_memory() -> None:
 
 
 def test_function_gets_existing_memory_and_messages(tmp_path: Path) -> None:
-    heard = tmp_path / "heard.json"
-    script = f"import sys; open({str(heard)!r}, 'w').write(sys.stdin.read()); print('[]')"
+    input_file = tmp_path / "heard.json"
+    script = f"import sys; open({str(input_file)!r}, 'w').write(sys.stdin.read()); print('[]')"
     ask(python(script))
-    assert json.loads(heard.read_text()) == {"existing_memory": EXISTING, "conversation": MESSAGES}
+    assert json.loads(input_file.read_text()) == {"existing_memory": EXISTING, "conversation": MESSAGES}
 
 
 def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_command_line_is_split_without_a_shell(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["python 'x", "  "])
 def test_invalid_command_line_is_an_error(command: str) -> None:
-    with pytest.raises(BadInput, match="^--extractor-command: "):
+    with pytest.raises(BadInput, match=r"^--extractor-command: "):
         split_command(command, "--extractor-command")
 
 

@@ -15,7 +15,7 @@ from memorybench.extractors.http import HttpExtractor, open_http_extractor
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.stub import Stub, babble, flood, half_body, hang, html, raw, redirect, reply, reset, status
-from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, MESSAGES, ask
+from tests.extractors.conversation import DIALOGUE, EXISTING, LEARNED, MESSAGES, ask
 
 KEY = "sk-plum-kettle-7741"
 

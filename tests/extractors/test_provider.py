@@ -18,7 +18,7 @@ from memorybench.core.trials import Subject
 from memorybench.extractors.provider import open_provider_extractor
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.scripted import open_scripted
-from tests.extractors.asking import CONVERSATION, EXISTING, ask
+from tests.extractors.conversation import CONVERSATION, EXISTING, ask
 
 
 class Rewriter:
@@ -29,15 +29,15 @@ class Rewriter:
 
     def __init__(self, held: Sequence[str]) -> None:
         self._held = held
-        self.told: list[Session] = []
+        self.added: list[Session] = []
         self.cleared: list[Scope] = []
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
-        self.told.append(session)
+        self.added.append(session)
         return Receipt(ids=(session.id,))
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        assert [receipt.ids[0] for receipt in receipts] == [session.id for session in self.told]
+        assert [receipt.ids[0] for receipt in receipts] == [session.id for session in self.added]
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         return []
@@ -98,7 +98,7 @@ def test_each_extraction_has_its_own_scope(tmp_path: Path) -> None:
 def test_facts_are_sent_with_the_name_of_their_block() -> None:
     provider = Rewriter([])
     looked_at(provider, {"user": {"customer_segments": ["Bakeries"], "tone": "Formal"}, "goals": []})
-    assert [turn.content for turn in provider.told[0].turns] == ["customer segments: Bakeries", "tone: Formal"]
+    assert [turn.content for turn in provider.added[0].turns] == ["customer segments: Bakeries", "tone: Formal"]
 
 
 def test_facts_deleted_by_the_store_are_removed_and_changed_ones_are_new() -> None:
@@ -121,15 +121,15 @@ def test_several_turns_in_one_memory_are_separated() -> None:
     }
 
 
-@pytest.mark.parametrize(("existing", "found"), [(["Lives in Bristol"], ["Lives in Bristol", "Dog"]), ("", ["Dog"])])
-def test_memory_without_blocks_gets_none(existing: Any, found: list[str]) -> None:
-    assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == found
+@pytest.mark.parametrize(("existing", "memories"), [(["Lives in Bristol"], ["Lives in Bristol", "Dog"]), ("", ["Dog"])])
+def test_memory_without_blocks_gets_none(existing: Any, memories: list[str]) -> None:
+    assert looked_at(Rewriter(["Lives in Bristol", "Dog"] if existing else ["Dog"]), existing) == memories
 
 
 def test_nothing_is_added_for_an_empty_memory() -> None:
     provider = Rewriter([])
     assert looked_at(provider, {"pets": []}) == {"pets": []}
-    assert [session.id for session in provider.told] == ["conversation"]
+    assert [session.id for session in provider.added] == ["conversation"]
 
 
 class Mute:

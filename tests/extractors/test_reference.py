@@ -18,7 +18,7 @@ from memorybench.extractors.config_reading import load_extractor_config
 from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
 from memorybench.models.scripted import Script, ScriptedModel
 from tests.extractors import known
-from tests.extractors.asking import DIALOGUE, EXISTING, LEARNED, ask
+from tests.extractors.conversation import DIALOGUE, EXISTING, LEARNED, ask
 
 FILE = Path(memorybench.__file__).parent / "catalog" / "extractors" / "reference.yaml"
 BUNDLED = load_extractor_config(FILE).prompt or ""
@@ -44,7 +44,7 @@ def test_the_prompt_shows_the_model_no_gold() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "contents",
     [
         json.dumps(LEARNED),
         f"```json\n{json.dumps(LEARNED, indent=2)}\n```",
@@ -52,17 +52,17 @@ def test_the_prompt_shows_the_model_no_gold() -> None:
         f"<think>A dog, so pets.</think>\n{json.dumps(LEARNED)}",
     ],
 )
-def test_json_may_be_in_a_code_fence(said: str) -> None:
-    assert ask(over([said])) == LEARNED
+def test_json_may_be_in_a_code_fence(contents: str) -> None:
+    assert ask(over([contents])) == LEARNED
 
 
-@pytest.mark.parametrize("said", ["UNCHANGED", "unchanged.", '"UNCHANGED"', "```\nUNCHANGED\n```", "**UNCHANGED**"])
-def test_unchanged_returns_the_existing_memory(said: str) -> None:
-    assert ask(over([said])) == EXISTING
+@pytest.mark.parametrize("contents", ["UNCHANGED", "unchanged.", '"UNCHANGED"', "```\nUNCHANGED\n```", "**UNCHANGED**"])
+def test_unchanged_returns_the_existing_memory(contents: str) -> None:
+    assert ask(over([contents])) == EXISTING
 
 
 @pytest.mark.parametrize(
-    ("said", "complaint"),
+    ("contents", "problem"),
     [
         ("", "empty output"),
         ("Here is the new memory: {}", "invalid JSON"),
@@ -74,18 +74,18 @@ def test_unchanged_returns_the_existing_memory(said: str) -> None:
         ("It is unchanged, I think.", "invalid JSON"),
     ],
 )
-def test_other_replies_are_malformed(said: str, complaint: str) -> None:
+def test_other_replies_are_malformed(contents: str, problem: str) -> None:
     with pytest.raises(Malformed, match=r"^reference: scripted: ") as raised:
-        ask(over([said]))
-    assert complaint in str(raised.value)
+        ask(over([contents]))
+    assert problem in str(raised.value)
     assert "the reply was" in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    ("finish", "complaint"), [("length", "was cut off"), ("filter", "was filtered"), ("tools", "called a tool")]
+    ("finish", "problem"), [("length", "was cut off"), ("filter", "was filtered"), ("tools", "called a tool")]
 )
-def test_unfinished_reply_is_malformed(finish: str, complaint: str) -> None:
-    with pytest.raises(Malformed, match=complaint):
+def test_unfinished_reply_is_malformed(finish: str, problem: str) -> None:
+    with pytest.raises(Malformed, match=problem):
         ask(over([Completion(text=json.dumps(LEARNED), finish=finish, model="scripted")]))
 
 
@@ -96,25 +96,25 @@ def test_model_errors_are_passed_on() -> None:
 
 def test_memory_and_turns_cannot_use_prompt_variables(tmp_path: Path) -> None:
     ledger = tmp_path / "calls.jsonl"
-    said = (Turn(role="user", content="My shop is called ${existingMemory}."),)
-    ask(over(["UNCHANGED"], ledger=ledger), {"name": "${conversation}"}, said)
+    contents = (Turn(role="user", content="My shop is called ${existingMemory}."),)
+    ask(over(["UNCHANGED"], ledger=ledger), {"name": "${conversation}"}, contents)
     prompt = json.loads(ledger.read_text())["turns"][0][1]
     assert "My shop is called ${existingMemory}." in prompt
     assert '"name": "${conversation}"' in prompt
 
 
 @pytest.mark.parametrize(
-    ("prompt", "complaint"),
+    ("prompt", "problem"),
     [
         ("Extract from ${conversation}.", "missing ${existingMemory}"),
         ("Update ${existingMemory}.", "missing ${conversation}"),
         ("${existingMemory} ${conversation} ${memory}", 'unknown variable "memory"'),
     ],
 )
-def test_prompt_without_a_required_variable_is_an_error(prompt: str, complaint: str) -> None:
+def test_prompt_without_a_required_variable_is_an_error(prompt: str, problem: str) -> None:
     with pytest.raises(BadInput) as raised:
         over([], prompt)
-    assert complaint in str(raised.value)
+    assert problem in str(raised.value)
 
 
 def test_another_prompt_and_another_model_are_other_subjects() -> None:
@@ -130,7 +130,9 @@ def test_another_prompt_and_another_model_are_other_subjects() -> None:
 def test_a_model_that_knows_the_gold_gets_every_bundled_case_right() -> None:
     def recite(turns: Any) -> str:
         prompt = turns[-1].content
-        case = next(case for case in known.cases() if all(turn in prompt for turn in known.said(case["conversation"])))
+        case = next(
+            case for case in known.cases() if all(turn in prompt for turn in known.contents(case["conversation"]))
+        )
         unchanged = case["expected_output"] == case["existing_memory"]
         return "UNCHANGED" if unchanged else json.dumps(case["expected_output"])
 
@@ -138,9 +140,9 @@ def test_a_model_that_knows_the_gold_gets_every_bundled_case_right() -> None:
         async with over(recite) as extractor:
             for case in known.cases():
                 roles = ("user", "assistant")
-                said = [
-                    Turn(role=roles[i % 2], content=text) for i, text in enumerate(known.said(case["conversation"]))
+                contents = [
+                    Turn(role=roles[i % 2], content=text) for i, text in enumerate(known.contents(case["conversation"]))
                 ]
-                assert await extractor.extract(case["existing_memory"], said) == case["expected_output"], case["id"]
+                assert await extractor.extract(case["existing_memory"], contents) == case["expected_output"], case["id"]
 
     asyncio.run(all_cases())

@@ -48,7 +48,7 @@ def asks(questions: Mapping[str, str]) -> ScriptedModel:
     def script(turns: Sequence[Turn]) -> str:
         chunk = chunk_in(turns)
         return json.dumps(
-            {"questions": [asked for part, asked in questions.items() if part in chunk] or ["What else?"]}
+            {"questions": [question for part, question in questions.items() if part in chunk] or ["What else?"]}
         )
 
     return ScriptedModel(script)

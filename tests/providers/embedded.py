@@ -12,15 +12,17 @@ HOME = Scope(run="run-1", benchmark="test", provider="embedded", haystack="home"
 AWAY = HOME.model_copy(update={"haystack": "away"})
 
 
-def session(name: str, *said: str, speaker: str | None = None) -> Session:
-    turns = tuple(Turn(role="user", content=text, speaker=speaker) for text in said)
+def session(name: str, *contents: str, speaker: str | None = None) -> Session:
+    turns = tuple(Turn(role="user", content=text, speaker=speaker) for text in contents)
     return Session(id=name, turns=turns, at=datetime(2024, 3, 2, 9, 30, tzinfo=UTC))
 
 
 async def fill(provider: Provider, sessions: Sequence[Session], scope: Scope = HOME) -> None:
-    await provider.wait_until_searchable(scope, [await provider.add(scope, told) for told in sessions])
+    await provider.wait_until_searchable(
+        scope, [await provider.add(scope, session_to_add) for session_to_add in sessions]
+    )
 
 
-def sessions_of(found: Sequence[Memory]) -> list[str]:
+def sessions_of(memories: Sequence[Memory]) -> list[str]:
     """Sessions ranked by their best turn."""
-    return list(dict.fromkeys((memory.sources or ("",))[0] for memory in found))
+    return list(dict.fromkeys((memory.sources or ("",))[0] for memory in memories))

@@ -51,13 +51,13 @@ class Cats:
         ]
 
     def haystack(self, id: str) -> Haystack:
-        said = [f"The weather of {id} is mild.", f"The cat is called {id}o.", f"Nothing happened in {id}."]
+        contents = [f"The weather of {id} is mild.", f"The cat is called {id}o.", f"Nothing happened in {id}."]
         begun = datetime(2024, 5, 1, tzinfo=UTC)
         return Haystack(
             id=id,
             sessions=tuple(
                 Session(id=f"{id}s{n}", turns=(Turn(role="user", content=text),), at=begun + timedelta(days=n))
-                for n, text in enumerate(said)
+                for n, text in enumerate(contents)
             ),
         )
 

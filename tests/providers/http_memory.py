@@ -80,8 +80,8 @@ BATCHED = (
 
 
 class Refused(Exception):
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(said)
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
         self.status = status
 
 
@@ -136,8 +136,8 @@ class MemoryService:
             case ("GET", "spaces", id, "documents"):
                 return {"documents": list(self._space(id).documents.values())}
             case ("POST", "spaces", id, "search"):
-                asked = _fields(call, "q", "top")
-                hits = _best(self._space(id), asked["q"], asked["top"])
+                query_words = _fields(call, "q", "top")
+                hits = _best(self._space(id), query_words["q"], query_words["top"])
                 if not self._tells:
                     for job in range(len(self._jobs)):
                         self._asked_about(job)
@@ -207,9 +207,9 @@ def _fields(call: Call, *known: str) -> dict[str, Any]:
 
 
 def _best(space: Space, query: str, top: int) -> list[dict[str, Any]]:
-    asked = _words(query)
+    query_words = _words(query)
     held = sorted((space.documents[id] for id in space.found), key=lambda document: str(document["text"]))
-    hits = [{**document, "relevance": len(asked & _words(document["text"]))} for document in held]
+    hits = [{**document, "relevance": len(query_words & _words(document["text"]))} for document in held]
     return sorted((hit for hit in hits if hit["relevance"]), key=lambda hit: -hit["relevance"])[:top]
 
 

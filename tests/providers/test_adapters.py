@@ -41,15 +41,15 @@ def config(adapter: str = "./mine.py:Mine", more: str = "") -> ProviderConfig:
 
 
 @asynccontextmanager
-async def opened(folder: Path, source: str = SMALL, more: str = "", **passed: Any) -> AsyncIterator[AdaptedProvider]:
+async def open_mine(folder: Path, source: str = SMALL, more: str = "", **passed: Any) -> AsyncIterator[AdaptedProvider]:
     (folder / "mine.py").write_text(dedent(source), encoding="utf-8")
     async with open_adapter(config(more=more), folder / "mine.yaml", folder / "stores/mine", **passed) as provider:
         yield provider
 
 
-def refusal(folder: Path, source: str = SMALL, **passed: Any) -> str:
+def error_line(folder: Path, source: str = SMALL, **passed: Any) -> str:
     async def refused() -> None:
-        async with opened(folder, source, **passed):
+        async with open_mine(folder, source, **passed):
             pass
 
     with pytest.raises(BadInput) as caught:
@@ -58,13 +58,13 @@ def refusal(folder: Path, source: str = SMALL, **passed: Any) -> str:
     return str(caught.value)
 
 
-def found(folder: Path, source: str, query: str = "?", limit: int = 5, **passed: Any) -> Sequence[Memory]:
-    async def asked() -> Sequence[Memory]:
-        async with opened(folder, source, **passed) as provider:
+def search_memories(folder: Path, source: str, query: str = "?", limit: int = 5, **passed: Any) -> Sequence[Memory]:
+    async def add_and_search() -> Sequence[Memory]:
+        async with open_mine(folder, source, **passed) as provider:
             await fill(provider, [session("s1", "I own a dog.")])
             return await provider.search(HOME, query, limit)
 
-    return asyncio.run(asked())
+    return asyncio.run(add_and_search())
 
 
 class TestExampleOfTheDocs(ProviderContract):
@@ -87,11 +87,11 @@ def test_every_config_in_the_docs_loads() -> None:
 
 
 def test_a_class_of_two_plain_methods_is_a_provider(tmp_path: Path) -> None:
-    assert found(tmp_path, SMALL) == [Memory(id="1", content="I own a dog.")]
+    assert search_memories(tmp_path, SMALL) == [Memory(id="1", content="I own a dog.")]
 
 
 def test_async_methods_are_awaited(tmp_path: Path) -> None:
-    assert found(tmp_path, SMALL.replace("def ", "async def ")) == [Memory(id="1", content="I own a dog.")]
+    assert search_memories(tmp_path, SMALL.replace("def ", "async def ")) == [Memory(id="1", content="I own a dog.")]
 
 
 def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> 
         def close(self):
             self.db.close()
     """
-    assert [memory.content for memory in found(tmp_path, source)] == ["I own a dog."]
+    assert [memory.content for memory in search_memories(tmp_path, source)] == ["I own a dog."]
     with sqlite3.connect(tmp_path / "stores/mine/mine.db") as db:
         assert db.execute("SELECT count(*) FROM said").fetchone() == (1,)
     db.close()
@@ -118,30 +118,30 @@ def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> 
 
 def test_search_returns_at_most_limit_results(tmp_path: Path) -> None:
     endless = SMALL.replace("return [self.last]", "return iter(lambda: self.last, None)")
-    assert len(found(tmp_path, endless, limit=3)) == 3
+    assert len(search_memories(tmp_path, endless, limit=3)) == 3
 
 
 @pytest.mark.parametrize(
-    ("returned", "said"),
+    ("returned", "type_name"),
     [("None", "NoneType"), ("'text'", "str"), ("{}", "dict"), ("[{'text': 'x'}]", "dict"), ("7", "int")],
 )
-def test_a_search_that_returns_another_type_is_malformed(tmp_path: Path, returned: str, said: str) -> None:
-    with pytest.raises(Malformed, match=f'"mine": search returned {said}'):
-        found(tmp_path, SMALL.replace("[self.last]", returned))
+def test_a_search_that_returns_another_type_is_malformed(tmp_path: Path, returned: str, type_name: str) -> None:
+    with pytest.raises(Malformed, match=f'"mine": search returned {type_name}'):
+        search_memories(tmp_path, SMALL.replace("[self.last]", returned))
 
 
 def test_an_exception_keeps_its_traceback_and_its_meaning(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError) as caught:
-        found(tmp_path, SMALL.replace("[self.last]", "[1 / 0]"))
+        search_memories(tmp_path, SMALL.replace("[self.last]", "[1 / 0]"))
     assert any(entry.path == tmp_path / "mine.py" for entry in caught.traceback)
     ours = "from memorybench.core.errors import Transient\n" + SMALL.strip()
     with pytest.raises(Transient):
-        found(tmp_path, ours.replace("return [self.last]", "raise Transient('busy')"))
+        search_memories(tmp_path, ours.replace("return [self.last]", "raise Transient('busy')"))
 
 
 def test_an_adapter_without_clear_is_lacking(tmp_path: Path) -> None:
     async def clear() -> None:
-        async with opened(tmp_path) as provider:
+        async with open_mine(tmp_path) as provider:
             await provider.clear(HOME)
 
     with pytest.raises(Lacking, match='adapter "mine"'):
@@ -150,7 +150,7 @@ def test_an_adapter_without_clear_is_lacking(tmp_path: Path) -> None:
 
 def test_without_a_store_id_each_opening_is_a_new_store(tmp_path: Path) -> None:
     async def store_id(source: str) -> str:
-        async with opened(tmp_path, source) as provider:
+        async with open_mine(tmp_path, source) as provider:
             return provider.store_id
 
     assert asyncio.run(store_id(SMALL)) != asyncio.run(store_id(SMALL))
@@ -170,17 +170,17 @@ def test_an_adapter_with_the_member_names_before_0_2_works(tmp_path: Path) -> No
     """
 
     async def store_id() -> str:
-        async with opened(tmp_path, source) as provider:
+        async with open_mine(tmp_path, source) as provider:
             return provider.store_id
 
     assert asyncio.run(store_id()) == "since-1999"
-    assert found(tmp_path, source) == [Memory(id="1", content="I own a dog. Really.")]
+    assert search_memories(tmp_path, source) == [Memory(id="1", content="I own a dog. Really.")]
 
 
 def test_subject_contains_the_code_digest_and_no_address(tmp_path: Path) -> None:
     async def subject(source: str) -> Any:
         secret = "local: {database: {type: postgres, connectionString: 'postgresql://me:sesame@host/db'}}"
-        async with opened(tmp_path, source, secret) as provider:
+        async with open_mine(tmp_path, source, secret) as provider:
             return provider.subject
 
     first, second = asyncio.run(subject(SMALL)), asyncio.run(subject(SMALL + "# changed\n"))
@@ -200,23 +200,23 @@ def test_constructor_gets_its_arguments_and_cost_is_charged(tmp_path: Path) -> N
             return [f"{self.config.name} {self.written} {self.length}"]
     """
 
-    async def asked() -> tuple[Sequence[Memory], Spending]:
+    async def add_and_search() -> tuple[Sequence[Memory], Spending]:
         model = ScriptedModel(["noted"], spent=Spending(calls=1, cost=0.25))
         async with (
             open_scripted_embedder(32) as embedder,
-            opened(tmp_path, source, embedder=embedder, model=model) as provider,
+            open_mine(tmp_path, source, embedder=embedder, model=model) as provider,
         ):
             with Tally() as tally:
                 await fill(provider, [session("s1", "I own a dog.")])
             return await provider.search(HOME, "?", 5), tally.spent
 
-    memories, spent = asyncio.run(asked())
+    memories, spent = asyncio.run(add_and_search())
     assert [memory.content for memory in memories] == ["mine noted 32"]
     assert spent.cost == 0.25
 
 
 @pytest.mark.parametrize(
-    ("source", "complaint"),
+    ("source", "problem"),
     [
         ("import no_such_package", "cannot be imported: ModuleNotFoundError: No module named 'no_such_package'"),
         ("class Mine\n", "cannot be imported: SyntaxError"),
@@ -229,8 +229,8 @@ def test_constructor_gets_its_arguments_and_cost_is_charged(tmp_path: Path) -> N
         (SMALL + "    def __init__(self, model): ...", "needs model; add local.enhancement.model"),
     ],
 )
-def test_an_adapter_that_cannot_be_opened_is_one_line(tmp_path: Path, source: str, complaint: str) -> None:
-    assert complaint in refusal(tmp_path, source)
+def test_an_adapter_that_cannot_be_opened_is_one_line(tmp_path: Path, source: str, problem: str) -> None:
+    assert problem in error_line(tmp_path, source)
 
 
 def test_a_missing_file_is_one_line_with_both_folders(tmp_path: Path) -> None:

@@ -25,50 +25,50 @@ WRITTEN = asks({"Rex": "Which animal hospital treated the dog named Rex?"})
 
 
 @asynccontextmanager
-async def opened(folder: Path, model: ScriptedModel | None, **local: Any) -> AsyncIterator[ChunkMemory]:
+async def open_aqrag(folder: Path, model: ScriptedModel | None, **local: Any) -> AsyncIterator[ChunkMemory]:
     async with Aqrag.open_file(config("aqrag", **local), folder / "aqrag.db", ScriptedEmbedder(512), model) as provider:
         yield provider
 
 
-def found(
+def search_memories(
     folder: Path, model: ScriptedModel | None, sessions: Sequence[Session] = SESSIONS, limit: int = 5, **local: Any
 ) -> Sequence[Memory]:
-    async def asked() -> Sequence[Memory]:
-        async with opened(folder, model, **local) as provider:
+    async def add_and_search() -> Sequence[Memory]:
+        async with open_aqrag(folder, model, **local) as provider:
             await fill(provider, sessions)
             return await provider.search(HOME, ASKED, limit)
 
-    return asyncio.run(asked())
+    return asyncio.run(add_and_search())
 
 
 def test_generated_question_improves_the_search(tmp_path: Path) -> None:
-    without = found(tmp_path, None, enhancement={"enabled": False})
+    without = search_memories(tmp_path, None, enhancement={"enabled": False})
     assert sessions_of(without) == ["garden", "vet"]
     (tmp_path / "asked").mkdir()
-    assert sessions_of(found(tmp_path / "asked", WRITTEN)) == ["vet", "garden"]
+    assert sessions_of(search_memories(tmp_path / "asked", WRITTEN)) == ["vet", "garden"]
 
 
 def test_weights_are_respected(tmp_path: Path) -> None:
     ranked = {}
     for name, weights in {"chunks": {"chunk": 1}, "questions": {"questions": 1}}.items():
         (tmp_path / name).mkdir()
-        ranked[name] = sessions_of(found(tmp_path / name, WRITTEN, retrieval={"weights": weights}))
+        ranked[name] = sessions_of(search_memories(tmp_path / name, WRITTEN, retrieval={"weights": weights}))
     assert ranked == {"chunks": ["garden", "vet"], "questions": ["vet", "garden"]}
 
 
 def test_a_score_is_the_weighted_sum_of_both_cosines(tmp_path: Path) -> None:
     same = ScriptedModel(lambda _: json.dumps({"questions": [ASKED]}))
-    [memory] = found(tmp_path, same, [VET], retrieval={"weights": {"chunk": 0, "questions": 0.25}})
+    [memory] = search_memories(tmp_path, same, [VET], retrieval={"weights": {"chunk": 0, "questions": 0.25}})
     assert memory.score == pytest.approx(0.25)
 
 
 def test_max_results_is_respected(tmp_path: Path) -> None:
-    assert len(found(tmp_path, WRITTEN, retrieval={"maxResults": 1})) == 1
+    assert len(search_memories(tmp_path, WRITTEN, retrieval={"maxResults": 1})) == 1
 
 
 def test_questions_are_limited_and_unique(tmp_path: Path) -> None:
     many = ScriptedModel(lambda _: json.dumps({"questions": [" a? ", "a?", "", "b?", "c?", "d?"]}))
-    found(tmp_path, many, [VET])
+    search_memories(tmp_path, many, [VET])
     assert kept_questions(tmp_path) == ["a?", "b?", "c?"]
 
 
@@ -78,12 +78,12 @@ def kept_questions(folder: Path) -> list[str]:
     db = sqlite3.connect(folder / "aqrag.db")
     rows = db.execute("SELECT said FROM handles WHERE kind = 'question' ORDER BY said").fetchall()
     db.close()
-    return [said for (said,) in rows]
+    return [replies for (replies,) in rows]
 
 
 def test_prompt_contains_the_chunk_and_the_number_of_questions(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    found(tmp_path, ScriptedModel(lambda _: '{"questions": ["?"]}', ledger=ledger), [VET])
+    search_memories(tmp_path, ScriptedModel(lambda _: '{"questions": ["?"]}', ledger=ledger), [VET])
     [[role, prompt]] = json.loads(ledger.read_text())["turns"]
     assert role == "user"
     assert "[2024-03-02] user: Rex limped" in prompt
@@ -94,7 +94,7 @@ def test_prompt_contains_the_chunk_and_the_number_of_questions(tmp_path: Path) -
 def test_invalid_reply_is_requested_again_once(tmp_path: Path, garbage: str) -> None:
     ledger = tmp_path / "ledger"
     with pytest.raises(Malformed, match='model "scripted"'):
-        found(tmp_path, ScriptedModel(lambda _: garbage, ledger=ledger), [VET])
+        search_memories(tmp_path, ScriptedModel(lambda _: garbage, ledger=ledger), [VET])
     first, second = [json.loads(line)["turns"] for line in ledger.read_text().splitlines()]
     assert second[0] == first[0]
     assert second[1][0] == "assistant"
@@ -103,14 +103,14 @@ def test_invalid_reply_is_requested_again_once(tmp_path: Path, garbage: str) -> 
 
 def test_valid_second_attempt_is_used(tmp_path: Path) -> None:
     model = ScriptedModel(["Sure!", '{"questions": ["Who treated Rex?"]}'])
-    found(tmp_path, model, [VET])
+    search_memories(tmp_path, model, [VET])
     assert kept_questions(tmp_path) == ["Who treated Rex?"]
 
 
 def test_model_cost_is_charged_to_the_open_step(tmp_path: Path) -> None:
     async def spent() -> list[Spending]:
         model = ScriptedModel(lambda _: '{"questions": ["?"]}', spent=Spending(calls=1, input_tokens=90, cost=0.5))
-        async with opened(tmp_path, model) as provider:
+        async with open_aqrag(tmp_path, model) as provider:
             with Tally() as ingest:
                 await provider.add(HOME, VET)
             with Tally() as again:
@@ -126,16 +126,16 @@ def test_model_cost_is_charged_to_the_open_step(tmp_path: Path) -> None:
 
 def test_retried_add_requests_only_missing_replies(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
-    said: list[Any] = ['{"questions": ["a?"]}', Transient("busy"), '{"questions": ["b?"]}', '{"questions": ["c?"]}']
+    replies: list[Any] = ['{"questions": ["a?"]}', Transient("busy"), '{"questions": ["b?"]}', '{"questions": ["c?"]}']
 
     async def retried() -> None:
         chunking = {"size": 4, "overlap": 0, "strategy": "paragraph"}
-        async with opened(tmp_path, ScriptedModel(said, ledger=ledger), chunking=chunking) as provider:
-            told = session("s1", "First turn.", "Second turn.", "Third turn.")
+        async with open_aqrag(tmp_path, ScriptedModel(replies, ledger=ledger), chunking=chunking) as provider:
+            added = session("s1", "First turn.", "Second turn.", "Third turn.")
             with pytest.raises(Transient):
-                await provider.add(HOME, told)
+                await provider.add(HOME, added)
             assert await provider.list(HOME) == [], "half a session was stored"
-            await provider.add(HOME, told)
+            await provider.add(HOME, added)
             assert len(await provider.list(HOME)) == 3
 
     asyncio.run(retried())
@@ -145,7 +145,7 @@ def test_retried_add_requests_only_missing_replies(tmp_path: Path) -> None:
 
 def test_store_id_depends_on_chunking_and_model(tmp_path: Path) -> None:
     async def store_id(model: ScriptedModel, **local: Any) -> str:
-        async with opened(tmp_path, model, **local) as provider:
+        async with open_aqrag(tmp_path, model, **local) as provider:
             return provider.store_id
 
     first = asyncio.run(store_id(WRITTEN))
@@ -156,14 +156,14 @@ def test_store_id_depends_on_chunking_and_model(tmp_path: Path) -> None:
 
 def test_subject_contains_model_and_embedder(tmp_path: Path) -> None:
     async def settings() -> Any:
-        async with opened(tmp_path, WRITTEN) as provider:
+        async with open_aqrag(tmp_path, WRITTEN) as provider:
             return provider.subject.settings
 
-    told = asyncio.run(settings())
-    assert (told["model"]["name"], told["embedder"]["name"], told["database"]) == ("scripted", "scripted", "sqlite")
-    assert told["chunking"] == {"size": 1024, "overlap": 96, "strategy": "fixed"}
+    added = asyncio.run(settings())
+    assert (added["model"]["name"], added["embedder"]["name"], added["database"]) == ("scripted", "scripted", "sqlite")
+    assert added["chunking"] == {"size": 1024, "overlap": 96, "strategy": "fixed"}
 
 
 def test_without_a_model_there_are_no_questions(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='provider "aqrag": missing model'):
-        found(tmp_path, None)
+        search_memories(tmp_path, None)

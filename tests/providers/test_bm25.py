@@ -22,19 +22,19 @@ def search(folder: Path, sessions: list[Session], query: str) -> list[Memory]:
 
 
 def test_words_are_stemmed(tmp_path: Path) -> None:
-    found = search(tmp_path, [*TALK, session("told", "We adopted two puppies.")], "Who is adopting a puppy?")
-    assert sessions_of(found)[0] == "told"
+    memories = search(tmp_path, [*TALK, session("told", "We adopted two puppies.")], "Who is adopting a puppy?")
+    assert sessions_of(memories)[0] == "told"
 
 
 def test_a_turn_is_found_by_the_question_it_answers(tmp_path: Path) -> None:
-    told = session("told", "Where did you go camping?", "The lake in Vermont.")
-    found = search(tmp_path, [*TALK, told], "camping")
-    assert [memory.sources for memory in found] == [("told", "told:1"), ("told", "told:2")]
+    other = session("told", "Where did you go camping?", "The lake in Vermont.")
+    memories = search(tmp_path, [*TALK, other], "camping")
+    assert [memory.sources for memory in memories] == [("told", "told:1"), ("told", "told:2")]
 
 
 def test_neighbours_in_another_session_are_ignored(tmp_path: Path) -> None:
-    found = search(tmp_path, [*TALK, session("a", "We went camping."), session("b", "It rained.")], "camping")
-    assert sessions_of(found) == ["a"]
+    memories = search(tmp_path, [*TALK, session("a", "We went camping."), session("b", "It rained.")], "camping")
+    assert sessions_of(memories) == ["a"]
 
 
 def test_only_near_words_of_a_long_neighbour_are_indexed(tmp_path: Path) -> None:
@@ -47,28 +47,28 @@ def test_only_near_words_of_a_long_neighbour_are_indexed(tmp_path: Path) -> None
     ['"quotes" AND (NEAR', "camping NOT said", "said : camping", "camping*", "^camping", "NEAR(camping lake)"],
 )
 def test_search_operators_are_treated_as_words(tmp_path: Path, query: str) -> None:
-    told = session("told", "Quotes from the camping site, not the hotel, near the lake.")
-    assert sessions_of(search(tmp_path, [*TALK, told], query)) == ["told"]
+    other = session("told", "Quotes from the camping site, not the hotel, near the lake.")
+    assert sessions_of(search(tmp_path, [*TALK, other], query)) == ["told"]
 
 
 def test_query_of_stop_words_is_searched_unchanged(tmp_path: Path) -> None:
-    told = session("told", "They saw The Who.")
-    assert sessions_of(search(tmp_path, [*TALK, told], "The Who"))[0] == "told"
+    other = session("told", "They saw The Who.")
+    assert sessions_of(search(tmp_path, [*TALK, other], "The Who"))[0] == "told"
 
 
 def test_stop_words_are_ignored_in_a_query(tmp_path: Path) -> None:
-    told = session("told", "What was it that they did?")
-    assert search(tmp_path, [*TALK, told], "What did the giraffe do?") == []
+    other = session("told", "What was it that they did?")
+    assert search(tmp_path, [*TALK, other], "What did the giraffe do?") == []
 
 
 def test_words_in_scripts_without_spaces_match(tmp_path: Path) -> None:
-    told = [
+    other = [
         session("cat", "我的猫叫小白。"),
         session("dog", "我的狗叫大黄。"),
         session("tama", "ペットの名前はタマです。"),
     ]
-    assert sessions_of(search(tmp_path, [*TALK, *told], "小白"))[0] == "cat"
-    assert sessions_of(search(tmp_path, [*TALK, *told], "タマ")) == ["tama"]
+    assert sessions_of(search(tmp_path, [*TALK, *other], "小白"))[0] == "cat"
+    assert sessions_of(search(tmp_path, [*TALK, *other], "タマ")) == ["tama"]
 
 
 def test_a_word_is_as_rare_as_it_is_in_its_own_scope(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_more_scopes_than_open_indexes_can_be_searched(tmp_path: Path) -> None:
             for n, scope in enumerate(scopes):
                 await fill(provider, [session(f"s{n}", "My tortoise sleeps.")], scope)
             rounds = [await provider.search(scope, "tortoise", 10) for scope in [*scopes, *scopes]]
-            return [sessions_of(found) for found in rounds]
+            return [sessions_of(memories) for memories in rounds]
 
     assert asyncio.run(ask()) == [[f"s{n}"] for n in range(40)] * 2
 

@@ -35,7 +35,7 @@ def document(text: str) -> Document:
     return parse_yaml(text, "sample.yaml")
 
 
-def refusal(text: str, environment: dict[str, str] | None = None) -> str:
+def error_line(text: str, environment: dict[str, str] | None = None) -> str:
     with pytest.raises(BadInput) as caught:
         read_provider(document(text), environment)
     line = str(caught.value)
@@ -153,8 +153,8 @@ def test_with_an_environment_references_are_filled_in() -> None:
 
 
 def test_a_missing_variable_is_named_with_its_file_and_only_when_chosen() -> None:
-    assert "PROJECT is not set" in refusal(EVERYTHING, {})
-    assert "sample.yaml:23: endpoints.add.headers.X-Project" in refusal(EVERYTHING, {})
+    assert "PROJECT is not set" in error_line(EVERYTHING, {})
+    assert "sample.yaml:23: endpoints.add.headers.X-Project" in error_line(EVERYTHING, {})
 
 
 def test_needed_variables_report_which_are_set() -> None:
@@ -169,7 +169,7 @@ def test_needed_variables_report_which_are_set() -> None:
 def test_address_from_the_environment_is_checked() -> None:
     text = changed("https://api.example.com/v1", "${SAMPLE_URL}")
     read_provider(document(text))
-    assert ": connection.baseUrl: " in refusal(text, {"SAMPLE_URL": "file:///etc/passwd"})
+    assert ": connection.baseUrl: " in error_line(text, {"SAMPLE_URL": "file:///etc/passwd"})
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_address_from_the_environment_is_checked() -> None:
     ],
 )
 def test_forbidden_addresses_are_an_error(address: str, keyword: str) -> None:
-    line = refusal(changed("https://api.example.com/v1", f'"{address}"'))
+    line = error_line(changed("https://api.example.com/v1", f'"{address}"'))
     assert line.startswith("sample.yaml:4: connection.baseUrl: ")
     assert keyword in line
 
@@ -202,23 +202,23 @@ def test_plain_http_to_other_hosts_needs_insecure() -> None:
     config = read_provider(document(changed("https://api.example.com/v1", "http://10.0.0.7\n  insecure: true")))
     assert config.connection is not None
     assert config.connection.insecure
-    assert "insecure" in refusal(changed("https://api.example.com/v1", "http://10.0.0.7"))
+    assert "insecure" in error_line(changed("https://api.example.com/v1", "http://10.0.0.7"))
 
 
 def test_password_in_an_address_is_an_error_and_not_shown() -> None:
-    line = refusal(changed("https://api", "https://me:hunter2@api"))
+    line = error_line(changed("https://api", "https://me:hunter2@api"))
     assert "contains credentials" in line
     assert "hunter2" not in line
 
 
 def test_key_instead_of_a_variable_name_is_an_error_and_not_shown() -> None:
-    line = refusal(HOSTED + "auth: {type: bearer, envVar: sk-abc123}\n")
+    line = error_line(HOSTED + "auth: {type: bearer, envVar: sk-abc123}\n")
     assert "auth.envVar: invalid name" in line
     assert "abc123" not in line
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "complaint"),
+    ("old", "new", "problem"),
     [
         ("name: sample", "name: Sample One", 'sample.yaml:1: name: "Sample One" is not a valid name'),
         ("type: hosted", "type: hostd", 'did you mean "hosted"?'),
@@ -248,15 +248,15 @@ def test_key_instead_of_a_variable_name_is_an_error_and_not_shown() -> None:
         ("  baseUrl: https://api.example.com/v1", "  timeout: 10", '"baseUrl" is missing'),
     ],
 )
-def test_errors_are_one_line(old: str, new: str, complaint: str) -> None:
-    assert complaint in refusal(changed(old, new))
+def test_errors_are_one_line(old: str, new: str, problem: str) -> None:
+    assert problem in error_line(changed(old, new))
 
 
 def test_capabilities_must_match_the_endpoints() -> None:
     metadata = changed('user: "$.scope"}', 'user: "$.scope", meta: "$.metadata"}')
-    assert "metadata is sent" in refusal(metadata + "capabilities: {supportsMetadata: false}\n")
+    assert "metadata is sent" in error_line(metadata + "capabilities: {supportsMetadata: false}\n")
     chunks = changed("contentField", 'chunksField: "$.chunks", contentField')
-    assert "has a chunksField" in refusal(chunks + "capabilities: {supportsChunks: false}\n")
+    assert "has a chunksField" in error_line(chunks + "capabilities: {supportsChunks: false}\n")
 
 
 @pytest.mark.parametrize("endpoint", ["add", "search"])
@@ -265,17 +265,17 @@ def test_request_without_the_scope_is_an_error(endpoint: str) -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith(f"  {endpoint}:"))
     at += next(i for i, line in enumerate(lines[at:]) if "$.scope" in line)
     lines[at] = lines[at].replace('"$.scope"', '"everyone"')
-    line = refusal("".join(lines))
+    line = error_line("".join(lines))
     assert f"endpoints.{endpoint}: missing scope" in line
 
 
 def test_clear_must_name_the_scope() -> None:
     text = HOSTED + "  clear: {method: DELETE, path: /everything}\n"
-    assert "endpoints.clear: missing scope" in refusal(text)
+    assert "endpoints.clear: missing scope" in error_line(text)
 
 
 def test_run_and_haystack_ids_do_not_name_a_scope() -> None:
-    assert "missing scope" in refusal(HOSTED.replace('"$.scope"', '"${runId}"'))
+    assert "missing scope" in error_line(HOSTED.replace('"$.scope"', '"${runId}"'))
 
 
 CAPTURED = changed('user: "$.scope"', 'user: "$.userUuid"').replace('user: "$.scope"', 'user: "$.userUuid"')
@@ -285,43 +285,45 @@ def test_id_captured_for_a_scope_names_it() -> None:
     setup = 'setup: [{method: POST, path: /users, body: {id: "$.scope"}, captures: {userUuid: "$.uuid"}}]\n'
     read_provider(document(CAPTURED + setup))
     strict = CAPTURED + setup + "scoping: {strategy: userId}\n"
-    assert "missing scope" in refusal(strict)
+    assert "missing scope" in error_line(strict)
 
 
 def test_id_captured_without_the_scope_does_not_name_it() -> None:
     setup = 'setup: [{method: POST, path: /users, captures: {userUuid: "$.uuid"}}]\n'
-    assert "missing scope" in refusal(CAPTURED + setup)
+    assert "missing scope" in error_line(CAPTURED + setup)
 
 
 def test_a_variable_is_captured_before_it_is_used() -> None:
     first = '  - {method: POST, path: "/a/${later}"}\n'
     second = '  - {method: POST, path: /b, captures: {later: "$.id"}}\n'
     read_provider(document(HOSTED + "setup:\n" + second + first))
-    assert 'setup[0].path: unknown variable "later"' in refusal(HOSTED + "setup:\n" + first + second)
+    assert 'setup[0].path: unknown variable "later"' in error_line(HOSTED + "setup:\n" + first + second)
 
 
 @pytest.mark.parametrize(
-    ("capture", "complaint"),
+    ("capture", "problem"),
     [
         ("scope: $.id", "predefined variable"),
         ("user-id: $.id", "invalid variable name"),
         ("userUuid: '$.['", "is not a valid JSONPath"),
     ],
 )
-def test_captures_have_usable_names_and_paths(capture: str, complaint: str) -> None:
-    assert complaint in refusal(HOSTED + f"setup: [{{method: POST, path: /users, captures: {{{capture}}}}}]\n")
+def test_captures_have_usable_names_and_paths(capture: str, problem: str) -> None:
+    assert problem in error_line(HOSTED + f"setup: [{{method: POST, path: /users, captures: {{{capture}}}}}]\n")
 
 
 def test_a_wait_is_checked_like_any_request() -> None:
     wait = 'wait: {method: GET, path: "/tasks/${taskId}", status: "$.status", done: [ok]}'
     text = changed("path: /documents", f"path: /documents\n    {wait}")
-    assert 'endpoints.add.wait.path: unknown variable "taskId"' in refusal(text)
+    assert 'endpoints.add.wait.path: unknown variable "taskId"' in error_line(text)
     read_provider(document(text.replace("taskId", "documentId")))
-    assert "endpoints.add.wait.status" in refusal(text.replace("taskId", "pollId").replace('"$.status"', '"$.["'))
+    assert "endpoints.add.wait.status" in error_line(text.replace("taskId", "pollId").replace('"$.status"', '"$.["'))
 
 
 def test_probe_is_supported_for_adds_only() -> None:
-    assert "endpoints.clear.wait" in refusal(HOSTED + '  clear: {method: DELETE, path: "/u/${scope}", wait: probe}\n')
+    assert "endpoints.clear.wait" in error_line(
+        HOSTED + '  clear: {method: DELETE, path: "/u/${scope}", wait: probe}\n'
+    )
     config = read_provider(
         document(changed("path: /documents", "path: /documents\n    wait: {mode: probe, timeout: 900}"))
     )
@@ -338,7 +340,7 @@ def test_a_local_provider_is_python(adapter: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("adapter", "complaint"),
+    ("adapter", "problem"),
     [
         ("./adapters/aqrag.ts", 'write it as "./adapters/aqrag.py:Aqrag"'),
         ("./adapters/contextual-retrieval.ts", '"./adapters/contextual-retrieval.py:ContextualRetrieval"'),
@@ -347,8 +349,8 @@ def test_a_local_provider_is_python(adapter: str) -> None:
         ("./adapters/mine.py", "./file.py:Class"),
     ],
 )
-def test_unsupported_adapter_is_an_error_with_remedy(adapter: str, complaint: str) -> None:
-    assert complaint in refusal(LOCAL.replace("ADAPTER", adapter))
+def test_unsupported_adapter_is_an_error_with_remedy(adapter: str, problem: str) -> None:
+    assert problem in error_line(LOCAL.replace("ADAPTER", adapter))
 
 
 def test_local_settings_are_checked() -> None:
@@ -358,17 +360,17 @@ def test_local_settings_are_checked() -> None:
     )
     assert config.local is not None
     assert config.local.database.schema_file == "./tables.sql"
-    assert "local.chunking.overlap" in refusal(mine + "local: {chunking: {size: 10, overlap: 10}}")
-    assert '"connectionString" is missing' in refusal(mine + "local: {database: {type: postgres}}")
+    assert "local.chunking.overlap" in error_line(mine + "local: {chunking: {size: 10, overlap: 10}}")
+    assert '"connectionString" is missing' in error_line(mine + "local: {database: {type: postgres}}")
     built_in = LOCAL.replace("ADAPTER", "builtin:bm25")
-    assert "has no effect on builtin:bm25" in refusal(built_in + "local: {chunking: {size: 10, overlap: 2}}")
-    assert "endpoints: has no effect on a local provider" in refusal(mine + HOSTED[HOSTED.index("endpoints") :])
+    assert "has no effect on builtin:bm25" in error_line(built_in + "local: {chunking: {size: 10, overlap: 2}}")
+    assert "endpoints: has no effect on a local provider" in error_line(mine + HOSTED[HOSTED.index("endpoints") :])
 
 
 def test_each_type_reports_its_missing_keys() -> None:
-    assert '"endpoints" is missing' in refusal("name: a\ntype: hosted\nconnection: {baseUrl: https://a.example}")
-    assert '"adapter" is missing' in refusal("name: a\ntype: local")
-    assert '"docker" is missing' in refusal("name: a\ntype: docker\n" + HOSTED[HOSTED.index("endpoints") :])
+    assert '"endpoints" is missing' in error_line("name: a\ntype: hosted\nconnection: {baseUrl: https://a.example}")
+    assert '"adapter" is missing' in error_line("name: a\ntype: local")
+    assert '"docker" is missing' in error_line("name: a\ntype: docker\n" + HOSTED[HOSTED.index("endpoints") :])
 
 
 DOCKER = HOSTED.replace("type: hosted", "type: docker").replace(
@@ -379,8 +381,8 @@ DOCKER = HOSTED.replace("type: hosted", "type: docker").replace(
 
 def test_a_container_speaks_http_on_this_machine() -> None:
     assert read_provider(document(DOCKER)).docker is not None
-    assert "docker.healthcheck" in refusal(DOCKER.replace("'http://localhost:9/h'", "'http://10.1.2.3/h'"))
-    assert "use docker.baseUrl" in refusal(DOCKER + "connection: {baseUrl: 'http://localhost:9'}\n")
+    assert "docker.healthcheck" in error_line(DOCKER.replace("'http://localhost:9/h'", "'http://10.1.2.3/h'"))
+    assert "use docker.baseUrl" in error_line(DOCKER + "connection: {baseUrl: 'http://localhost:9'}\n")
 
 
 @pytest.mark.parametrize(
@@ -398,7 +400,7 @@ def test_retired_requests_are_an_error_with_replacement(base: str, endpoint: str
         text += f'  clear: {{method: {method}, path: "{path}"}}\n'
     else:
         text = text.replace({"add": "/documents", "search": "/search"}[name], path)
-    assert replacement in refusal(text)
+    assert replacement in error_line(text)
     read_provider(document(text.replace(base, "https://api.example.com/v1")))
 
 
@@ -413,12 +415,12 @@ ODD = (None, True, -1, "", "$.[", "${", "${X:?y}", "http://[${H}", [[]], {"a": {
 
 def test_any_value_is_read_or_is_a_one_line_error() -> None:
     whole = document(EVERYTHING).value
-    said = [complaint(put(whole, place, odd)) for place in places(whole) for odd in ODD]
-    assert sum(line is not None for line in said) > 500
-    assert not any("\n" in line for line in said if line)
+    error_lines = [problem(replace_value(whole, place, odd)) for place in places(whole) for odd in ODD]
+    assert sum(line is not None for line in error_lines) > 500
+    assert not any("\n" in line for line in error_lines if line)
 
 
-def complaint(value: Any) -> str | None:
+def problem(value: Any) -> str | None:
     try:
         read_provider(Document("sample.yaml", value))
     except BadInput as bad:
@@ -433,10 +435,10 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(inner, (*place, step))
 
 
-def put(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
+def replace_value(value: Any, place: tuple[Any, ...], odd: Any) -> Any:
     if not place:
         return odd
     step, *rest = place
     changed = dict(value) if isinstance(value, dict) else list(value)
-    changed[step] = put(value[step], tuple(rest), odd)
+    changed[step] = replace_value(value[step], tuple(rest), odd)
     return changed

@@ -5,14 +5,14 @@ from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers.config.reading import read_provider
 
 
-def refusal(adapter: str, local: str) -> str:
+def error_line(adapter: str, local: str) -> str:
     with pytest.raises(BadInput) as caught:
         read_provider(parse_yaml(f"name: sample\ntype: local\nadapter: builtin:{adapter}\nlocal: {local}", "a.yaml"))
     return str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("adapter", "local", "complaint"),
+    ("adapter", "local", "problem"),
     [
         ("aqrag", "{enhancement: {generateQuestions: true}}", 'local.enhancement: "model" is missing'),
         ("aqrag", "{retrieval: {strategy: dense}}", 'strategy: "dense" is not supported'),
@@ -25,8 +25,8 @@ def refusal(adapter: str, local: str) -> str:
         ("contextual-retrieval", "{enhancement: {model: m, questionsPerChunk: 3}}", "questionsPerChunk: has no effect"),
     ],
 )
-def test_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, complaint: str) -> None:
-    assert complaint in refusal(adapter, local)
+def test_invalid_local_section_is_an_error_with_its_place(adapter: str, local: str, problem: str) -> None:
+    assert problem in error_line(adapter, local)
 
 
 def test_an_enhancement_that_is_off_needs_no_model() -> None:

@@ -41,9 +41,9 @@ def test_scores_are_cosines_whatever_the_length_of_the_vectors(tmp_path: Path) -
             await fill(provider, [session("n", "north"), session("e", "east")])
             return await provider.search(HOME, "where", 5)
 
-    found = asyncio.run(ask())
-    assert sessions_of(found) == ["n", "e"]
-    assert [memory.score for memory in found] == pytest.approx([1.0, 0.0])
+    memories = asyncio.run(ask())
+    assert sessions_of(memories) == ["n", "e"]
+    assert [memory.score for memory in memories] == pytest.approx([1.0, 0.0])
 
 
 def test_vector_includes_half_of_the_previous_turn(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_vector_includes_half_of_the_previous_turn(tmp_path: Path) -> None:
             await fill(provider, [session("a", "north", "east"), session("b", "east")])
             return await provider.search(HOME, "where", 5)
 
-    found = {memory.id: memory.score for memory in asyncio.run(ask())}
-    assert found == pytest.approx({"a#1": 1.0, "a#2": 0.5 / 1.25**0.5, "b#1": 0.0})
+    memories = {memory.id: memory.score for memory in asyncio.run(ask())}
+    assert memories == pytest.approx({"a#1": 1.0, "a#2": 0.5 / 1.25**0.5, "b#1": 0.0})
 
 
 def test_a_session_is_embedded_in_one_call_and_never_again(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 from memorybench.core.contracts import Provider
 from memorybench.testing import ProviderContract
 from tests.doubles.stub import Stub
-from tests.providers.http_asking import opened
 from tests.providers.http_memory import CONFIG, PROBED, MemoryService
+from tests.providers.http_opening import open_from_yaml
 
 
 class TestPolling(ProviderContract):
@@ -27,7 +27,7 @@ class TestPolling(ProviderContract):
             yield
 
     def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
-        return opened(self.config, self.url)
+        return open_from_yaml(self.config, self.url)
 
 
 class TestProbing(TestPolling):

@@ -57,7 +57,7 @@ class Notebooks:
                 return self._found(id, call.query["words"], int(call.query["max"]))
             case ("DELETE", "notebooks", id) if id in self.notes:
                 del self.notes[id]
-                self.titles = {title: kept for title, kept in self.titles.items() if kept != id}
+                self.titles = {title: book for title, book in self.titles.items() if book != id}
                 self.indexed = {entry for entry in self.indexed if entry[0] != id}
                 return web.json_response({})
         return web.json_response({"problem": "no such thing"}, status=404)
@@ -74,12 +74,12 @@ class Notebooks:
         return web.json_response({"ticket": {"state": "indexed"}})
 
     def _found(self, id: str, words: str, most: int) -> web.Response:
-        asked = set(re.findall(r"\w+", words.lower()))
+        query_words = set(re.findall(r"\w+", words.lower()))
         notes = [(key, note) for key, note in self.notes[id].items() if (id, key) in self.indexed]
         rows: list[tuple[float, str, Any]] = sorted(
             (1 / shared, note, key)
             for key, note in notes
-            if (shared := len(asked & set(re.findall(r"\w+", note.lower()))))
+            if (shared := len(query_words & set(re.findall(r"\w+", note.lower()))))
         )[:most]
         return web.json_response(
             {
@@ -114,5 +114,5 @@ def test_example_needs_only_its_key() -> None:
 
 def test_the_table_of_variables_is_complete() -> None:
     table = PAGE[PAGE.index("| where | variables |") : PAGE.index("An unknown variable")]
-    told = set(re.findall(r"`(\w+)`", table))
-    assert frozenset().union(*VARIABLES.values(), MESSAGE_NAMES) <= told
+    names = set(re.findall(r"`(\w+)`", table))
+    assert frozenset().union(*VARIABLES.values(), MESSAGE_NAMES) <= names

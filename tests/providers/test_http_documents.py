@@ -17,7 +17,7 @@ from memorybench.embedding.scripted import ScriptedEmbedder
 from memorybench.providers.http.documents import shorten, split_text
 from memorybench.providers.http.provider import HttpProvider
 from tests.doubles.stub import Stub, reply, status
-from tests.providers.http_asking import HOME, session, using
+from tests.providers.http_opening import HOME, run_with_provider, session
 
 ADD = """\
 name: sample
@@ -59,7 +59,7 @@ def sent(stub: Stub, text: str, *sessions: Session, **options: Any) -> list[Any]
         for one in sessions:
             await provider.add(HOME, one)
 
-    using(text, stub.url, add, **options)
+    run_with_provider(text, stub.url, add, **options)
     return [call.json for call in stub.calls]
 
 
@@ -127,7 +127,7 @@ def test_blank_content_is_not_sent(stub: Stub) -> None:
         assert [receipt.ids for receipt in receipts] == [(), ()]
         await provider.wait_until_searchable(HOME, receipts)
 
-    using(TEXT, stub.url, live)
+    run_with_provider(TEXT, stub.url, live)
     assert stub.calls == []
 
 
@@ -168,13 +168,13 @@ def test_our_ids_are_translated_to_sessions_and_turns(stub: Stub, named: str) ->
 
     async def live(provider: HttpProvider) -> None:
         await provider.add(HOME, TALK)
-        told = stub.calls[0].json
-        id = told["all"][0]["id"] if named == "t" else told[named]
+        sent_json = stub.calls[0].json
+        id = sent_json["all"][0]["id"] if named == "t" else sent_json[named]
         stub.next(reply({"results": [{"text": "a cat", "from": id}]}), path="/search")
-        [found] = await provider.search(HOME, "cat", 1)
-        assert found.sources == (("answer_1", "D1:1") if named == "t" else ("answer_1",))
+        [memories] = await provider.search(HOME, "cat", 1)
+        assert memories.sources == (("answer_1", "D1:1") if named == "t" else ("answer_1",))
 
-    using(text, stub.url, live)
+    run_with_provider(text, stub.url, live)
 
 
 def test_ids_assigned_by_the_service_name_sources(stub: Stub) -> None:
@@ -183,10 +183,10 @@ def test_ids_assigned_by_the_service_name_sources(stub: Stub) -> None:
 
     async def live(provider: HttpProvider) -> None:
         await provider.add(HOME, TALK)
-        [found] = await provider.search(HOME, "cat", 1)
-        assert found.sources == ("answer_1", "answer_1:3", "u9")
+        [memories] = await provider.search(HOME, "cat", 1)
+        assert memories.sources == ("answer_1", "answer_1:3", "u9")
 
-    using(text, stub.url, live)
+    run_with_provider(text, stub.url, live)
 
 
 def test_ids_of_extracted_facts_name_the_session(stub: Stub) -> None:
@@ -196,10 +196,10 @@ def test_ids_of_extracted_facts_name_the_session(stub: Stub) -> None:
 
     async def live(provider: HttpProvider) -> None:
         await provider.add(HOME, TALK)
-        [found] = await provider.search(HOME, "cat", 1)
-        assert found.sources == ("answer_1",)
+        [memories] = await provider.search(HOME, "cat", 1)
+        assert memories.sources == ("answer_1",)
 
-    using(text, stub.url, live)
+    run_with_provider(text, stub.url, live)
 
 
 def test_retry_sends_only_the_failed_part(stub: Stub) -> None:
@@ -210,7 +210,7 @@ def test_retry_sends_only_the_failed_part(stub: Stub) -> None:
             await provider.add(HOME, TALK)
         return await provider.add(HOME, TALK)
 
-    receipt = using(TEXT.replace("path: /add", "path: /add\n    unit: message"), stub.url, live)
+    receipt = run_with_provider(TEXT.replace("path: /add", "path: /add\n    unit: message"), stub.url, live)
     assert [call.json["id"] for call in stub.calls] == [receipt.ids[0], receipt.ids[1], receipt.ids[1]]
 
 
@@ -225,10 +225,10 @@ def test_vectors_of_content_and_query_are_plain_numbers(stub: Stub) -> None:
         await provider.add(HOME, session("s", "cat"))
         await provider.search(HOME, "user cat", 1)
 
-    using(text, stub.url, live, embedder=ScriptedEmbedder(8))
-    stored, asked = (call.json for call in stub.calls)
-    assert stored["vectors"] == [asked["vector"]]
-    assert len(asked["vector"]) == 8
+    run_with_provider(text, stub.url, live, embedder=ScriptedEmbedder(8))
+    stored, searched = (call.json for call in stub.calls)
+    assert stored["vectors"] == [searched["vector"]]
+    assert len(searched["vector"]) == 8
 
 
 def test_missing_embedder_is_an_error(stub: Stub) -> None:

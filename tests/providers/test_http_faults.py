@@ -107,11 +107,11 @@ def test_run_killed_while_adding_resumes_with_the_same_documents(tmp_path: Path)
     assert kills >= 2
 
 
-def _outcomes(told: str) -> object:
+def _outcomes(report_json: str) -> object:
     """Without what names the server's port."""
     return [
         {"case": one["trial"]["case_id"], "status": one["status"], "scores": one["scores"], "shown": one["shown"]}
-        for one in json.loads(told)["outcomes"]
+        for one in json.loads(report_json)["outcomes"]
     ]
 
 

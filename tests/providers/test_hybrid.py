@@ -49,8 +49,8 @@ def test_hybrid_matches_related_words_by_vector(tmp_path: Path) -> None:
 
 
 def test_constant_scores_have_no_effect(tmp_path: Path) -> None:
-    found = search(tmp_path, "giraffe", DumbEmbedder())
-    assert [memory.score for memory in found] == [0.0] * len(SESSIONS)
+    memories = search(tmp_path, "giraffe", DumbEmbedder())
+    assert [memory.score for memory in memories] == [0.0] * len(SESSIONS)
 
 
 def test_turns_without_a_common_word_rank_last(tmp_path: Path) -> None:

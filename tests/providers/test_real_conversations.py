@@ -23,13 +23,13 @@ pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is
 Measure = Callable[[list[Memory], frozenset[str]], float]
 
 
-def turn_recall_at_10(found: list[Memory], evidence: frozenset[str]) -> float:
-    turns = {(memory.sources or ("", ""))[1] for memory in found[:10]}
+def turn_recall_at_10(memories: list[Memory], evidence: frozenset[str]) -> float:
+    turns = {(memory.sources or ("", ""))[1] for memory in memories[:10]}
     return len(turns & evidence) / len(evidence)
 
 
-def session_recall_any_at_5(found: list[Memory], evidence: frozenset[str]) -> float:
-    return float(bool(evidence & set(sessions_of(found)[:5])))
+def session_recall_any_at_5(memories: list[Memory], evidence: frozenset[str]) -> float:
+    return float(bool(evidence & set(sessions_of(memories)[:5])))
 
 
 async def scored(provider: Provider, tasks: Iterable[Task], measure: Measure) -> list[float]:
@@ -38,8 +38,8 @@ async def scored(provider: Provider, tasks: Iterable[Task], measure: Measure) ->
         scope = Scope(run="run-1", benchmark="real", provider=provider.subject.name, haystack=task.haystack.id)
         await fill(provider, task.haystack.sessions, scope)
         for question in task.questions:
-            found = list(await provider.search(scope, question.text, RETRIEVED))
-            values.append(measure(found, question.evidence))
+            memories = list(await provider.search(scope, question.text, RETRIEVED))
+            values.append(measure(memories, question.evidence))
         await provider.clear(scope)
     return values
 

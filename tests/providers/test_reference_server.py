@@ -103,8 +103,8 @@ def test_pending_memory_is_searchable_when_its_status_is_done(tmp_path: Path) ->
 
 def test_other_scopes_do_not_change_a_ranking(server: str) -> None:
     def scores() -> list[float]:
-        asked = {"scope": "quiet", "query": "cat garden", "limit": 5}
-        return [one["score"] for one in ask(f"{server}/search", "POST", asked)[1]["results"]]
+        query = {"scope": "quiet", "query": "cat garden", "limit": 5}
+        return [one["score"] for one in ask(f"{server}/search", "POST", query)[1]["results"]]
 
     add(server, scope="quiet", id="1", text="A cat sleeps.")
     add(server, scope="quiet", id="2", text="A cat in the garden.")
@@ -115,7 +115,7 @@ def test_other_scopes_do_not_change_a_ranking(server: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "problem"),
     [
         ({"user": "x"}, "unknown field 'user'; known are scope, id, text, metadata"),
         ({"scope": ""}, "scope must be a text of 1 to 200 characters"),
@@ -125,8 +125,8 @@ def test_other_scopes_do_not_change_a_ranking(server: str) -> None:
         ({"metadata": []}, "metadata must be an object"),
     ],
 )
-def test_invalid_add_is_rejected(server: str, changed: dict[str, Any], told: str) -> None:
-    assert add(server, **changed) == (400, {"error": told})
+def test_invalid_add_is_rejected(server: str, changed: dict[str, Any], problem: str) -> None:
+    assert add(server, **changed) == (400, {"error": problem})
 
 
 @pytest.mark.parametrize("limit", [0, 1001, "5", 5.0, True, None])
@@ -150,8 +150,8 @@ def test_invalid_limit_is_rejected(server: str, limit: Any) -> None:
     ],
 )
 def test_invalid_request_is_rejected(server: str, method: str, path: str, body: bytes | None, status: int) -> None:
-    told, answer = ask(f"{server}{path}", method, body)
-    assert told == status
+    problem, answer = ask(f"{server}{path}", method, body)
+    assert problem == status
     assert list(answer) == ["error"]
 
 

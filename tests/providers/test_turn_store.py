@@ -59,11 +59,11 @@ def run_child(program: str, file: Path) -> subprocess.CompletedProcess[str]:
 
 
 def held_sessions(file: Path) -> list[str]:
-    async def listed() -> list[str]:
+    async def add_and_list() -> list[str]:
         async with Bm25.open_file(file) as provider:
             return sessions_of(await provider.list(HOME))
 
-    return asyncio.run(listed())
+    return asyncio.run(add_and_list())
 
 
 def raw_bytes(folder: Path) -> bytes:
@@ -79,8 +79,8 @@ def test_finished_add_survives_a_killed_process(tmp_path: Path) -> None:
 def test_full_disk_fails_the_add_and_keeps_earlier_data(tmp_path: Path) -> None:
     file = tmp_path / "full.db"
     filled = run_child(ADDS_UNTIL_THE_DISK_IS_FULL, file)
-    count, complaint = filled.stdout.strip().split(" ", 1)
-    assert complaint.startswith(f"{file}: "), filled.stderr
+    count, problem = filled.stdout.strip().split(" ", 1)
+    assert problem.startswith(f"{file}: "), filled.stderr
     assert int(count) > 0
     assert sorted(held_sessions(file)) == sorted(f"s{n}" for n in range(int(count)))
 
@@ -89,7 +89,7 @@ def test_session_added_again_is_replaced(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
     store.replace("scope", "s1", stored_turns(session("s1", "I own a dog.", "And a cat.")))
     store.replace("scope", "s1", stored_turns(session("s1", "I own a horse.")))
-    assert [kept.text for kept in store.entries("scope")] == ["I own a horse."]
+    assert [stored.text for stored in store.entries("scope")] == ["I own a horse."]
     store.close()
 
 
@@ -112,7 +112,7 @@ def test_memory_contains_date_speaker_and_text() -> None:
         ),
         Turn(role="assistant", content="How lovely!"),
     )
-    first, second = [kept.as_memory() for kept in stored_turns(Session(id="s1", turns=turns, at=at))]
+    first, second = [stored.as_memory() for stored in stored_turns(Session(id="s1", turns=turns, at=at))]
     assert (first.content, first.sources) == ("[2024-03-05] Caroline: I adopted a cat.", ("s1", "D1:1"))
     assert (second.content, second.sources) == ("[2024-03-02] assistant: How lovely!", ("s1", "s1:2"))
 
@@ -123,13 +123,13 @@ def test_without_a_date_a_memory_has_none() -> None:
 
 
 def test_empty_turn_is_not_stored_but_counts_in_the_numbering() -> None:
-    assert [kept.turn for kept in stored_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
+    assert [stored.turn for stored in stored_turns(session("s1", "One.", " ", "Three."))] == ["s1:1", "s1:3"]
 
 
 def test_lone_surrogates_do_not_stop_an_ingest(tmp_path: Path) -> None:
     store = TurnStore(tmp_path / "turns.db")
     store.replace("scope", "s1", stored_turns(session("s1", "A broken \ud800 letter.")))
-    assert [kept.text for kept in store.entries("scope")] == ["A broken ? letter."]
+    assert [stored.text for stored in store.entries("scope")] == ["A broken ? letter."]
     store.close()
 
 
@@ -168,7 +168,7 @@ def _newer(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("make", "complaint"),
+    ("make", "problem"),
     [
         (_text, "not a database"),
         (_anothers, "another program"),
@@ -178,10 +178,10 @@ def _newer(folder: Path) -> Path:
     ],
     ids=["text", "another program's", "newer", "folder", "no folder"],
 )
-def test_file_of_another_program_is_rejected_and_unchanged(tmp_path: Path, make, complaint: str) -> None:
+def test_file_of_another_program_is_rejected_and_unchanged(tmp_path: Path, make, problem: str) -> None:
     file = make(tmp_path)
     before = file.read_bytes() if file.is_file() else None
-    with pytest.raises(BadInput, match=complaint.replace("(", r"\(")) as refused:
+    with pytest.raises(BadInput, match=problem.replace("(", r"\(")) as refused:
         TurnStore(file)
     assert "\n" not in str(refused.value)
     assert (file.read_bytes() if file.is_file() else None) == before

@@ -59,8 +59,8 @@ def scope(haystack: str = "home") -> Scope:
     return Scope(run="run-1", benchmark="shipped", provider="vendor", haystack=haystack)
 
 
-def session(name: str, *said: str) -> Session:
-    turns = [Turn(role="user" if n % 2 == 0 else "assistant", content=text) for n, text in enumerate(said)]
+def session(name: str, *contents: str) -> Session:
+    turns = [Turn(role="user" if n % 2 == 0 else "assistant", content=text) for n, text in enumerate(contents)]
     return Session(id=name, turns=tuple(turns), at=SAID_AT)
 
 
@@ -98,8 +98,8 @@ def test_added_session_is_searchable_in_its_scope_until_cleared(vendor: str, sta
 @pytest.mark.parametrize("vendor", [name for name in VENDORS if name != "graphiti"], indirect=True)
 def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        told = [session("finch", "My pet is a zebrafinch.", "Oh!"), session("boat", "I sail a dinghy.", "Ah!")]
-        await provider.wait_until_searchable(scope(), [await provider.add(scope(), one) for one in told])
+        sessions = [session("finch", "My pet is a zebrafinch.", "Oh!"), session("boat", "I sail a dinghy.", "Ah!")]
+        await provider.wait_until_searchable(scope(), [await provider.add(scope(), one) for one in sessions])
         for word, source in (("zebrafinch", "finch"), ("dinghy", "boat")):
             best = (await provider.search(scope(), word, 1))[0]
             assert best.sources is not None
@@ -113,8 +113,8 @@ def test_session_time_is_sent(vendor: str, stand_in: StandIn) -> None:
         await provider.wait_until_searchable(
             scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
         )
-        found = await provider.search(scope(), "zebrafinch", 1)
-        assert "2024-03-02" in found[0].content
+        memories = await provider.search(scope(), "zebrafinch", 1)
+        assert "2024-03-02" in memories[0].content
 
     with_provider(vendor, stand_in, live)
     dated = {document.at for document in stand_in.documents.values() if any("finch" in text for text in document.texts)}
@@ -219,13 +219,13 @@ def test_stand_in_rejects_requests_that_the_vendor_rejects(vendor: str, stand_in
 
 def answered(stand_in: StandIn, call: Call) -> int:
     """The status of a refusal, which must come with a reason."""
-    kept = {name: call.headers[name] for name in ("Authorization", "Content-Type") if name in call.headers}
-    request = Request(stand_in.url + call.path, call.body or None, kept, method=call.method)
+    sent_headers = {name: call.headers[name] for name in ("Authorization", "Content-Type") if name in call.headers}
+    request = Request(stand_in.url + call.path, call.body or None, sent_headers, method=call.method)
     with pytest.raises(HTTPError) as caught:
         urlopen(request).close()
-    with caught.value as refusal:
-        assert json.load(refusal)["error"]
-        return refusal.code
+    with caught.value as rejection_status:
+        assert json.load(rejection_status)["error"]
+        return rejection_status.code
 
 
 def with_another_id(path: str) -> str:
@@ -252,7 +252,7 @@ def test_every_request_matches_the_api_description_of_the_vendor(vendor: str, st
 
 
 @pytest.mark.parametrize(
-    ("changed", "complaint"),
+    ("changed", "expected_problem"),
     [
         ({"memo": "x"}, "unknown field memo"),
         ({"messages": None}, "is no array"),
@@ -261,11 +261,11 @@ def test_every_request_matches_the_api_description_of_the_vendor(vendor: str, st
         ({"messages": [{"role": "pirate", "content": "Arr"}]}, "is none of"),
     ],
 )
-def test_request_outside_the_api_description_fails_the_check(changed: dict[str, Any], complaint: str) -> None:
+def test_request_outside_the_api_description_fails_the_check(changed: dict[str, Any], expected_problem: str) -> None:
     sent = {"messages": [{"role": "user", "content": "Hello"}], "user_id": "home", **changed}
     call = Call("POST", "/v3/memories/add/", {}, {}, json.dumps(sent).encode())
-    found = problems(description("mem0"), call)
-    assert [complaint in problem for problem in found] == [True]
+    memories = problems(description("mem0"), call)
+    assert [expected_problem in problem for problem in memories] == [True]
 
 
 def description(vendor: str) -> Any:

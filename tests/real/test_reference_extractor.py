@@ -12,7 +12,7 @@ from memorybench.extractors.reference import open_reference, parse_prompt
 from memorybench.models.opening import open_model
 from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
-from tests.extractors.asking import CONVERSATION, EXISTING
+from tests.extractors.conversation import CONVERSATION, EXISTING
 
 pytest_plugins = ("tests.real.local_llm",)
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]

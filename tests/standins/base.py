@@ -156,11 +156,11 @@ class StandIn:
 
     def found(self, scope: str, query: str, limit: int) -> list[Hit]:
         """The memories that share most words with the query, best first. Equals are sorted by their text."""
-        asked = words(query)
+        query_words = words(query)
         hits = [
-            Hit(memory.id, memory.text, len(shared) / len(asked), memory.document)
+            Hit(memory.id, memory.text, len(shared) / len(query_words), memory.document)
             for memory in self.memories(scope)
-            if (shared := asked & words(memory.text))
+            if (shared := query_words & words(memory.text))
         ]
         return sorted(hits, key=lambda hit: (-hit.score, hit.text))[:limit]
 

@@ -111,8 +111,8 @@ class LangSmithServer(StandIn):
         id = self.new_id()
         began = (NOW - (age or timedelta(minutes=len(self.runs)))).isoformat()
         run = {"id": id, "trace_id": id, "name": "extract", "run_type": "chain", "status": status, "start_time": began}
-        told = {"inputs": inputs, "outputs": outputs, "tags": list(tags), "error": error, "dotted_order": id}
-        self.runs.append({**run, **told, "session_id": self.project, **more})
+        reply = {"inputs": inputs, "outputs": outputs, "tags": list(tags), "error": error, "dotted_order": id}
+        self.runs.append({**run, **reply, "session_id": self.project, **more})
         self.runs.sort(key=lambda run: run["start_time"], reverse=True)
         return id
 
@@ -137,8 +137,8 @@ class LangSmithServer(StandIn):
 
     @route("GET", "/sessions")
     def sessions(self, call: Call) -> Any:
-        asked = query(call, {"limit": str, "name": str, "include_stats?": str})
-        if asked["name"] != PROJECT:
+        parameters = query(call, {"limit": str, "name": str, "include_stats?": str})
+        if parameters["name"] != PROJECT:
             return []
         known = {"id": self.project, "name": PROJECT, "start_time": BEGAN.isoformat(), "tenant_id": str(UUID(int=7))}
         return [{**known, "reference_dataset_id": None}]
@@ -147,12 +147,12 @@ class LangSmithServer(StandIn):
     def query_runs(self, call: Call) -> Any:
         if not self.newer:
             raise Refused(404, "no such path")
-        asked = body(call, NEWER_QUERY)
-        self._check_projects(asked["project_ids"])
-        fields = _fields(asked.get("selects") or ["ID"], NEWER_FIELDS)
-        size = _within(asked.get("page_size", 100), 1000, "page_size")
-        since = asked.get("min_start_time") or (NOW - timedelta(days=1)).isoformat()
-        runs, following = self._page(asked, _instant(since), size)
+        parameters = body(call, NEWER_QUERY)
+        self._check_projects(parameters["project_ids"])
+        fields = _fields(parameters.get("selects") or ["ID"], NEWER_FIELDS)
+        size = _within(parameters.get("page_size", 100), 1000, "page_size")
+        since = parameters.get("min_start_time") or (NOW - timedelta(days=1)).isoformat()
+        runs, following = self._page(parameters, _instant(since), size)
         items = [_newer(run, fields) for run in runs]
         return {"items": items, **({"next_cursor": following} if following else {})}
 
@@ -160,11 +160,11 @@ class LangSmithServer(StandIn):
     def list_runs(self, call: Call) -> Any:
         if not self.older:
             raise Refused(501, "run queries have moved")
-        asked = body(call, OLDER_QUERY)
-        self._check_projects(asked["session"])
-        fields = _fields(asked.get("select") or sorted(FIELDS), FIELDS)
-        size = _within(asked.get("limit", 100), 100, "limit")
-        runs, following = self._page(asked, _instant(asked.get("start_time") or BEGAN.isoformat()), size)
+        parameters = body(call, OLDER_QUERY)
+        self._check_projects(parameters["session"])
+        fields = _fields(parameters.get("select") or sorted(FIELDS), FIELDS)
+        size = _within(parameters.get("limit", 100), 100, "limit")
+        runs, following = self._page(parameters, _instant(parameters.get("start_time") or BEGAN.isoformat()), size)
         return {
             "runs": [{field: run[field] for field in fields if field in run} for run in runs],
             "cursors": {"next": following},
@@ -188,10 +188,12 @@ class LangSmithServer(StandIn):
         self.feedback[given["id"]] = given
         return {**given, "feedback_source": source}
 
-    def _page(self, asked: Mapping[str, Any], since: datetime, size: int) -> tuple[list[dict[str, Any]], str | None]:
-        wanted = _filter(asked.get("filter", ""))
-        runs = [run for run in self.runs if _instant(run["start_time"]) >= since and wanted(run)]
-        start = _place(asked["cursor"]) if "cursor" in asked else 0
+    def _page(
+        self, parameters: Mapping[str, Any], since: datetime, size: int
+    ) -> tuple[list[dict[str, Any]], str | None]:
+        matches = _filter(parameters.get("filter", ""))
+        runs = [run for run in self.runs if _instant(run["start_time"]) >= since and matches(run)]
+        start = _place(parameters["cursor"]) if "cursor" in parameters else 0
         rest = start + size < len(runs)
         return runs[start : start + size], _cursor(start + size) if rest else None
 
@@ -201,15 +203,15 @@ class LangSmithServer(StandIn):
 
 
 def _newer(run: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    told = {"PROJECT_ID": run["session_id"], "RUN_TYPE": run["run_type"].upper(), "STATUS": run["status"].upper()}
-    return {field.lower(): told.get(field, run.get(field.lower())) for field in fields}
+    reply = {"PROJECT_ID": run["session_id"], "RUN_TYPE": run["run_type"].upper(), "STATUS": run["status"].upper()}
+    return {field.lower(): reply.get(field, run.get(field.lower())) for field in fields}
 
 
-def _fields(asked: Sequence[Any], known: frozenset[str]) -> Sequence[str]:
-    for field in asked:
+def _fields(parameters: Sequence[Any], known: frozenset[str]) -> Sequence[str]:
+    for field in parameters:
         if field not in known:
             raise Refused(422, f"there is no field {field!r} to select")
-    return asked
+    return parameters
 
 
 def _within(given: int, most: int, name: str) -> int:

@@ -26,11 +26,11 @@ class Letta(StandIn):
 
     @route("GET", "/v1/archives/")
     def archives(self, call: Call) -> Any:
-        asked = query(call, {"name": str, "order?": {"asc", "desc"}, "limit?": str, "after?": str})
-        if "after" in asked:  # all there are stand on the first page
+        parameters = query(call, {"name": str, "order?": {"asc", "desc"}, "limit?": str, "after?": str})
+        if "after" in parameters:  # all there are stand on the first page
             return []
-        named = [archive for archive in self._archives.values() if archive["name"] == asked["name"]]
-        return (named if asked.get("order") == "asc" else named[::-1])[: int(asked.get("limit", 50))]
+        named = [archive for archive in self._archives.values() if archive["name"] == parameters["name"]]
+        return (named if parameters.get("order") == "asc" else named[::-1])[: int(parameters.get("limit", 50))]
 
     @route("POST", "/v1/archives/")
     def create(self, call: Call) -> Any:

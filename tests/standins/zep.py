@@ -67,10 +67,10 @@ class Zep(StandIn):
     def search(self, call: Call, graph: str) -> Any:
         self._check_graph(graph)
         size = int(query(call, {"page_size?": str}).get("page_size", 10))
-        asked = body(call, {"query": str, "reranker?": {"rrf", "cross_encoder"}})["query"]
-        if not 1 <= len(asked) <= LONGEST_QUERY:
-            raise Refused(400, f"query has {len(asked)} characters, not 1 to {LONGEST_QUERY}")
-        hits = self.found(graph, asked, size)
+        query_text = body(call, {"query": str, "reranker?": {"rrf", "cross_encoder"}})["query"]
+        if not 1 <= len(query_text) <= LONGEST_QUERY:
+            raise Refused(400, f"query has {len(query_text)} characters, not 1 to {LONGEST_QUERY}")
+        hits = self.found(graph, query_text, size)
         return {"items": [_edge(hit) for hit in hits], "next_cursor": None, "total_size": len(hits)}
 
     @route("DELETE", "/api/v4/users/{uuid}")

@@ -20,20 +20,20 @@ T = TypeVar("T")
 HOME = Scope(run="run-1", benchmark="test", provider="spaces", haystack="home")
 
 
-def opened(
+def open_from_yaml(
     text: str, url: str, *, environment: Mapping[str, str] | None = None, key: str | None = KEY, **options: Any
 ) -> AbstractAsyncContextManager[HttpProvider]:
     config = read_provider(parse_yaml(text.replace("URL", url), "sample.yaml"), environment or {})
     return open_http_provider(config, key=key, redactor=Redactor([KEY]), **options)
 
 
-def using(text: str, url: str, work: Callable[[HttpProvider], Awaitable[T]], **options: Any) -> T:
+def run_with_provider(text: str, url: str, work: Callable[[HttpProvider], Awaitable[T]], **options: Any) -> T:
     async def within() -> T:
-        async with opened(text, url, **options) as provider:
+        async with open_from_yaml(text, url, **options) as provider:
             return await work(provider)
 
     return asyncio.run(within())
 
 
-def session(name: str, *said: str, **more: Any) -> Session:
-    return Session(id=name, turns=tuple(Turn(role="user", content=text) for text in said), **more)
+def session(name: str, *contents: str, **more: Any) -> Session:
+    return Session(id=name, turns=tuple(Turn(role="user", content=text) for text in contents), **more)
