@@ -1,4 +1,4 @@
-"""The JSON Schemas and the table of keys say what the records say."""
+"""The JSON Schemas and the table of keys match the records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS: tuple[Described, ...] = ("provider", "benchmark")
 
 
 def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
-    """As much of JSON Schema as ours use."""
+    """Validate the part of JSON Schema that our schemas use."""
     if "$ref" in schema and not accepts(root["$defs"][schema["$ref"].rpartition("/")[2]], value, root):
         return False
     if "anyOf" in schema and not any(accepts(part, value, root) for part in schema["anyOf"]):

@@ -1,4 +1,4 @@
-"""Every YAML example of the spec, pasted as it stands, loads or is refused with a line that names the replacement."""
+"""Every YAML example of the spec loads unchanged, or is an error that names the replacement."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FATE = {
     "myalgorithm": 'write it as "./adapters/myalgorithm.py:Myalgorithm"',
     "newbench": None,
 }
-"""What becomes of each example; None: it loads."""
+"""The error of each example; None if it loads."""
 
 
 @pytest.fixture(scope="module")
 def examples() -> dict[str, str]:
-    """By name. The two schemas of the spec, whose name is the word `string`, are no examples."""
+    """By name, without the two schemas of the spec, whose name is the word `string`."""
     if not SPEC.exists():
-        pytest.skip("the spec is not beside this checkout (../shared/spec/memorybench.md)")
+        pytest.skip("the spec is not next to this checkout (../shared/spec/memorybench.md)")
     blocks = re.findall(r"^( *)```yaml\n(.*?)^\1```", SPEC.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     examples_by_name = {}
     for _, block in blocks:

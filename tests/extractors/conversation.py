@@ -1,4 +1,4 @@
-"""One short conversation, and how an extractor is asked about it."""
+"""One short conversation, and a helper that runs an extractor on it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ask(
     existing: Any = EXISTING,
     conversation: Sequence[Turn] = CONVERSATION,
 ) -> Any:
-    """What an extractor makes of the conversation, opened for this one question."""
+    """Open an extractor, run it on the conversation and return the memory."""
 
     async def extract() -> Any:
         async with opening as extractor:

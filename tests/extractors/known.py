@@ -1,4 +1,4 @@
-"""Extractors that know the gold of the bundled cases, and are good or bad in known ways.
+"""Extractors that know the gold of the bundled cases and make known errors.
 
 Each is a function of existing memory and messages, to be named on the command line:
 `memorybench extraction run --allow-code --extractor tests.extractors.known:perfect`.
@@ -41,7 +41,7 @@ def cases() -> list[dict[str, Any]]:
 
 
 def leaves(memory: Any, category: str = "") -> Iterator[tuple[str, str]]:
-    """What a memory says: each text with the name of the innermost block that holds it."""
+    """Return each text of a memory with the name of the innermost block that contains it."""
     if isinstance(memory, dict):
         for name, block in memory.items():
             yield from leaves(block, name)
@@ -53,14 +53,14 @@ def leaves(memory: Any, category: str = "") -> Iterator[tuple[str, str]]:
 
 
 def contents(conversation: str | Messages) -> tuple[str, ...]:
-    """The contents of the turns, whichever way a conversation is written."""
+    """Return the contents of the turns, for both forms of a conversation."""
     if isinstance(conversation, str):
         return tuple(turn.strip() for turn in _LINE.split(conversation)[1:])
     return tuple(message["content"].strip() for message in conversation)
 
 
 def without_negation(fact: str) -> str:
-    """`fact` turned into its opposite, or left alone where it denies nothing."""
+    """Return the opposite of a negative fact; other facts are returned unchanged."""
     for negation, replacement in _NEGATIONS:
         positive = negation.sub(replacement, fact)
         if positive != fact:
@@ -69,7 +69,7 @@ def without_negation(fact: str) -> str:
 
 
 def pieces(fact: str) -> list[str]:
-    """`fact` cut between words into four pieces, or as many as it has words."""
+    """Split `fact` between words into four pieces, or one per word if it is shorter."""
     words = fact.split()
     count = min(_PIECES, len(words))
     return [" ".join(words[len(words) * i // count : len(words) * (i + 1) // count]) for i in range(count)]
@@ -80,23 +80,23 @@ def perfect(existing_memory: Any, conversation: Messages) -> Any:
 
 
 def amnesiac(existing_memory: Any, conversation: Messages) -> Any:
-    """Hears nothing."""
+    """Return the memory unchanged."""
     return existing_memory
 
 
 def stale(existing_memory: Any, conversation: Messages) -> Any:
-    """Writes down all that is new, and keeps the old value beside it."""
+    """Store all new facts, and keep superseded ones."""
     return _united(existing_memory, _case(conversation)["expected_output"])
 
 
 def hoarder(existing_memory: Any, conversation: Messages) -> Any:
-    """As `stale`, and stores every sentence of both sides besides, in a block of its own."""
+    """Like `stale`, and store every sentence of both sides in another block."""
     sentences = [sentence for turn in contents(conversation) for sentence in _SENTENCE_ENDS.split(turn)]
     return {**stale(existing_memory, conversation), "notes": sentences}
 
 
 def splitter(existing_memory: Any, conversation: Messages) -> Any:
-    """Tells each new fact in four pieces."""
+    """Store each new fact in four pieces."""
     return _retold(existing_memory, conversation, pieces)
 
 
@@ -127,7 +127,7 @@ def _case(conversation: Messages) -> dict[str, Any]:
 
 
 def _retold(existing_memory: Any, conversation: Messages, tell: Callable[[str], list[str]]) -> Any:
-    """The gold, with each fact that was not there before told by `tell`."""
+    """Return the gold, with each new fact rewritten by `tell`."""
     known = set(leaves(existing_memory))
 
     def retell(memory: Any, category: str) -> Any:

@@ -1,4 +1,4 @@
-"""The two ends of the scale."""
+"""The baselines amnesiac and hoarder."""
 
 from __future__ import annotations
 

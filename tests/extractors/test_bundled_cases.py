@@ -1,4 +1,4 @@
-"""The bundled extraction cases: their gold agrees with itself, and they cover what they promise."""
+"""The bundled extraction cases are consistent and cover all scenarios."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_an_amount_keeps_the_period_that_the_user_named(case: dict[str, Any]) ->
 
 @each_case
 def test_facts_about_known_people_are_not_forbidden(case: dict[str, Any]) -> None:
-    """Such people belong to the user's life, as the sister does whose wedding is to be stored; gossip is of others."""
+    """Facts about people in the user's memory are to be stored; facts about strangers are gossip."""
     held = " ".join(fact[1:] for _, fact in known.leaves(case["existing_memory"]))
     names = re.findall(r"\b[A-Z][a-z]+\b", held)
     assert not [text for text in case.get("must_not_store", []) if text.startswith(tuple(names))]

@@ -23,9 +23,9 @@ from tests.extractors.conversation import CONVERSATION, EXISTING, LEARNED, MESSA
 SECRET = "sk-plum-kettle-7741"
 LEARN = """
 import json, sys
-asked = json.load(sys.stdin)
-asked["existing_memory"]["pets"] = ["Has a dog named Biscuit"]
-print(json.dumps(asked["existing_memory"]))
+request = json.load(sys.stdin)
+request["existing_memory"]["pets"] = ["Has a dog named Biscuit"]
+print(json.dumps(request["existing_memory"]))
 """
 
 
@@ -42,7 +42,7 @@ def test_a_program_reads_json_and_writes_the_new_memory() -> None:
 
 
 def test_function_gets_existing_memory_and_messages(tmp_path: Path) -> None:
-    input_file = tmp_path / "heard.json"
+    input_file = tmp_path / "input.json"
     script = f"import sys; open({str(input_file)!r}, 'w').write(sys.stdin.read()); print('[]')"
     ask(python(script))
     assert json.loads(input_file.read_text()) == {"existing_memory": EXISTING, "conversation": MESSAGES}
@@ -144,14 +144,14 @@ def test_slow_program_is_stopped_and_may_be_retried() -> None:
 
 
 def test_detached_child_process_does_not_block(tmp_path: Path) -> None:
-    """It keeps the pipes open, and lives on in a session of its own."""
+    """The child keeps the pipes open and runs in another session."""
     begun = tmp_path / "begun"
     os.mkfifo(begun)
     script = f"""
 import subprocess
 fled = subprocess.Popen(["sleep", "600"], start_new_session=True)
-with open({str(begun)!r}, "w") as told:
-    told.write(str(fled.pid))
+with open({str(begun)!r}, "w") as file:
+    file.write(str(fled.pid))
 """
 
     async def cancel() -> int:
@@ -171,7 +171,7 @@ def _exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # a process whose parent does not care stays as a zombie where nobody adopts it
+    # a process whose parent does not care stays as a zombie unless it is adopted
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
@@ -181,8 +181,8 @@ def test_cancelling_stops_the_program_and_its_children(tmp_path: Path) -> None:
     os.mkfifo(begun)
     child = f"""
 import os, time
-with open({str(begun)!r}, "w") as told:
-    told.write(f"{{os.getppid()}} {{os.getpid()}}")
+with open({str(begun)!r}, "w") as file:
+    file.write(f"{{os.getppid()}} {{os.getpid()}}")
 time.sleep(600)
 """
     script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"

@@ -22,7 +22,7 @@ from tests.extractors.conversation import CONVERSATION, EXISTING, ask
 
 
 class Rewriter:
-    """A provider that holds the same, whatever it is told."""
+    """A provider that always lists the same memories."""
 
     subject = Subject(role="provider", name="rewriter")
     store_id = "here"
@@ -133,7 +133,7 @@ def test_nothing_is_added_for_an_empty_memory() -> None:
 
 
 class Mute:
-    """A provider that can not list."""
+    """A provider that cannot list."""
 
     subject = Subject(role="provider", name="mute")
     store_id = "here"

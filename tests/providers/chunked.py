@@ -22,28 +22,28 @@ _CHUNK = re.compile(r"<(conversation|excerpt)>\n(.*?)\n</\1>", re.DOTALL)
 
 
 def config(adapter: str, **local: Any) -> ProviderConfig:
-    """That of a file with this `local` section; its enhancement is on unless it says otherwise."""
+    """Return a config with this `local` section; the enhancement is enabled unless it is given."""
     local = {"enhancement": ENHANCEMENT[adapter], **local}
     text = f"name: {adapter}\ntype: local\nadapter: builtin:{adapter}\nlocal: {json.dumps(local)}"
     return read_provider(parse_yaml(text, "config.yaml"))
 
 
-def chunk(session: str, place: int, said: str = "text") -> StoredChunk:
-    return StoredChunk(session, place, (f"{session}:{place}",), "", said)
+def chunk(session: str, place: int, content: str = "text") -> StoredChunk:
+    return StoredChunk(session, place, (f"{session}:{place}",), "", content)
 
 
 def chunk_in(turns: Sequence[Turn]) -> str:
-    """The chunk that a prompt is about: the last text between tags."""
+    """Return the chunk of a prompt: the last text between tags."""
     return _CHUNK.findall(turns[0].content)[-1][1]
 
 
 def questioner() -> ScriptedModel:
-    """Asks about the last line of a chunk."""
+    """Return a question about the last line of a chunk."""
     return ScriptedModel(lambda turns: json.dumps({"questions": [f"What of {chunk_in(turns).splitlines()[-1]}?"]}))
 
 
 def asks(questions: Mapping[str, str]) -> ScriptedModel:
-    """Anticipates a question for each chunk that holds the text before it."""
+    """Return a model that writes the question of each text that the chunk contains."""
 
     def script(turns: Sequence[Turn]) -> str:
         chunk = chunk_in(turns)

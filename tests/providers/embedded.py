@@ -24,5 +24,5 @@ async def fill(provider: Provider, sessions: Sequence[Session], scope: Scope = H
 
 
 def sessions_of(memories: Sequence[Memory]) -> list[str]:
-    """Sessions ranked by their best turn."""
+    """Return the sessions, ranked by their best turn."""
     return list(dict.fromkeys((memory.sources or ("",))[0] for memory in memories))

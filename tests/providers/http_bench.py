@@ -36,7 +36,7 @@ SESSIONS = 3
 
 @dataclass(frozen=True)
 class Cats:
-    """A question for each haystack: what its cat is called, as one of its sessions tells."""
+    """One question per haystack: the name of its cat, which one of its sessions contains."""
 
     haystacks: int
     name: str = "cats"
@@ -89,7 +89,7 @@ def bench(
     ingest_options: IngestOptions = DEFAULT_INGEST_OPTIONS,
     fault: Callable[[], None] | None = None,
 ) -> Ended:
-    """Starts the run, or resumes it where it exists."""
+    """Start the run, or resume it if it exists."""
     dataset = Cats(haystacks)
     config = read_provider(parse_yaml(text.replace("URL", url), "spaces.yaml"), {})
     redactor = Redactor([KEY])

@@ -1,7 +1,7 @@
 """A small memory service for the tests of the HTTP provider: strict, and slow to index.
 
-It refuses what it does not know, as services do: another key (401), unknown fields (400), unknown ids (404). What it
-accepts is found only after its job was asked about twice (or, without such questions, after two searches); it never
+It rejects unknown input, as services do: another key (401), unknown fields (400), unknown ids (404). What it
+accepts is searchable after two polls of its job (or, without polls, after two searches); it never
 sleeps, so tests do not wait for it.
 """
 
@@ -18,7 +18,7 @@ from tests.doubles.stub import Call
 
 KEY = "sentinel-key-5f2b91"
 POLLS = 2
-"""Questions after which a job is done."""
+"""Number of polls after which a job is done."""
 _WORD = re.compile(r"\w+")
 
 CONFIG = """\
@@ -89,9 +89,9 @@ class Refused(Exception):
 class Space:
     id: str
     documents: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """All that was accepted, by id: adding one again changes it."""
+    """All accepted documents, by id; adding one again replaces it."""
     found: set[str] = field(default_factory=set)
-    """Ids of what is indexed."""
+    """Ids of indexed documents."""
 
 
 @dataclass
@@ -104,13 +104,13 @@ class Job:
 class MemoryService:
     """Its `behave` is a behaviour of the stub server."""
 
-    def __init__(self, *, tells: bool = True) -> None:
-        """`tells` how far it is; otherwise it can only be searched until something is found."""
-        self._tells = tells
+    def __init__(self, *, reports_status: bool = True) -> None:
+        """With `reports_status`, the service reports a status; otherwise, only a search shows whether it is done."""
+        self._reports_status = reports_status
         self.spaces: dict[str, Space] = {}
         """By name."""
         self.failing: set[str] = set()
-        """Texts that are accepted, and fail later."""
+        """Texts that are accepted and fail later."""
         self._jobs: list[Job] = []
         self._made = 0
 
@@ -138,7 +138,7 @@ class MemoryService:
             case ("POST", "spaces", id, "search"):
                 query_words = _fields(call, "q", "top")
                 hits = _best(self._space(id), query_words["q"], query_words["top"])
-                if not self._tells:
+                if not self._reports_status:
                     for job in range(len(self._jobs)):
                         self._asked_about(job)
                 return {"hits": hits}
@@ -146,10 +146,10 @@ class MemoryService:
                 space = self._space(id)
                 name = next(name for name, one in self.spaces.items() if one is space)
                 job = self._job(lambda: self._removed(name, space))
-                if not self._tells:
+                if not self._reports_status:
                     self._removed(name, space)
                 return {"job": job}
-            case ("GET", "jobs", id) if self._tells:
+            case ("GET", "jobs", id) if self._reports_status:
                 if id not in map(str, range(len(self._jobs))):
                     raise Refused(404, "no such job")
                 return {"state": self._asked_about(int(id))}

@@ -95,24 +95,24 @@ def test_async_methods_are_awaited(tmp_path: Path) -> None:
 
 
 def test_plain_methods_share_one_thread_with_the_constructor(tmp_path: Path) -> None:
-    """SQLite refuses a connection that was opened on another thread."""
+    """SQLite rejects a connection that was opened on another thread."""
     source = """
     import sqlite3
     class Mine:
         def __init__(self, folder):
             self.db = sqlite3.connect(folder / "mine.db")
-            self.db.execute("CREATE TABLE said (text)")
+            self.db.execute("CREATE TABLE turns (text)")
         def add(self, scope, session):
             with self.db:
-                self.db.executemany("INSERT INTO said VALUES (?)", [(turn.content,) for turn in session.turns])
+                self.db.executemany("INSERT INTO turns VALUES (?)", [(turn.content,) for turn in session.turns])
         def search(self, scope, query, limit):
-            return [text for text, in self.db.execute("SELECT text FROM said")]
+            return [text for text, in self.db.execute("SELECT text FROM turns")]
         def close(self):
             self.db.close()
     """
     assert [memory.content for memory in search_memories(tmp_path, source)] == ["I own a dog."]
     with sqlite3.connect(tmp_path / "stores/mine/mine.db") as db:
-        assert db.execute("SELECT count(*) FROM said").fetchone() == (1,)
+        assert db.execute("SELECT count(*) FROM turns").fetchone() == (1,)
     db.close()
 
 

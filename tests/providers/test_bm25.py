@@ -22,14 +22,14 @@ def search(folder: Path, sessions: list[Session], query: str) -> list[Memory]:
 
 
 def test_words_are_stemmed(tmp_path: Path) -> None:
-    memories = search(tmp_path, [*TALK, session("told", "We adopted two puppies.")], "Who is adopting a puppy?")
-    assert sessions_of(memories)[0] == "told"
+    memories = search(tmp_path, [*TALK, session("topic", "We adopted two puppies.")], "Who is adopting a puppy?")
+    assert sessions_of(memories)[0] == "topic"
 
 
 def test_a_turn_is_found_by_the_question_it_answers(tmp_path: Path) -> None:
-    other = session("told", "Where did you go camping?", "The lake in Vermont.")
+    other = session("topic", "Where did you go camping?", "The lake in Vermont.")
     memories = search(tmp_path, [*TALK, other], "camping")
-    assert [memory.sources for memory in memories] == [("told", "told:1"), ("told", "told:2")]
+    assert [memory.sources for memory in memories] == [("topic", "topic:1"), ("topic", "topic:2")]
 
 
 def test_neighbours_in_another_session_are_ignored(tmp_path: Path) -> None:
@@ -47,17 +47,17 @@ def test_only_near_words_of_a_long_neighbour_are_indexed(tmp_path: Path) -> None
     ['"quotes" AND (NEAR', "camping NOT said", "said : camping", "camping*", "^camping", "NEAR(camping lake)"],
 )
 def test_search_operators_are_treated_as_words(tmp_path: Path, query: str) -> None:
-    other = session("told", "Quotes from the camping site, not the hotel, near the lake.")
-    assert sessions_of(search(tmp_path, [*TALK, other], query)) == ["told"]
+    other = session("topic", "Quotes from the camping site, not the hotel, near the lake.")
+    assert sessions_of(search(tmp_path, [*TALK, other], query)) == ["topic"]
 
 
 def test_query_of_stop_words_is_searched_unchanged(tmp_path: Path) -> None:
-    other = session("told", "They saw The Who.")
-    assert sessions_of(search(tmp_path, [*TALK, other], "The Who"))[0] == "told"
+    other = session("topic", "They saw The Who.")
+    assert sessions_of(search(tmp_path, [*TALK, other], "The Who"))[0] == "topic"
 
 
 def test_stop_words_are_ignored_in_a_query(tmp_path: Path) -> None:
-    other = session("told", "What was it that they did?")
+    other = session("topic", "What was it that they did?")
     assert search(tmp_path, [*TALK, other], "What did the giraffe do?") == []
 
 
@@ -72,8 +72,8 @@ def test_words_in_scripts_without_spaces_match(tmp_path: Path) -> None:
 
 
 def test_a_word_is_as_rare_as_it_is_in_its_own_scope(tmp_path: Path) -> None:
-    """Elsewhere everybody talks of tortoises; here only one turn does, and must score as if nobody else were there."""
-    here = [*TALK, session("told", "My tortoise sleeps.")]
+    """A word that is common in another scope and rare in this one scores as rare."""
+    here = [*TALK, session("topic", "My tortoise sleeps.")]
 
     async def score(name: str, elsewhere: list[Session]) -> list[Memory]:
         async with Bm25.open_file(tmp_path / name) as provider:
@@ -102,10 +102,10 @@ def test_documents_added_after_a_search_are_in_the_next_one(tmp_path: Path) -> N
         async with Bm25.open_file(tmp_path / "bm25.db") as provider:
             await fill(provider, TALK)
             await provider.search(HOME, "tortoise", 10)
-            await fill(provider, [session("told", "My tortoise sleeps.")])
+            await fill(provider, [session("topic", "My tortoise sleeps.")])
             return sessions_of(await provider.search(HOME, "tortoise", 10))
 
-    assert asyncio.run(ask()) == ["told"]
+    assert asyncio.run(ask()) == ["topic"]
 
 
 def test_more_scopes_than_open_indexes_can_be_searched(tmp_path: Path) -> None:
@@ -122,6 +122,6 @@ def test_more_scopes_than_open_indexes_can_be_searched(tmp_path: Path) -> None:
 
 
 def test_without_neighbours_a_turn_has_only_its_own_words() -> None:
-    index = LexicalIndex(stored_turns(session("told", "We went camping.", "It rained.")), around_words=0)
+    index = LexicalIndex(stored_turns(session("topic", "We went camping.", "It rained.")), around_words=0)
     assert [hit.row for hit in index.search(Query("camping"), 5)] == [0]
     index.close()

@@ -55,7 +55,7 @@ def live(folder: Path, calls_to_live: int) -> subprocess.CompletedProcess[str]:
 
 
 def test_resumed_ingest_repeats_no_paid_call(tmp_path: Path) -> None:
-    """Two killed processes cost the two calls that were in flight, and nothing else."""
+    """Two killed processes cost only the two calls that were in flight."""
     assert live(tmp_path, 3).returncode == -signal.SIGKILL
     assert live(tmp_path, 2).returncode == -signal.SIGKILL
     finished = live(tmp_path, 1000)

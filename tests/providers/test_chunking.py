@@ -17,7 +17,7 @@ STRATEGIES = ("fixed", "paragraph", "semantic")
 
 
 class TopicEmbedder:
-    """Texts on one topic point one way. Counts what it is asked."""
+    """Returns one vector per topic, and records the texts that it receives."""
 
     subject = Subject(role="embedder", name="topics")
 
@@ -121,7 +121,7 @@ def test_only_semantic_chunking_calls_the_embedder(strategy: str) -> None:
 
 
 def bare(part: Chunk) -> str:
-    """What was said, without speakers."""
+    """Return the text of a chunk without speakers."""
     return "".join(line.removeprefix("u: ").removeprefix("… ") + "\n" for line in part.text.split("\n"))
 
 

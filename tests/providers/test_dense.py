@@ -14,7 +14,7 @@ from tests.providers.embedded import HOME, fill, session, sessions_of
 
 
 class CompassEmbedder:
-    """North and east by hand, and of any length."""
+    """Vectors in two directions, of any length."""
 
     subject = Subject(role="embedder", name="compass")
 

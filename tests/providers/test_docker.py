@@ -58,7 +58,7 @@ async def opened(
 
 
 def failure(docker: FakeDocker, *, base: Path = EXAMPLE.parent, **changed: Any) -> MemorybenchError:
-    """Why it can not be opened, in one line; nothing is left running."""
+    """Return the error of a failed opening; it is one line, and nothing is left running."""
 
     async def fail() -> None:
         async with opened(docker, base=base, **changed):
@@ -81,9 +81,9 @@ def test_stack_is_started_used_and_removed_with_its_volumes(docker: FakeDocker) 
             ) as provider,
         ):
             assert docker.running == [project_name(RUN, "reference-docker")]
-            await fill(provider, [session("told", "My pet is a zebrafinch."), session("talk", "Lovely weather.")])
+            await fill(provider, [session("topic", "My pet is a zebrafinch."), session("talk", "Lovely weather.")])
             found = await provider.search(HOME, "Which pet?", 5)
-            assert [memory.sources for memory in found] == [("told", "told:1")]
+            assert [memory.sources for memory in found] == [("topic", "topic:1")]
             assert provider.store_id == store_id
 
     asyncio.run(use())
@@ -181,7 +181,7 @@ def test_stack_of_a_killed_process_is_removed_at_resume(docker: FakeDocker) -> N
 
     asyncio.run(resume())
     again = [command for command in docker.commands[seen:] if command in ("up", "down")]
-    assert again == ["down", "up", "down"], "it went on with a store that nobody knows"
+    assert again == ["down", "up", "down"], "an unknown store was reused"
     assert not docker.running
 
 

@@ -1,4 +1,4 @@
-"""A provider that YAML alone describes keeps the contract of every provider, whichever way it waits."""
+"""An HTTP provider fulfils the contract of every provider, with a poll and with a marker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestPolling(ProviderContract):
     @pytest.fixture(autouse=True)
     def _serve(self) -> Iterator[None]:
         with Stub() as stub:
-            stub.always(MemoryService(tells=self.config == CONFIG).behave)
+            stub.always(MemoryService(reports_status=self.config == CONFIG).behave)
             self.url = stub.url
             yield
 

@@ -1,4 +1,4 @@
-"""The docs page alone is enough: its example, taken as it stands, runs against a server of that shape."""
+"""The example of the docs page runs unchanged against a server that it describes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def example() -> str:
 
 
 class Notebooks:
-    """The server of the page: notes in notebooks, indexed in the background, found by words, arrays side by side."""
+    """The server of the page: notes in notebooks, indexed in the background; results are parallel arrays."""
 
     def __init__(self) -> None:
         self._ids = (f"n{n}" for n in count())

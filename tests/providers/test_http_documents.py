@@ -1,4 +1,4 @@
-"""How sessions go out: whole or by message, split where they are too long, and under ids that tell nothing."""
+"""How sessions are sent: whole or by message, split if they are too long, with ids that reveal nothing."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_long_messages_are_split_and_sent_in_order(stub: Stub) -> None:
 
 
 def test_no_id_of_the_benchmark_leaves_the_process(stub: Stub) -> None:
-    """Some tell: LongMemEval calls the sessions that hold an answer answer_…"""
+    """Some ids reveal the answer: in LongMemEval, sessions that contain an answer are called answer_…"""
     message = '\n    message: {text: "$.content", id: "$.turnId"}'
     body = '{d: "$.documentId", s: "$.sessionId", m: "$.metadata", all: "$.messages", user: "$.scope"}'
     sent(stub, ADD.replace("BODY", body).replace("path: /add", "path: /add" + message), TALK)
@@ -190,7 +190,7 @@ def test_ids_assigned_by_the_service_name_sources(stub: Stub) -> None:
 
 
 def test_ids_of_extracted_facts_name_the_session(stub: Stub) -> None:
-    """Two chunks of a text of two messages are not its two messages."""
+    """Two chunks of a text with two messages are not the two messages."""
     text = TEXT.replace("path: /add", "path: /add\n    storedAs: $.chunks[*].id")
     stub.next(reply({"chunks": [{"id": 1}, {"id": 2}]}), reply({"results": [{"text": "a cat", "from": 1}]}))
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a service, seen from a run's end. Numbers in brackets are those of the fault catalogue."""
+"""Faults of a service and the outcome of a run. Numbers in brackets are those of the fault catalogue."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_working_service_is_scored_and_cleared(stub: Stub, service: MemoryServic
 
 
 class Watchful(MemoryService):
-    """Notices a search that comes before all is there, and a document that comes under two ids."""
+    """Detects a search before all documents are indexed, and a document with two ids."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ def test_run_killed_while_adding_resumes_with_the_same_documents(tmp_path: Path)
 
 
 def _outcomes(report_json: str) -> object:
-    """Without what names the server's port."""
+    """Return the outcomes without parts that contain the server's port."""
     return [
         {"case": one["trial"]["case_id"], "status": one["status"], "scores": one["scores"], "shown": one["shown"]}
         for one in json.loads(report_json)["outcomes"]
@@ -138,7 +138,7 @@ def test_a_service_that_is_never_ready_is_failed(stub: Stub, service: MemoryServ
 
 
 def limited(hint: str, times: list[float], otherwise: Behaviour) -> Behaviour:
-    """A 429 for the first add, and the moments of all of them."""
+    """Answer the first add with 429, and record the time of every add."""
 
     async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
         times.append(time.monotonic())
@@ -259,7 +259,7 @@ def test_failed_clear_is_reported_and_affects_no_other_run(stub: Stub, service: 
 
 
 def test_haystacks_are_isolated(stub: Stub, service: MemoryService, tmp_path: Path) -> None:
-    """[18] Each haystack names its own cat, and all ask the same question."""
+    """[18] Each haystack names its own cat; the question is always the same."""
     ended = bench(tmp_path, stub.url, haystacks=6)
     for n, outcome in enumerate(ended.outcomes):
         assert f"h{n}o" in outcome.shown.context
@@ -267,7 +267,7 @@ def test_haystacks_are_isolated(stub: Stub, service: MemoryService, tmp_path: Pa
 
 
 def test_key_is_stored_nowhere(stub: Stub, service: MemoryService, tmp_path: Path) -> None:
-    """A service that gives back what it was sent, in errors, ids and memories."""
+    """A service that returns its input in errors, ids and memories."""
     echo = f"you sent Bearer {KEY} and {quote(KEY)}"
     hit = {"text": echo, "id": KEY, "relevance": 1, "metadata": {"documentId": KEY}}
     stub.always(at_path("/search", reply({"hits": [hit]}), service.behave))

@@ -1,4 +1,4 @@
-"""How many requests an ingest takes: batches where the config has them and may use them, one by one otherwise."""
+"""The number of requests of an ingest: batches if the config supports and allows them, otherwise single adds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stub() -> Iterator[Stub]:
 
 
 def requests(stub: Stub) -> Counter[str]:
-    """Adds of either kind."""
+    """Return the requests of add and batchAdd."""
     ends = [call.path.rpartition("/")[2] for call in stub.calls if call.method == "POST"]
     return Counter(end for end in ends if end in ("documents", "batch"))
 

@@ -1,4 +1,4 @@
-"""What is sent is what the YAML says, and never without a scope."""
+"""Requests are sent as the YAML describes them, always with a scope."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ endpoints:
 teardown:
   - {method: DELETE, path: "/users/${userUuid}"}
 """
-SESSION = session("told", "My cat is Otto.")
+SESSION = session("topic", "My cat is Otto.")
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_another_process_uses_the_ids_of_the_first(stub: Stub) -> None:
         provider.restore(HOME, [receipt])
         await provider.add(HOME, session("more", "It is grey."))
         [memories] = await provider.search(HOME, "cat", 3)
-        assert memories.sources == ("told", "told:1")
+        assert memories.sources == ("topic", "topic:1")
         await provider.clear(HOME)
 
     run_with_provider(CAPTURING, stub.url, resume)

@@ -1,4 +1,4 @@
-"""What comes back is read as the YAML says; what can not be read is an error and never a score."""
+"""Replies are read as the YAML describes them; an invalid reply is an error and never a score."""
 
 from __future__ import annotations
 

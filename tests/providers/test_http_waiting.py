@@ -1,4 +1,4 @@
-"""Nothing is searched before it is there: polling, probing, and what happens when it never gets there."""
+"""Waiting until documents are searchable: polling, the marker, and timeouts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ endpoints:
 """
 HASTY = POLLED.replace("60000", "50")
 BY_DOCUMENT = POLLED.replace("${region}/${pollId}", "${documentId}").replace("      id: $.event\n", "")
-SESSION = session("told", "My cat is Otto.")
+SESSION = session("topic", "My cat is Otto.")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_parallel_polls_are_limited(stub: Stub) -> None:
 
 @pytest.mark.parametrize("limit", ["concurrency: 4", "requestsPerSecond: 1000"])
 def test_rate_limited_service_is_polled_sequentially(stub: Stub, limit: str) -> None:
-    """The engine lets a settle pass as one call: it may not become eight."""
+    """The engine counts a wait as one call, so it must not send eight requests at once."""
     stub.next(reply({"event": ["e1", "e2"], "region": "eu"}), path="/add")
     stub.next(reply({"state": "queued"}), reply({"state": "ok"}), reply({"state": "ok"}))
     run_with_provider(f"{POLLED}rateLimit: {{{limit}}}\n", stub.url, wait_until_searchable)
@@ -212,7 +212,7 @@ def test_wait_cannot_use_document_variables(stub: Stub) -> None:
 
 
 def test_marker_is_added_searched_and_not_returned(stub: Stub) -> None:
-    service = MemoryService(tells=False)
+    service = MemoryService(reports_status=False)
     stub.always(service.behave)
 
     async def live(provider: HttpProvider) -> None:
@@ -234,7 +234,7 @@ def test_marker_is_added_searched_and_not_returned(stub: Stub) -> None:
 
 
 def test_another_process_recognizes_the_marker(stub: Stub) -> None:
-    service = MemoryService(tells=False)
+    service = MemoryService(reports_status=False)
     stub.always(service.behave)
 
     async def add(provider: HttpProvider) -> Receipt:
@@ -245,7 +245,7 @@ def test_another_process_recognizes_the_marker(stub: Stub) -> None:
     async def resume(provider: HttpProvider) -> None:
         provider.restore(HOME, [receipt])
         memories = await provider.search(HOME, "the code word of archive, a cat", 5)
-        assert [memory.sources for memory in memories] == [("told", "told:1")]
+        assert [memory.sources for memory in memories] == [("topic", "topic:1")]
 
     receipt = run_with_provider(PROBED, stub.url, add)
     run_with_provider(PROBED, stub.url, resume)

@@ -16,7 +16,7 @@ SESSIONS = [
 
 
 class KindredEmbedder:
-    """Knows one kinship that no word tells: dogs and puppies."""
+    """Gives similar vectors to "dog" and "puppy", which share no word."""
 
     subject = Subject(role="embedder", name="kindred")
 

@@ -22,8 +22,8 @@ from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers import plugin
 from memorybench.providers.config.reading import read_provider
 from memorybench.providers.plugin import LocalProvider, OpenContext, built_in_names, from_plugin, load_built_in
-from memorybench.wiring.called import provider_called
 from memorybench.wiring.providers import ProviderOpener, check_provider
+from memorybench.wiring.renaming import rename_provider
 from tests.providers.embedded import HOME, fill, session
 
 PROJECT = Path(__file__).parents[2]
@@ -106,7 +106,7 @@ def test_a_plug_in_of_either_version_is_opened_and_searched(
 
 
 def test_a_renamed_provider_still_offers_its_optional_methods(tmp_path: Path) -> None:
-    renamed = provider_called("mine", OldProvider(tmp_path))  # type: ignore[arg-type]
+    renamed = rename_provider(OldProvider(tmp_path), "mine")  # type: ignore[arg-type]
     assert renamed.subject.name == "mine"
     assert isinstance(renamed, Listing)
     inspect.getattr_static(renamed, "list")  # isinstance uses it from Python 3.12 on

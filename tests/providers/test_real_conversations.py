@@ -1,4 +1,4 @@
-"""The figures that the embedded providers are tuned to, made through the front client on real data."""
+"""The figures that the embedded providers are tuned to, on real data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from perf.tune_embedded import RETRIEVED, Task, locomo, longmemeval
 from tests.providers.embedded import fill, sessions_of
 
 DATA = Path(__file__).parents[2] / "../shared/data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is not beside this checkout")
+pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is not next to this checkout")
 
 Measure = Callable[[list[Memory], frozenset[str]], float]
 

@@ -42,7 +42,7 @@ class TestWhenAsked(TestAtOnce):
 
 
 def _impatient(config: Any) -> Any:
-    """Asks for the status every millisecond; all else is as the example has it."""
+    """Return the example's config with a poll interval of one millisecond."""
     wait = config.endpoints.add.wait.model_copy(update={"interval": 1})
     add = config.endpoints.add.model_copy(update={"wait": wait})
     return config.model_copy(update={"endpoints": config.endpoints.model_copy(update={"add": add})})

@@ -17,7 +17,7 @@ def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Desk:
-    """Counts what is open."""
+    """Counts open resources."""
 
     def __init__(self) -> None:
         self.opened: list[str] = []

@@ -1,4 +1,4 @@
-"""The shipped vendor configs, through the HTTP provider, against strict stand-ins of their vendors."""
+"""The bundled vendor configs, through the HTTP provider, against strict stand-ins of their vendors."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_added_session_is_searchable_in_its_scope_until_cleared(vendor: str, sta
     async def live(provider: HttpProvider) -> None:
         here, there = scope("here"), scope("there")
         for place, pet in ((here, "zebrafinch"), (there, "tortoise")):
-            receipts = [await provider.add(place, session("told", f"My pet is a {pet}.", "How lovely!"))]
+            receipts = [await provider.add(place, session("topic", f"My pet is a {pet}.", "How lovely!"))]
             await provider.wait_until_searchable(place, receipts)
         assert "zebrafinch" in (await provider.search(here, "Which pet?", 5))[0].content
         assert not [memory for memory in await provider.search(there, "zebrafinch pet", 5) if "finch" in memory.content]
@@ -111,7 +111,7 @@ def test_results_name_the_session_they_came_from(vendor: str, stand_in: StandIn)
 def test_session_time_is_sent(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
-            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+            scope(), [await provider.add(scope(), session("topic", "My pet is a zebrafinch."))]
         )
         memories = await provider.search(scope(), "zebrafinch", 1)
         assert "2024-03-02" in memories[0].content
@@ -123,7 +123,7 @@ def test_session_time_is_sent(vendor: str, stand_in: StandIn) -> None:
 
 def test_session_without_a_date_is_added(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        undated = session("told", "My pet is a zebrafinch.").model_copy(update={"at": None})
+        undated = session("topic", "My pet is a zebrafinch.").model_copy(update={"at": None})
         await provider.wait_until_searchable(scope(), [await provider.add(scope(), undated)])
         assert await provider.search(scope(), "zebrafinch", 1)
 
@@ -133,7 +133,7 @@ def test_session_without_a_date_is_added(vendor: str, stand_in: StandIn) -> None
 @pytest.mark.parametrize("vendor", [name for name in VENDORS if name not in ("graphiti", "letta")], indirect=True)
 def test_document_that_fails_later_fails_while_waiting(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        receipt = await provider.add(scope(), session("told", f"This is {FAILING}."))
+        receipt = await provider.add(scope(), session("topic", f"This is {FAILING}."))
         with pytest.raises(ServiceError, match=r"failed|FAILED") as caught:
             await provider.wait_until_searchable(scope(), [receipt])
         assert not isinstance(caught.value, Transient)
@@ -145,7 +145,7 @@ def test_document_that_fails_later_fails_while_waiting(vendor: str, stand_in: St
 def test_document_that_cannot_be_stored_fails_at_once(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         with pytest.raises(ServiceError, match="422"):
-            await provider.add(scope(), session("told", f"This is {FAILING}."))
+            await provider.add(scope(), session("topic", f"This is {FAILING}."))
 
     with_provider(vendor, stand_in, live)
 
@@ -153,7 +153,7 @@ def test_document_that_cannot_be_stored_fails_at_once(vendor: str, stand_in: Sta
 def test_429_reports_the_retry_after(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
-            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+            scope(), [await provider.add(scope(), session("topic", "My pet is a zebrafinch."))]
         )
         stand_in.stub.next(status(429, headers={"Retry-After": "7"}))
         with pytest.raises(Transient) as caught:
@@ -168,7 +168,7 @@ def test_429_reports_the_retry_after(vendor: str, stand_in: StandIn) -> None:
 def test_wrong_key_is_denied(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         with pytest.raises(Denied) as caught:
-            await provider.add(scope(), session("told", "My pet is a zebrafinch."))
+            await provider.add(scope(), session("topic", "My pet is a zebrafinch."))
         assert "another-key" not in str(caught.value)
 
     with_provider(vendor, stand_in, live, key="another-key-0123456789")
@@ -179,7 +179,7 @@ def test_a_slow_delete_is_waited_for(vendor: str, stand_in: StandIn) -> None:
 
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
-            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+            scope(), [await provider.add(scope(), session("topic", "My pet is a zebrafinch."))]
         )
         await provider.clear(scope())
 
@@ -202,7 +202,7 @@ def test_a_batch_is_one_request(vendor: str, stand_in: StandIn) -> None:
 def test_stand_in_rejects_requests_that_the_vendor_rejects(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
-            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch."))]
+            scope(), [await provider.add(scope(), session("topic", "My pet is a zebrafinch."))]
         )
         await provider.search(scope(), "zebrafinch", 5)
 
@@ -218,7 +218,7 @@ def test_stand_in_rejects_requests_that_the_vendor_rejects(vendor: str, stand_in
 
 
 def answered(stand_in: StandIn, call: Call) -> int:
-    """The status of a refusal, which must come with a reason."""
+    """Return the status of a rejected request; the reply must contain a reason."""
     sent_headers = {name: call.headers[name] for name in ("Authorization", "Content-Type") if name in call.headers}
     request = Request(stand_in.url + call.path, call.body or None, sent_headers, method=call.method)
     with pytest.raises(HTTPError) as caught:
@@ -229,7 +229,7 @@ def answered(stand_in: StandIn, call: Call) -> int:
 
 
 def with_another_id(path: str) -> str:
-    """The last part of a path is that of which the status is asked; some have a slash behind it."""
+    """Return the last part of a path, which is the polled id; some paths end with a slash."""
     return re.sub(r"[^/]+(?=/?$)", "no-such-id", path)
 
 
@@ -239,7 +239,7 @@ def test_every_request_matches_the_api_description_of_the_vendor(vendor: str, st
 
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(
-            scope(), [await provider.add(scope(), session("told", "My pet is a zebrafinch.", "Oh!"))]
+            scope(), [await provider.add(scope(), session("topic", "My pet is a zebrafinch.", "Oh!"))]
         )
         await provider.search(scope(), "zebrafinch", 5)
         if isinstance(provider, Listing):
@@ -278,7 +278,7 @@ def description(vendor: str) -> Any:
 class VendorContract(ProviderContract):
     vendor = ""
     immediate = False
-    # whole sessions are stored, so no turn can be told: test_results_name_the_session_they_came_from
+    # whole sessions are stored, so results name no turn: test_results_name_the_session_they_came_from
     test_memories_tell_their_session_and_turn = None  # type: ignore[assignment]
 
     def setup_method(self) -> None:
@@ -314,12 +314,12 @@ class TestLetta(VendorContract):
     test_memories_tell_their_session_and_turn = ProviderContract.test_memories_tell_their_session_and_turn
 
     def test_adding_a_session_again_changes_nothing(self, tmp_path: Path) -> None:
-        """It does change something: Letta knows no ids of ours, so what is added again is there twice."""
+        """Letta does not support our ids, so a session that is added again is stored twice."""
 
         async def twice() -> None:
             async with self.open_provider(tmp_path) as provider:
                 for _ in range(2):
-                    await provider.add(scope(), session("told", "My pet is a zebrafinch."))
+                    await provider.add(scope(), session("topic", "My pet is a zebrafinch."))
                 assert len(await provider.search(scope(), "zebrafinch", 10)) == 2
 
         asyncio.run(twice())

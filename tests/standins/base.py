@@ -1,4 +1,4 @@
-"""What the vendors' stand-ins share: strict requests, indexing that takes its time, and a search by shared words.
+"""What the vendors' stand-ins share: strict requests, delayed indexing, and a search by shared words.
 
     with running(Mem0()) as mem0:
         ...                                  # ask mem0.url with the key KEY
@@ -28,7 +28,7 @@ from tests.doubles.stub import Call, Stub
 KEY = "stand-in-key-0123456789"
 FAILING = "unindexable"
 LONG_AGO = "2024-01-01T00:00:00Z"
-"""When everything was created that tells when it was."""
+"""The creation date of everything."""
 
 Shape = Mapping[str, Any]
 """Field → type, tuple of types, or a set of allowed values; a name with `?` at its end may be left out."""
@@ -42,7 +42,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is not simply a 200 with JSON."""
+    """A reply other than status 200 with JSON."""
 
     status: int
     data: Any = None
@@ -56,7 +56,7 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     at: str | None = None
     waiting: int = 0
-    """How often it must be asked about before it is done; 0: it can be found."""
+    """Number of polls until it is done; 0 means searchable."""
 
     @property
     def failed(self) -> bool:
@@ -76,7 +76,7 @@ V = TypeVar("V", bound="StandIn")
 
 
 def route(method: str, path: str) -> Callable[[Handler], Handler]:
-    """Marks a method of a StandIn; `{name}` in the path becomes an argument."""
+    """Register a method of a StandIn; `{name}` in the path becomes an argument."""
 
     def mark(handler: Handler) -> Handler:
         pattern = re.compile(re.sub(r"\\{\w+\\}", "([^/]+)", re.escape(path)))
@@ -90,7 +90,7 @@ class StandIn:
     authorization: str | None = f"Bearer {KEY}"
     """The header it insists on; None: it asks for none."""
     merges = True
-    """What is told twice is remembered once."""
+    """A fact that is added twice is stored once."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -135,7 +135,7 @@ class StandIn:
         return str(UUID(int=next(self._numbers)))
 
     def store(self, document: Document) -> Document:
-        """Accepts it. The same again, under the same id, changes nothing."""
+        """Accept a document; the same document with the same id changes nothing."""
         known = self.documents.get((document.scope, document.id))
         if known is not None and known.texts == document.texts:
             return known
@@ -144,7 +144,7 @@ class StandIn:
         return document
 
     def ask_about(self, document: Document) -> str:
-        """One more question about a document brings it one step further: `working`, `failed` or `done`."""
+        """Return the status of a document (`working`, `failed` or `done`); each poll advances it by one step."""
         document.waiting = max(0, document.waiting - 1)
         return "working" if document.waiting else "failed" if document.failed else "done"
 
@@ -155,7 +155,7 @@ class StandIn:
         return len(mine)
 
     def found(self, scope: str, query: str, limit: int) -> list[Hit]:
-        """The memories that share most words with the query, best first. Equals are sorted by their text."""
+        """Return the memories that share most words with the query, best first; ties are sorted by text."""
         query_words = words(query)
         hits = [
             Hit(memory.id, memory.text, len(shared) / len(query_words), memory.document)
@@ -165,7 +165,7 @@ class StandIn:
         return sorted(hits, key=lambda hit: (-hit.score, hit.text))[:limit]
 
     def memories(self, scope: str) -> list[Hit]:
-        """All that can be found in a scope, in the order of telling."""
+        """Return the searchable memories of a scope, in the order of adding."""
         memories = [
             Hit(f"{document.id}-{number}", text, 0.0, document)
             for document in self.documents.values()
@@ -184,7 +184,7 @@ def running(vendor: V) -> Iterator[V]:
 
 
 def body(call: Call, shape: Shape) -> dict[str, Any]:
-    """The JSON body, if it has the shape."""
+    """Return the JSON body; raise Refused if it does not have the shape."""
     if call.headers.get("Content-Type", "").split(";")[0] != "application/json":
         raise Refused(415, "the body must be application/json")
     return checked(call.json, shape, "body")
@@ -218,7 +218,7 @@ def _fits(given: Any, expected: Any) -> bool:
 
 
 def flat(metadata: Any, *kinds: type) -> Mapping[str, Any]:
-    """Metadata whose values are scalars of these kinds."""
+    """Return a shape for metadata whose values are scalars of these kinds."""
     for name, value in (metadata or {}).items():
         if not _fits(value, kinds):
             raise Refused(422, f"metadata.{name}: {value!r} is not what is expected here")

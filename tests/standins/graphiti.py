@@ -1,4 +1,4 @@
-"""The Graphiti server. It tells no status: a queue is worked off while nobody looks, here with every search."""
+"""The Graphiti server. It reports no status: a queue is processed in the background, here at every search."""
 
 from __future__ import annotations
 

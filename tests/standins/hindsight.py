@@ -37,7 +37,7 @@ RECALL_DEFAULTS = {
 
 
 class Hindsight(StandIn):
-    """A bank that nobody made is searched as an empty one; to add to it is refused, though Hindsight would make it."""
+    """Searching a missing bank returns nothing; adding to it is rejected, although Hindsight would create it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,8 +63,8 @@ class Hindsight(StandIn):
         if not given["async"]:
             for document in documents:
                 document.waiting = 0
-        told = {"success": True, "bank_id": bank, "items_count": len(items), "async": given["async"]}
-        return {**told, "operation_id": operation} if given["async"] else told
+        reply = {"success": True, "bank_id": bank, "items_count": len(items), "async": given["async"]}
+        return {**reply, "operation_id": operation} if given["async"] else reply
 
     @route("GET", f"{BANK}/operations/{{operation}}")
     def status(self, call: Call, bank: str, operation: str) -> Any:
@@ -107,7 +107,7 @@ class Hindsight(StandIn):
 
 
 def _within(tokens: int, hits: list[Hit]) -> list[Any]:
-    """As many, best first, as fit the budget; four characters are a token."""
+    """Return the best hits that fit the budget; a token is four characters."""
     facts = []
     for hit in hits:
         tokens -= len(hit.text) // 4 + 1

@@ -107,7 +107,7 @@ class LangSmithServer(StandIn):
         age: timedelta | None = None,
         **more: Any,
     ) -> str:
-        """The id of a run that began `age` ago, by default a minute before the one added last."""
+        """Add a run that began `age` ago, by default a minute before the previous one, and return its id."""
         id = self.new_id()
         began = (NOW - (age or timedelta(minutes=len(self.runs)))).isoformat()
         run = {"id": id, "trace_id": id, "name": "extract", "run_type": "chain", "status": status, "start_time": began}
@@ -249,7 +249,7 @@ def _filter(text: str) -> Wanted:
 def _condition(term: str) -> Wanted:
     parsed = _TERM.fullmatch(term)
     if parsed is None:
-        raise Refused(400, f"can not read the filter at {term!r}")
+        raise Refused(400, f"invalid filter at {term!r}")
     verb, field, value = parsed[1], parsed[2], json.loads(parsed[3])
     match verb:
         case "has":

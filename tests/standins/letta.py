@@ -12,9 +12,9 @@ PASSAGE = {"text": str, "created_at?": str, "metadata?": dict, "tags?": list}
 
 
 class Letta(StandIn):
-    """Passages are embedded before the reply: nothing to wait for, and what can not be embedded fails at once.
+    """Passages are embedded before the reply: there is nothing to wait for, and a failed embedding fails the add.
 
-    It stores what it is given as often as it is given it.
+    A passage that is added twice is stored twice.
     """
 
     merges = False
@@ -70,7 +70,7 @@ class Letta(StandIn):
 
     def _kept(self, archive: str, given: Any) -> Any:
         if FAILING in given["text"]:
-            raise Refused(422, "the text can not be embedded")
+            raise Refused(422, "the text cannot be embedded")
         id = f"passage-{self.new_id()}"
         document = Document(id, archive, (given["text"],), given.get("metadata") or {}, given.get("created_at"))
         self.ask_about(self.store(document))

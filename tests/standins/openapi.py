@@ -1,4 +1,4 @@
-"""Whether a recorded request is one that an OpenAPI document describes: path, method, fields and their types."""
+"""Checks a recorded request against an OpenAPI document: path, method, fields and their types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 
 
 def problems(document: Mapping[str, Any], call: Call) -> list[str]:
-    """What is wrong with a request; a field that the document does not name is wrong even where it is not forbidden."""
+    """Return the problems of a request; a field that the document does not describe is one."""
     operation = _operation(document, call)
     if operation is None:
         return [f"{call.method} {call.path} is not in the document"]

@@ -1,4 +1,4 @@
-"""Requests taken apart, so that a client's and ours can be laid side by side."""
+"""Parses requests, so that those of a client can be compared with ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each shipped config of a vendor, opened on its stand-in."""
+"""Opens each bundled config of a vendor on its stand-in."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Vendor:
     prefix: str
     """Of its environment variables."""
     base: str = ""
-    """What belongs to the base URL beside the host."""
+    """The path of the base URL."""
     needs_key: bool = True
 
 
@@ -59,7 +59,7 @@ def open_vendor(name: str, stand_in: StandIn, key: str = KEY) -> AbstractAsyncCo
 
 
 def impatient(config: ProviderConfig) -> ProviderConfig:
-    """The same config, but asking every millisecond: a stand-in counts questions, not seconds."""
+    """Return the config with a poll interval of one millisecond: a stand-in counts polls, not seconds."""
     hurried = _hurried(config.model_dump())
     hurried["rate_limit"]["batch_delay_ms"] = 0
     return ProviderConfig.model_validate(hurried)

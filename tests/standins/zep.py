@@ -86,8 +86,8 @@ class Zep(StandIn):
         at = given.get("reference_time")
         document = Document(episode, graph, lines(given["data"]), given.get("metadata") or {}, at)
         self._tasks[task] = self.store(document)
-        told = {"uuid": episode, "content": given["data"], "graph_uuid": graph, "processed": False}
-        return Answer(202, {"episode": told, "task": {"uuid": task, "status": "pending"}})
+        stored = {"uuid": episode, "content": given["data"], "graph_uuid": graph, "processed": False}
+        return Answer(202, {"episode": stored, "task": {"uuid": task, "status": "pending"}})
 
     def _status(self, task: str) -> str:
         if task in self._deletes:

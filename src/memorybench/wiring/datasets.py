@@ -9,7 +9,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.questions import Dataset
 from memorybench.datasets.config import BenchmarkConfig
 
-from .called import dataset_called
+from .renaming import rename_dataset
 
 if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
@@ -53,4 +53,4 @@ def _open_without_file(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
     pinned = config.data.sha256
     if pinned is not None and pinned != dataset.fingerprint:
         raise BadInput(f'benchmark "{config.name}"', f"its data is {dataset.fingerprint}", expected=pinned)
-    return dataset_called(config.name, dataset)
+    return rename_dataset(dataset, config.name)

@@ -28,9 +28,9 @@ from memorybench.providers.plugin import (
     load_built_in,
 )
 
-from .called import provider_called
 from .environment import environment, redactor
 from .models import resolve_model
+from .renaming import rename_provider
 
 _EMBEDDER_KEYS = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
 _LONGEST_DELAY = 120.0
@@ -107,7 +107,7 @@ class ProviderOpener:
             opening = await self._open_file(entry, config)
         else:
             opening = await self._open_http(entry, config)
-        provider = provider_called(entry.name, await self._stack.enter_async_context(opening))
+        provider = rename_provider(await self._stack.enter_async_context(opening), entry.name)
         remote = config.type != "local"
         pays_for_vectors = config.local is not None and config.local.embedding.provider != "local"
         rate = config.rate_limit

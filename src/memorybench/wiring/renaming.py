@@ -1,0 +1,35 @@
+"""Renames a provider or a dataset to the name that it was chosen by: two configs of one adapter are two providers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from memorybench.core.contracts import Provider
+from memorybench.core.questions import Dataset
+from memorybench.providers.plugin import NAMES_BEFORE_0_2
+
+
+def rename_provider(provider: Provider, name: str) -> Provider:
+    """Return the provider with this name; members with names of version 0.1 get their new names."""
+    members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
+    if provider.subject.name != name:
+        members["subject"] = provider.subject.model_copy(update={"name": name})
+    return cast("Provider", _replace_members(provider, members)) if members else provider
+
+
+def rename_dataset(dataset: Dataset, name: str) -> Dataset:
+    return dataset if dataset.name == name else cast("Dataset", _replace_members(dataset, {"name": name}))
+
+
+def _replace_members(original: object, members: Mapping[str, object]) -> Any:
+    """Return an object like the original with some members replaced.
+
+    All others are properties of its class: isinstance with a protocol does not see what __getattr__ returns.
+    """
+
+    def forward(name: str) -> property:
+        return property(lambda _: getattr(original, name))
+
+    forwarded = {name: forward(name) for name in dir(original) if not name.startswith("__")}
+    return type(type(original).__name__, (), {**forwarded, **members})()
