@@ -150,8 +150,8 @@ def test_invalid_limit_is_rejected(server: str, limit: Any) -> None:
     ],
 )
 def test_invalid_request_is_rejected(server: str, method: str, path: str, body: bytes | None, status: int) -> None:
-    problem, answer = ask(f"{server}{path}", method, body)
-    assert problem == status
+    code, answer = ask(f"{server}{path}", method, body)
+    assert code == status
     assert list(answer) == ["error"]
 
 
