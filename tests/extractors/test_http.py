@@ -124,7 +124,7 @@ def test_each_failure_has_its_error_type(behaviour: Any, error: type[Exception],
 def test_a_reply_without_the_memory_is_named_with_its_path() -> None:
     with Stub() as stub:
         stub.always(reply({"error": "no idea"}))
-        with pytest.raises(Malformed, match=r"no memory at \$\.result\.memory: .*no idea"):
+        with pytest.raises(Malformed, match=r"memory at \$\.result\.memory: .*no idea"):
             ask(described(stub.url, "output: $.result.memory"))
 
 

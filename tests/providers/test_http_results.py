@@ -211,6 +211,6 @@ def test_unknown_source_ids_are_returned_unchanged(stub: Stub, named: Any) -> No
 
 
 def test_invalid_path_is_an_error_before_any_request(stub: Stub) -> None:
-    with pytest.raises(BadInput, match="is no JSONPath"):
+    with pytest.raises(BadInput, match=r"endpoints\.search\.response\.results: "):
         search_memories(stub, results(), "{results: '$.[', contentField: $.a}")
     assert stub.calls == []
