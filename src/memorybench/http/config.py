@@ -74,4 +74,4 @@ def check_address(url: str, where: str, *, insecure: bool, insecure_key: str) ->
     except BadInput as error:
         is_plain = url.startswith("http://")
         remedy = f"use https, or set {insecure_key}: true if you trust the network" if is_plain else error.remedy
-        raise BadInput(where, error.problem, expected=error.expected, remedy=remedy) from None
+        raise BadInput(where, f"{error.where}: {error.problem}", expected=error.expected, remedy=remedy) from None
