@@ -1,6 +1,6 @@
 import pytest
 
-from memorybench.metrics.locomo import answer_score
+from memorybench.metrics.locomo_f1 import answer_score
 
 CASES = [
     # category, answer, gold, score

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memorybench.core.measures import Measure
-from memorybench.core.report import Cell, Difference, Duration, Money, Part, State
+from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part, State
 from memorybench.reporting.formatting import cell_text
 
 SHARE = Measure(name="recall", value=0.623, n=80, planned=90, low=0.571, high=0.672)

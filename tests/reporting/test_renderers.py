@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from memorybench.core.measures import Measure
-from memorybench.core.report import Case, Cases, Column, Notes, Provenance, Report, State, Table, text_column
+from memorybench.core.report_sections import Case, Cases, Column, Notes, Provenance, Report, State, Table, text_column
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.report_files import write_reports
 from memorybench.reporting.terminal import show_cases, show_report, show_table

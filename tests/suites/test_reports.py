@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.errors import BadInput
-from memorybench.core.report import Notes, Table
+from memorybench.core.measures import Measure
+from memorybench.core.report_sections import Notes, Table
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting.formatting import cell_text
-from memorybench.suites import report_sections
+from memorybench.suites import report_parts
 from memorybench.suites.comparison import compare_subjects
 from memorybench.suites.hygiene import report as hygiene
 from memorybench.suites.registry import open_run, suite_of
@@ -67,14 +68,14 @@ def test_waiting_is_shown_as_time_to_searchable_under_both_names(name: str) -> N
     stage = Stage(name=name, subject="toy", steps=1, seconds=(0.5,), spent=Spending(), reused=0)
     counts = dict.fromkeys(("planned", "scored", "unscored", "failed", "skipped", "blocked"), 0)
     summary = Summary(run_id="r", suite="bench", status="complete", counts=counts, results=(), stages=(stage,))
-    (table,) = report_sections.step_tables(summary)
+    (table,) = report_parts.step_tables(summary)
     assert table.rows[0][0] == "time to searchable"
-    assert report_sections.document(summary)["circumstances"]["stages"][0]["label"] == "time to searchable"
+    assert report_parts.document(summary)["circumstances"]["stages"][0]["label"] == "time to searchable"
 
 
 def test_two_equal_subjects_have_no_significant_difference() -> None:
     outcomes = [scored(f"q{n}", n % 2, subject=name) for n in range(8) for name in ("a", "b")]
-    measure = report_sections.Measure(name="accuracy", value=0.5, n=8, planned=8)
+    measure = Measure(name="accuracy", value=0.5, n=8, planned=8)
     (pair,) = compare_subjects(outcomes, ["a", "b"], "quiz", measure)
     assert "no significant difference" in pair.sentence()
     document = pair.document()
@@ -112,9 +113,9 @@ def test_self_judged_runs_say_so_in_the_title_and_first() -> None:
     counts = dict.fromkeys(("planned", "scored", "unscored", "failed", "skipped", "blocked"), 0)
     notes = (("self-judged", "gpt judges itself"),)
     summary = Summary(run_id="r", suite="bench", status="complete", counts=counts, results=(), notes=notes)
-    assert report_sections.title("Toy", summary) == "Toy (self-judged)"
-    assert report_sections.self_judged_notes(summary) == [Notes(("self-judged: gpt judges itself",), warning=True)]
-    assert report_sections.warnings(summary) == ()
+    assert report_parts.title("Toy", summary) == "Toy (self-judged)"
+    assert report_parts.self_judged_notes(summary) == [Notes(("self-judged: gpt judges itself",), warning=True)]
+    assert report_parts.warnings(summary) == ()
 
 
 def test_a_skipped_phase_is_neither_good_nor_bad() -> None:

@@ -18,7 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.core.report import Table, text_column
+    from memorybench.core.report_sections import Table, text_column
     from memorybench.reporting.terminal import console, show_table
     from memorybench.wiring.descriptions import describe
 

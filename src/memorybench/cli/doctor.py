@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    from memorybench.core.report import Cell, State, Table, text_column
+    from memorybench.core.report_sections import Cell, State, Table, text_column
     from memorybench.reporting.terminal import console, show_table
 
     out = console()

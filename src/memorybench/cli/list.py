@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from memorybench.catalog.entries import Entry
-    from memorybench.core.report import Table
+    from memorybench.core.report_sections import Table
 
 _SECTIONS = (
     ("providers", "providers and baselines"),
@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _table(title: str, entries: Sequence[Mapping[str, Any]]) -> Table:
-    from memorybench.core.report import Cell, State, Table, text_column
+    from memorybench.core.report_sections import Cell, State, Table, text_column
 
     rows: list[tuple[Cell, ...]] = []
     for entry in entries:

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     from memorybench.reporting.terminal import console, show_cases
-    from memorybench.suites.report_sections import failure_case, is_failure
+    from memorybench.suites.report_parts import failure_case, is_failure
 
     providers = split_list(args.providers)
     outcomes = (
@@ -66,7 +66,7 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
 
 
 def _list(args: argparse.Namespace) -> int:
-    from memorybench.core.report import Table, text_column
+    from memorybench.core.report_sections import Table, text_column
     from memorybench.reporting.terminal import console, show_table
     from memorybench.suites.stored_run import list_runs
     from memorybench.suites.summary import subjects_of
@@ -92,7 +92,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
-    from memorybench.core.report import Column, Table, text_column
+    from memorybench.core.report_sections import Column, Table, text_column
     from memorybench.reporting.terminal import console, show_table
     from memorybench.suites.comparison import compare_subjects
     from memorybench.suites.registry import suite_of

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from .measures import Metric
+from .retry_defaults import FIRST_DELAY, LONGEST_DELAY, TRIES
 from .trials import Case, Exhibit, Failure, Score, Subject, Trial
 
 T = TypeVar("T")
@@ -80,9 +81,9 @@ class Limits:
 
     concurrency: int | None = None
     per_second: float | None = None
-    tries: int = 4
-    first_delay: float = 0.5
-    longest_delay: float = 120.0
+    tries: int = TRIES
+    first_delay: float = FIRST_DELAY
+    longest_delay: float = LONGEST_DELAY
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 retrieval.py   retrieval metrics: formulas, cutoffs and table columns, one entry each
 answers.py     exact match, contains and token F1 (SQuAD)
-locomo.py      LoCoMo's official F1
+locomo_f1.py   LoCoMo's official F1
 rates.py       means, totals and pooled shares of scores
 names.py       metric names and their aliases
 intervals.py   every confidence interval

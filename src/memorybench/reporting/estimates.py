@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.core.report import Column, Money, Table, text_column
+from memorybench.core.report_sections import Column, Money, Table, text_column
 
 from .formatting import money
 from .terminal import show_table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorybench.core.measures import Measure
-from memorybench.core.report import Cell, Difference, Duration, Money, Part
+from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part
 
 ABSENT = "–"
 _MARKS = {True: "✓", False: "✗", None: "–"}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from memorybench.core.report import Report
+from memorybench.core.report_sections import Report
 
 
 def to_json(report: Report) -> str:

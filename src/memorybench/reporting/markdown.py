@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from memorybench.core.report import Cases, Notes, Provenance, Report, Section, Table
+from memorybench.core.report_sections import Cases, Notes, Provenance, Report, Section, Table
 from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from memorybench.core.report import Report
+from memorybench.core.report_sections import Report
 
 from .json_document import to_json
 from .markdown import to_markdown

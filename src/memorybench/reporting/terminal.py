@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from memorybench.core.report import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table
+from memorybench.core.report_sections import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table
 from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text

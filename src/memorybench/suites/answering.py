@@ -14,7 +14,7 @@ from memorybench.core.questions import Question
 from memorybench.core.trials import Failure, Score
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge, Verdict
-from memorybench.metrics import locomo
+from memorybench.metrics import locomo_f1
 from memorybench.metrics.answers import contains, exact_match, token_f1
 
 Custom = Callable[[Question, str], Awaitable[float]]
@@ -110,9 +110,9 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
 
 
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
-    if scoring.official_f1 and question.kind in locomo.CATEGORIES:
+    if scoring.official_f1 and question.kind in locomo_f1.CATEGORIES:
         gold = question.answers[0] if question.answers else ""
-        return [Score(name="answer_f1", value=locomo.answer_score(question.kind, response, gold))]
+        return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]
     if question.abstain or not question.answers:
         return []  # only a judge can tell whether a free text abstains
     exact = max(exact_match(response, gold) for gold in question.answers)

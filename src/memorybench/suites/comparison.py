@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.core.measures import Measure
 from memorybench.core.records import Record
-from memorybench.core.report import Difference
+from memorybench.core.report_sections import Difference
 from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import Comparison, compare, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED

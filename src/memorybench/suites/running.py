@@ -14,7 +14,7 @@ from typing import Any
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
-from memorybench.core.report import Report
+from memorybench.core.report_sections import Report
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
-    from memorybench.core.report import Report
+    from memorybench.core.report_sections import Report
     from memorybench.journal.rows import Fingerprint, Run
 
     from .estimates import Estimate

@@ -17,6 +17,7 @@ from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
+from memorybench.core.retry_defaults import LONGEST_DELAY
 from memorybench.providers.config.provider import Embedding, ProviderConfig
 from memorybench.providers.plugin import (
     BUILTIN,
@@ -33,7 +34,6 @@ from .models import resolve_model
 from .renaming import rename_provider
 
 _EMBEDDER_KEYS = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
-_LONGEST_DELAY = 120.0
 
 
 def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProvider] | None:
@@ -116,7 +116,7 @@ class ProviderOpener:
             per_second=rate.requests_per_second,
             tries=rate.max_retries + 1,
             first_delay=rate.retry_delay_ms / 1000,
-            longest_delay=_LONGEST_DELAY,
+            longest_delay=LONGEST_DELAY,
         )
         return Opened(
             provider,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from memorybench.core.retry_defaults import PROVIDER_FIRST_DELAY, TRIES
 from memorybench.http.config import Auth
 from memorybench.http.tls import TlsFiles
 from memorybench.providers.config_mcp import Mcp
@@ -81,9 +82,9 @@ class RateLimit(Section):
     """Minimum delay between two searches in milliseconds."""
     batch_delay_ms: int = Field(default=1000, ge=0)
     """Minimum delay between two batches in milliseconds."""
-    max_retries: int = Field(default=3, ge=0)
+    max_retries: int = Field(default=TRIES - 1, ge=0)
     """Maximum number of retries of a request. Permanent errors are not retried."""
-    retry_delay_ms: int = Field(default=2000, ge=0)
+    retry_delay_ms: int = Field(default=int(1000 * PROVIDER_FIRST_DELAY), ge=0)
     """Delay before the first retry in milliseconds, doubled for each further one; Retry-After takes precedence."""
     concurrency: int | None = Field(default=None, ge=1)
     """Maximum number of requests at the same time."""

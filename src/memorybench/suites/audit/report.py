@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric
-from memorybench.core.report import Case, Cases, Notes, Report
+from memorybench.core.report_sections import Case, Cases, Notes, Report
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
-from memorybench.suites import report_sections as sections
+from memorybench.suites import report_parts as sections
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
 

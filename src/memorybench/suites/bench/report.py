@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from memorybench.core.measures import Metric
-from memorybench.core.report import Column, Notes, Provenance, Report, Table, text_column
+from memorybench.core.report_sections import Column, Notes, Provenance, Report, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
-from memorybench.suites import report_sections as sections
+from memorybench.suites import report_parts as sections
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 

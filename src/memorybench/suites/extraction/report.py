@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from memorybench.core.measures import Metric
-from memorybench.core.report import Case, Cases, Notes, Report
+from memorybench.core.report_sections import Case, Cases, Notes, Report
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.metrics.drift import Drift, drifts
 from memorybench.reporting import formatting
-from memorybench.suites import report_sections as sections
+from memorybench.suites import report_parts as sections
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 

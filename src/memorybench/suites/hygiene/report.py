@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric
-from memorybench.core.report import Cell, Column, Notes, Report, State, Table, text_column
+from memorybench.core.report_sections import Cell, Column, Notes, Report, State, Table, text_column
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
-from memorybench.suites import report_sections as sections
+from memorybench.suites import report_parts as sections
 from memorybench.suites.stored_run import StoredRun
 
 from .checks import Kills, kill_matrix, skipped_checks, survivors

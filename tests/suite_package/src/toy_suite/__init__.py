@@ -7,11 +7,11 @@ from functools import partial
 
 from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import Record
-from memorybench.core.report import Report
+from memorybench.core.report_sections import Report
 from memorybench.core.trials import Score, Subject, Trial
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.metrics.rates import Rate
-from memorybench.suites import report_sections as sections
+from memorybench.suites import report_parts as sections
 from memorybench.suites.spec import Spec, flag
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.suite import Command, Opening, PreparedRun, RunPlace, Suite

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memorybench.core.measures import Measure
-from memorybench.core.report import Case, Column, Duration, Money, Notes, Provenance, Table, text_column
+from memorybench.core.report_sections import Case, Column, Duration, Money, Notes, Provenance, Table, text_column
 from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting import formatting
