@@ -1,8 +1,10 @@
-"""The starter benchmark is what it says it is."""
+"""The starter benchmark: its data is unchanged, and it registers like a plug-in."""
 
 from collections import Counter
 
+from memorybench.datasets.config_reading import GROUP
 from memorybench.datasets.starter import Starter
+from memorybench.files.entry_points import built_in_points
 from scripts.check_starter import check
 
 FINGERPRINT = "571f58c97e66b11f50d0465ea5ad51ec18ef68ace90c03570483503dd0b9b865"
@@ -10,6 +12,10 @@ FINGERPRINT = "571f58c97e66b11f50d0465ea5ad51ec18ef68ace90c03570483503dd0b9b865"
 
 def test_the_checker_finds_no_problem() -> None:
     assert check() == []
+
+
+def test_it_is_registered_by_an_entry_point() -> None:
+    assert built_in_points(GROUP)["starter"].load() is Starter
 
 
 def test_the_data_is_pinned() -> None:

@@ -16,6 +16,5 @@ starter.py         the benchmark that ships with the package
 audit.py           audit datasets: load_audit, problems_of
 audit_file.py      the keys of an audit file
 audit_checks.py    consistency checks of an audit file
-audit_dates.py     dates in an audit file
 audit_conversion.py  converts LoCoMo and LongMemEval into audit datasets
 """

@@ -1,7 +1,6 @@
-"""What types and keys do not tell: whether the parts of a conversation agree with each other.
+"""Consistency checks of an audit file: whether the parts of a conversation agree with each other.
 
-Everything here reads a document that may also have wrong types, and passes over what it can not use: that much was
-complained of where the types were checked.
+The checks read documents that may also contain wrong types. They skip those, because the type check reports them.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import as_written, suggestion
 
-from .audit_dates import Moment, earlier, read_moment
 from .audit_file import AuditFile, members, named, turn_id
+from .dates import Moment, is_earlier, read_moment
 
 _FACT_DATES = ("timestamp", "valid_from", "valid_to")
 _FACT_TEXTS = ("id", "content", "supersedes", "subject", "attribute", "value", "question", *_FACT_DATES)
@@ -22,26 +21,24 @@ _FACT_TEXTS = ("id", "content", "supersedes", "subject", "attribute", "value", "
 
 def dataset_faults(file: AuditFile) -> Iterator[BadInput]:
     if not file.conversations and not file.problems:
-        yield BadInput(
-            f"{file.path}:1", "holds no conversations", expected="at least one", remedy="write one, or check the file"
-        )
+        yield BadInput(f"{file.path}:1", "no conversations", expected="at least one", remedy="check the file")
     elif file.conversations and not any(members(conversation, "facts") for conversation in file.conversations):
-        yield BadInput(
-            f"{file.path}:1", "states no facts", expected="at least one to ask about", remedy="list what was said"
-        )
+        yield BadInput(f"{file.path}:1", "no facts", expected="at least one", remedy="add facts to a conversation")
     if file.dataset is not None:
         yield from _empty_texts([file.dataset], ("id",))
     yield from _repeated_ids(file.conversations, "conversation")
 
 
 def conversation_faults(conversation: Document, every: Sequence[Document]) -> Iterator[BadInput]:
-    """`every`: all conversations of the file, since a fact may name one of another by mistake."""
+    """Yield the problems of a conversation.
+
+    `every` are all conversations of the file: a fact may refer to a fact of another conversation by mistake.
+    """
     turns, facts = members(conversation, "turns"), members(conversation, "facts")
-    listed = conversation.value.get("turns")
-    if listed == []:
-        yield BadInput(
-            conversation.where("turns"), "has no turns", expected="at least one", remedy="add them, or remove it"
-        )
+    all_turns = conversation.value.get("turns")
+    if all_turns == []:
+        remedy = "add turns, or remove the conversation"
+        yield BadInput(conversation.where("turns"), "no turns", expected="at least one", remedy=remedy)
     yield from _empty_texts([conversation], ("id",))
     yield from _empty_texts(turns, ("content", "speaker", "timestamp"))
     yield from _empty_texts(facts, _FACT_TEXTS)
@@ -49,20 +46,20 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     yield from _date_faults(turns, facts)
     yield from _chain_faults(facts, conversation, every)
     for fact in facts:
-        yield from _fact_faults(fact, len(listed) if isinstance(listed, list) else 0)
+        yield from _fact_faults(fact, len(all_turns) if isinstance(all_turns, list) else 0)
 
 
 def _text(part: Document, key: str) -> str | None:
-    written = as_written(part.value, key)
-    found = part.value[written] if written else None
-    return found if isinstance(found, str) and found.strip() else None
+    spelling = as_written(part.value, key)
+    text = part.value[spelling] if spelling else None
+    return text if isinstance(text, str) and text.strip() else None
 
 
 def _empty_texts(parts: Sequence[Document], keys: Sequence[str]) -> Iterator[BadInput]:
     for part in parts:
         for key in keys:
-            found = part.value.get(as_written(part.value, key) or key)
-            if isinstance(found, str) and not found.strip():
+            text = part.value.get(as_written(part.value, key) or key)
+            if isinstance(text, str) and not text.strip():
                 yield BadInput(part.where(key), "is empty", expected="some text", remedy="write it, or remove the key")
 
 
@@ -76,8 +73,8 @@ def _repeated_ids(parts: Sequence[Document], kind: str) -> Iterator[BadInput]:
             first = seen[id].line("id")
             yield BadInput(
                 part.where("id"),
-                f"the id {preview(id)} stands here again",
-                expected=f"each {kind} to have its own (the first is on line {first})",
+                f"duplicate id {preview(id)}; the first is on line {first}",
+                expected=f"a different id for each {kind}",
                 remedy="rename one",
             )
         seen.setdefault(id, part)
@@ -89,42 +86,40 @@ def _moment(part: Document, key: str) -> Moment | None:
 
 
 def _date_faults(turns: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
-    written = [(turn, "timestamp") for turn in turns] + [(fact, key) for fact in facts for key in _FACT_DATES]
-    for part, key in written:
+    places = [(turn, "timestamp") for turn in turns] + [(fact, key) for fact in facts for key in _FACT_DATES]
+    for part, key in places:
         text = _text(part, key)
         if text is not None and read_moment(text) is None:
             yield BadInput(
                 part.where(key),
-                f"{preview(text)} is no date",
+                f"invalid date {preview(text)}",
                 expected="ISO 8601, such as 2024-03-01 or 2024-03-01T09:30:00Z",
                 remedy="correct it",
             )
-    yield from _mixed_zones(written)
+    yield from _mixed_zones(places)
     yield from _unordered_turns(turns)
     for fact in facts:
         begins, ends = _moment(fact, "valid_from"), _moment(fact, "valid_to")
-        if begins and ends and earlier(ends, begins):
+        if begins and ends and is_earlier(ends, begins):
             remedy = "exchange them, or correct one"
-            yield BadInput(fact.where("valid_to"), "ends before validFrom", expected="a later date", remedy=remedy)
+            yield BadInput(fact.where("valid_to"), "before validFrom", expected="a later date", remedy=remedy)
 
 
-def _mixed_zones(written: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
-    """Moments with and without a time zone can not be put in order; days without a time of day go with both."""
+def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
+    """Report times with a time zone mixed with times without: they have no order. Whole days may be mixed with both."""
     first: tuple[Moment, Document, str] | None = None
-    for part, key in written:
+    for part, key in places:
         moment = _moment(part, key)
         if moment is None or moment.whole_day:
             continue
         first = first or (moment, part, key)
         if moment.zoned != first[0].zoned:
-            has = "has a time zone" if moment.zoned else "has no time zone"
-            other = "has none" if moment.zoned else "has one"
-            line = first[1].line(first[2])
+            has, other = ("a", "none") if moment.zoned else ("no", "one")
             yield BadInput(
                 part.where(key),
-                f"{preview(_text(part, key))} {has} where line {line} {other}",
+                f"{preview(_text(part, key))} has {has} time zone, but line {first[1].line(first[2])} has {other}",
                 expected="all dates of a conversation with a time zone, or all without",
-                remedy="write them alike",
+                remedy="use one of the two forms",
             )
 
 
@@ -134,11 +129,11 @@ def _unordered_turns(turns: Sequence[Document]) -> Iterator[BadInput]:
         moment = _moment(turn, "timestamp")
         if moment is None:
             continue
-        if latest is not None and earlier(moment, latest):
+        if latest is not None and is_earlier(moment, latest):
             yield BadInput(
                 turn.where("timestamp"),
-                "lies before that of a turn above",
-                expected="turns in the order they were said",
+                "before the date of an earlier turn",
+                expected="turns in the order of their dates",
                 remedy="move the turn, or correct the date",
             )
         else:
@@ -151,92 +146,93 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
         id = _text(fact, "id")
         if id is not None:
             places.setdefault(id, index)
-    ringed = _rings(facts, places)
-    taken: dict[str, Document] = {}
+    cycles = _cycles(facts, places)
+    successors: dict[str, Document] = {}
     for index, fact in enumerate(facts):
         old = _text(fact, "supersedes")
         if old is None:
             continue
         if old not in places:
-            yield _leads_nowhere(fact, old, places, home, every)
-        elif index in ringed:
-            if ringed[index]:
-                yield BadInput(fact.where("supersedes"), ringed[index], expected="an end to it", remedy="remove one")
+            yield _unknown_fact(fact, old, places, home, every)
+        elif index in cycles:
+            if cycles[index]:
+                expected, remedy = "no cycle", "remove one of the supersedes keys"
+                yield BadInput(fact.where("supersedes"), cycles[index], expected=expected, remedy=remedy)
         elif places[old] > index:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{preview(old)} stands after this fact",
+                f"{preview(old)} comes after this fact",
                 expected="facts in the order they were stated",
-                remedy="move this fact behind it, or exchange the two",
+                remedy="move this fact after it, or exchange the two",
             )
         else:
             yield from _change_faults(fact, facts[places[old]])
-        if old in taken:
+        if old in successors:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{preview(old)} is superseded by {named(taken[old])} already",
+                f"{preview(old)} is already superseded by {named(successors[old])}",
                 expected="one successor for each fact",
-                remedy=f"supersede {named(taken[old])} instead",
+                remedy=f"supersede {named(successors[old])} instead",
             )
-        taken.setdefault(old, fact)
+        successors.setdefault(old, fact)
 
 
-def _rings(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, str]:
-    """What to say of facts that supersede themselves in the end; nothing, for all but the first of a ring."""
+def _cycles(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, str]:
+    """Return the facts that supersede each other in a cycle: the problem for the first of each, "" for the others."""
     after = {index: places.get(_text(fact, "supersedes") or "") for index, fact in enumerate(facts)}
-    said: dict[int, str] = {}
+    cycles: dict[int, str] = {}
     for start in after:
-        if start in said:
+        if start in cycles:
             continue
         path = [start]
         while (step := after[path[-1]]) is not None and step not in path:
             path.append(step)
         if step == start:
             ring = " → ".join(named(facts[index]) for index in (*path, start))
-            said |= dict.fromkeys(path, "")
-            said[start] = "supersedes itself" if len(path) == 1 else f"supersedes itself in the end: {ring}"
-    return said
+            cycles |= dict.fromkeys(path, "")
+            cycles[start] = f"cycle of superseded facts: {ring}"
+    return cycles
 
 
-def _leads_nowhere(
+def _unknown_fact(
     fact: Document, old: str, places: Mapping[str, int], home: Document, every: Sequence[Document]
 ) -> BadInput:
     for other in every:
-        if other is not home and any(_text(its, "id") == old for its in members(other, "facts")):
+        if other is not home and any(_text(fact, "id") == old for fact in members(other, "facts")):
             problem = f"{preview(old)} is a fact of conversation {named(other)}"
-            expected, remedy = f"a fact of {named(home)}", "state it here, too, or remove the key"
+            expected, remedy = f"a fact of {named(home)}", "add the fact here, or remove the key"
             return BadInput(fact.where("supersedes"), problem, expected=expected, remedy=remedy)
     return BadInput(
         fact.where("supersedes"),
-        f"there is no fact {preview(old)}",
+        f"unknown fact {preview(old)}",
         expected="the id of a fact above",
-        remedy=suggestion(old, places) or "correct it, or add that fact",
+        remedy=suggestion(old, places) or "correct it, or add the fact",
     )
 
 
 def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
-    """`fact` supersedes `old`: is it later, and another value of the same thing?"""
+    """Check that `fact`, which supersedes `old`, is later and has another value of the same attribute."""
     at, before = _moment(fact, "timestamp"), _moment(old, "timestamp")
-    if at and before and earlier(at, before):
+    if at and before and is_earlier(at, before):
         yield BadInput(
             fact.where("timestamp"),
-            f"lies before that of {named(old)}, which this fact supersedes",
-            expected=f"a date from {preview(_text(old, 'timestamp'))} on",
+            f"before the date of {named(old)}, which this fact supersedes",
+            expected=f"{preview(_text(old, 'timestamp'))} or later",
             remedy="correct one of the dates",
         )
     attribute, other = _text(fact, "attribute"), _text(old, "attribute")
     if attribute and other and attribute.casefold() != other.casefold():
         yield BadInput(
             fact.where("attribute"),
-            f"is {preview(attribute)} where the superseded {named(old)} has {preview(other)}",
+            f"{preview(attribute)} differs from {preview(other)} of {named(old)}, which this fact supersedes",
             expected="the same attribute with a new value",
-            remedy="write them alike, or remove supersedes",
+            remedy="use one spelling, or remove supersedes",
         )
-    value, stale = _text(fact, "value"), _text(old, "value")
-    if value and stale and value.casefold() == stale.casefold():
+    value, old_value = _text(fact, "value"), _text(old, "value")
+    if value and old_value and value.casefold() == old_value.casefold():
         yield BadInput(
             fact.where("value"),
-            f"is the value of the superseded {named(old)}, too",
+            f"the same value as {named(old)}, which this fact supersedes",
             expected="a new value",
             remedy="correct it, or remove supersedes",
         )
@@ -245,14 +241,14 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
 def _fact_faults(fact: Document, turns: int) -> Iterator[BadInput]:
     for key in ("attribute", "question"):
         if _text(fact, key) and fact.value.get("value") is None:
-            yield BadInput(fact.where(key), "stands without a value", expected="the answer", remedy='add "value"')
-    stated = fact.value.get("turn")
-    if isinstance(stated, bool) or not isinstance(stated, int | str):
+            yield BadInput(fact.where(key), "no value", expected="the answer in value", remedy='add "value"')
+    turn = fact.value.get("turn")
+    if isinstance(turn, bool) or not isinstance(turn, int | str):
         return
-    if turn_id(stated) not in {turn_id(number) for number in range(1, turns + 1)}:
+    if turn_id(turn) not in {turn_id(number) for number in range(1, turns + 1)}:
         yield BadInput(
             fact.where("turn"),
-            f"there is no turn {preview(stated)}",
+            f"unknown turn {preview(turn)}",
             expected=f"1 to {turns}, or t1 to t{turns}" if turns else "a conversation with turns",
             remedy="count turns from 1",
         )

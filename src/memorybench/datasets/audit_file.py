@@ -1,4 +1,4 @@
-"""An audit dataset as it is written: its keys, and where each conversation of a file stands."""
+"""The keys of an audit file, and the line of each conversation in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TurnOnFile(Record):
     content: str
     timestamp: str | None = None
     speaker: str | None = None
-    """A name, where roles alone do not tell who speaks."""
+    """The speaker's name, if the role does not identify the speaker."""
 
 
 class FactOnFile(Record):
@@ -55,13 +55,13 @@ class _DatasetOnFile(Record):
 class AuditFile:
     path: Path
     id: str | None
-    """None: it is missing, and so among the problems."""
+    """None: missing, which is one of the problems."""
     conversations: tuple[Document, ...]
-    """Those that are mappings at least."""
+    """All conversations that are mappings."""
     problems: tuple[BadInput, ...]
-    """Broken JSON, wrong types, unknown and missing keys."""
+    """Invalid JSON, wrong types, unknown and missing keys."""
     dataset: Document | None = None
-    """What holds the conversations; None: they are rows."""
+    """The whole document of a JSON file; None for a JSONL file."""
 
     def line_of(self, bad: BadInput) -> int:
         number = bad.where.removeprefix(f"{self.path}:").partition(":")[0]
@@ -69,7 +69,7 @@ class AuditFile:
 
 
 def read_audit_file(path: Path) -> AuditFile:
-    """Reads on after what is wrong, so that all of it can be told."""
+    """Read an audit file; collect all problems instead of stopping at the first."""
     stem, _, kind = path.name.removesuffix(".gz").rpartition(".")
     try:
         match kind.lower():
@@ -77,78 +77,71 @@ def read_audit_file(path: Path) -> AuditFile:
                 return _dataset(path)
             case "jsonl" | "ndjson":
                 return _rows(path, stem)
-    except BadInput as bad:  # nothing of the file can be read
+    except BadInput as bad:  # the file cannot be read at all
         return AuditFile(path, None, (), (bad,))
     unknown = BadInput(
         str(path),
-        "is of a kind unknown here",
-        expected="a name ending in .json (one dataset) or .jsonl (one conversation a line), or these with .gz",
+        "unknown file type",
+        expected="a name ending in .json (one dataset) or .jsonl (one conversation per line), or these with .gz",
         remedy="rename it",
     )
     return AuditFile(path, None, (), (unknown,))
 
 
 def turn_id(turn: int | str) -> str:
-    """`t3`, for the third turn of a conversation."""
+    """Return the id of a turn: `t3` for the third turn of a conversation."""
     return turn if isinstance(turn, str) else f"t{turn}"
 
 
 def members(document: Document, key: str) -> list[Document]:
-    """The mappings in the list at `key`; what else stands there was complained of already."""
-    listed = document.value.get(key)
-    items = enumerate(listed if isinstance(listed, list) else ())
-    return [document.at(key, index) for index, item in items if isinstance(item, dict)]
+    """Return the mappings in the list at `key`; other values are reported by the type check."""
+    items = document.value.get(key)
+    indexed = enumerate(items if isinstance(items, list) else ())
+    return [document.at(key, index) for index, item in indexed if isinstance(item, dict)]
 
 
 def named(document: Document) -> str:
-    """`"c2"`, a conversation or fact as messages call it."""
+    """Return the id of a conversation or fact in quotes, for messages."""
     return preview(document.value.get("id"))
 
 
 def _dataset(path: Path) -> AuditFile:
     document = load_json(path)
-    wrong = _misfits(document, _DatasetOnFile)
+    found = _type_problems(document, _DatasetOnFile)
     if not isinstance(document.value, dict):
-        return AuditFile(path, None, (), wrong)
+        return AuditFile(path, None, (), found)
     id = document.value.get("id")
     conversations = tuple(members(document, "conversations"))
-    return AuditFile(path, id if isinstance(id, str) else None, conversations, wrong, document)
+    return AuditFile(path, id if isinstance(id, str) else None, conversations, found, document)
 
 
 def _rows(path: Path, id: str) -> AuditFile:
     conversations: list[Document] = []
-    wrong: list[BadInput] = []
+    found: list[BadInput] = []
     for number, line in read_lines(path):
         if not line.strip():
             continue
         try:
             document = _row(path, decode(line, str(path), number), number)
         except BadInput as bad:
-            wrong.append(bad if line.endswith("\n") else _torn(bad))
+            if not line.endswith("\n"):  # only the last line: a writer or a download was interrupted
+                problem, remedy = f"the last line is incomplete: {bad.problem}", "complete or remove the line"
+                bad = BadInput(bad.where, problem, expected="one conversation", remedy=remedy)
+            found.append(bad)
             continue
-        wrong += _misfits(document, ConversationOnFile)
+        found += _type_problems(document, ConversationOnFile)
         if isinstance(document.value, dict):
             conversations.append(document)
-    return AuditFile(path, id, tuple(conversations), tuple(wrong))
-
-
-def _misfits(document: Document, record: type[Record]) -> tuple[BadInput, ...]:
-    """Wrong types and keys, each with a remedy."""
-    return tuple(
-        BadInput(bad.where, bad.problem, expected=bad.expected, remedy=bad.remedy or "correct it")
-        for bad in problems(document, record)
-    )
+    return AuditFile(path, id, tuple(conversations), tuple(found))
 
 
 def _row(path: Path, value: Any, number: int) -> Document:
     return Document(str(path), value, lambda _: number)
 
 
-def _torn(bad: BadInput) -> BadInput:
-    """Only a last line has no end: a writer was stopped, or a download."""
-    return BadInput(
-        bad.where,
-        f"the last line is torn: {bad.problem}",
-        expected="one conversation",
-        remedy="complete or remove the line",
+def _type_problems(document: Document, record: type[Record]) -> tuple[BadInput, ...]:
+    """Return wrong types and keys, each with a remedy."""
+    return tuple(
+        BadInput(bad.where, bad.problem, expected=bad.expected, remedy=bad.remedy or "correct it")
+        for bad in problems(document, record)
     )

@@ -1,4 +1,4 @@
-"""From a file to a benchmark config, with every check that needs no data."""
+"""Reads a benchmark config from a file and makes every check that needs no data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from memorybench.core.errors import BadInput
+from memorybench.files.entry_points import built_in_points
 from memorybench.files.environment import expand_environment
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
@@ -25,31 +26,36 @@ from memorybench.text.spelling import join_names, suggestion
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
 from .prompts import answer_prompt, judge_prompt
 
-BUNDLED = ("starter",)
-"""What `data: {type: bundled, path: NAME}` may name."""
+GROUP = "memorybench.benchmarks"
+"""Entry point group of datasets that need no config: classes that are called without arguments."""
 SESSION_VARIABLES = ("date", "sessionDate", "session", "dialogue", "sessionId", "speakers")
-"""What `formatTemplate` may use; sessionDate is another name of date."""
+"""Variables of `formatTemplate`; `sessionDate` is an alias of `date`."""
 
-_SELF_EXPLAINING = ("bundled", "plugin")
+WITHOUT_FILES = ("bundled", "plugin")
+"""Values of `data.type` whose data is read by a class, not from a file by a mapping."""
 
 
 def read_benchmark(
     document: Document, environment: Mapping[str, str] | None = None, metrics: Collection[str] | None = None
 ) -> BenchmarkConfig:
-    """The benchmark config in `document`, or the first thing that is wrong with it.
+    """Return the benchmark config in `document`; raise BadInput at the first error.
 
-    `metrics` are the known metric names; None: names under `metrics:` are not checked. Only `data` may refer to the
+    `metrics` are the known metric names; if None, names under `metrics:` are not checked. Only `data` may refer to the
     environment, so that a prompt is the same on every machine and cannot leak a key.
     """
     document = extended(document)
-    if environment is not None:
-        document = _with_environment(document, environment)
+    if environment is not None and isinstance(document.value, dict) and "data" in document.value:
+        data = expand_environment(document.at("data"), environment)
+        document = replace(document, value={**document.value, "data": data.value})
     config = validated(document, BenchmarkConfig)
     safe_name(config.name, document.where("name"))
     _check_data(config, document.at("data"))
     _check_mapping(config, document)
     _check_question_types(config, document)
-    _check_formatting(config, document)
+    template = config.ingestion.preprocessing.format_template
+    if template is not None:
+        where = document.where("ingestion", "preprocessing", "format_template")
+        Template.parse(template, SESSION_VARIABLES, where)
     _check_evaluation(config, document)
     for index, name in enumerate(config.metrics):
         # a plug-in's retrieval metric is known by its name without the cutoff
@@ -64,17 +70,21 @@ def read_benchmark(
 
 
 def extended(document: Document) -> Document:
-    """With what the file beside it says, where it extends one. Lines are those of `document`: the other file is checked
-    by itself when it is listed."""
+    """Return the document merged with the one that it extends, if any.
+
+    Line numbers are those of `document`; the other file is checked separately.
+    """
     if not isinstance(document.value, dict) or not isinstance(document.value.get("extends"), str):
         return document
     where, name = document.where("extends"), document.value["extends"]
-    beside = FilePath(document.path).with_name(f"{safe_name(name, where)}.yaml")
-    if not beside.is_file():
-        raise BadInput(where, f"there is no {beside.name} beside this file", remedy="put it there")
-    base = load_yaml(beside).value
+    base_file = FilePath(document.path).with_name(f"{safe_name(name, where)}.yaml")
+    if not base_file.is_file():
+        raise BadInput(
+            where, f"{base_file.name} not found", remedy=f"put {base_file.name} into the folder of this file"
+        )
+    base = load_yaml(base_file).value
     if not isinstance(base, dict) or "extends" in base:
-        raise BadInput(where, f"{preview(name)} can not be extended", expected="a whole config, which extends none")
+        raise BadInput(where, f"{preview(name)} cannot be extended", expected="a config without extends")
     return replace(document, value=_merged(base, document.value))
 
 
@@ -86,55 +96,53 @@ def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _with_environment(document: Document, environment: Mapping[str, str]) -> Document:
-    if not isinstance(document.value, dict) or "data" not in document.value:
-        return document
-    data = expand_environment(document.at("data"), environment)
-    return replace(document, value={**document.value, "data": data.value})
-
-
 def _check_data(config: BenchmarkConfig, part: Document) -> None:
     data, where = config.data, part.where("path")
     if config.needles is not None and len(data.files) < 2:
-        raise BadInput(part.where("files"), "needles and a book are wanted", expected="at least two files")
+        raise BadInput(part.where("files"), f"{len(data.files)} files", expected="at least two: needles and a book")
     if config.needles is None and data.files:
-        raise BadInput(part.where("files"), "has no effect without needles", remedy="remove it")
+        raise BadInput(part.where("files"), "no effect without needles", remedy="remove it")
     if any(".." in name or name.startswith("/") for name in data.files):
-        raise BadInput(part.where("files"), "a file leads out of the dataset", expected="names within it")
+        raise BadInput(part.where("files"), "a file is outside the dataset", expected="relative paths without ..")
     match data.type:
         case "huggingface":
             if not re.fullmatch(r"[\w.-]+/[\w.-]+(/[\w./-]+)?", data.path) or ".." in data.path:
-                raise BadInput(where, f"{preview(data.path)} is no dataset", expected="owner/name or owner/name/file")
+                raise BadInput(where, f"invalid dataset {preview(data.path)}", expected="owner/name or owner/name/file")
         case "url":
             scheme = urlsplit(data.path).scheme
             if scheme not in ("http", "https") and "${" not in data.path:
-                raise BadInput(where, f"{preview(data.path)} can not be fetched", expected="https://…")
+                raise BadInput(where, f"invalid URL {preview(data.path)}", expected="https://…")
         case "local":
             if "://" in data.path:
-                raise BadInput(where, f"{preview(data.path)} is no path", remedy="write the path alone, or type: url")
+                raise BadInput(where, f"{preview(data.path)} is a URL", expected="a path", remedy="set type: url")
         case "bundled":
-            if data.path not in BUNDLED:
-                remedy = suggestion(data.path, BUNDLED)
-                raise BadInput(
-                    where, f"no data {preview(data.path)} is bundled", expected=join_names(BUNDLED), remedy=remedy
-                )
+            names = built_in_points(GROUP)
+            if data.path not in names:
+                remedy = suggestion(data.path, names)
+                problem = f"unknown bundled dataset {preview(data.path)}"
+                raise BadInput(where, problem, expected=join_names(names), remedy=remedy)
         case "plugin":
             safe_name(data.path, where)
 
 
 def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
     mapping = config.mapping
-    if config.data.type in _SELF_EXPLAINING or config.needles is not None:
+    if config.data.type in WITHOUT_FILES or config.needles is not None:
         if mapping is not None:
             kind = "needles" if config.needles else f"{config.data.type} data"
-            raise BadInput(document.where("schema"), f"has no effect on {kind}", remedy="remove it")
+            raise BadInput(document.where("schema"), f"no effect on {kind}", remedy="remove it")
         return
     if mapping is None:
         raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
     part = document.at("schema")
     _check_questions(mapping, part)
     _check_patterns(mapping.context, part.at("context"))
-    _check_dates(mapping, part)
+    if mapping.date_format is not None:
+        try:
+            datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(mapping.date_format), mapping.date_format)
+        except ValueError as error:
+            problem, expected = f"invalid date format: {error}", "codes of strptime, such as %d.%m.%Y"
+            raise BadInput(part.where("date_format"), problem, expected=expected) from None
     for place, path in _paths(mapping):
         Path.parse(path, part.where(*place))
     _check_whole_path(config.data.items, document.where("data", "items"))
@@ -142,25 +150,17 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
 
 
 def _check_whole_path(text: str | None, where: str) -> None:
-    """A path of names alone: what is found by it must be known by its place."""
+    """Raise BadInput unless the path consists of names alone, so that its match has one known place."""
     if text is not None and not Path.parse(text, where).singular:
-        raise BadInput(where, f"{preview(text)} may lead to several places", expected="names alone, as in $.data.items")
-
-
-def _check_dates(mapping: SchemaMapping, part: Document) -> None:
-    if mapping.date_format is None:
-        return
-    try:
-        datetime.strptime(datetime(2001, 2, 3, 4, 5, 6).strftime(mapping.date_format), mapping.date_format)
-    except ValueError as error:
-        where = part.where("date_format")
-        raise BadInput(where, f"can not be used: {error}", expected="codes of strptime, such as %d.%m.%Y") from None
+        raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
 
 
 def _check_questions(mapping: SchemaMapping, part: Document) -> None:
     if mapping.questions is not None:
         if mapping.question or mapping.answer:
-            raise BadInput(part.where("questions"), "stands beside question and answer", remedy="keep one of the two")
+            raise BadInput(
+                part.where("questions"), "cannot be combined with question and answer", remedy="remove one of the two"
+            )
     elif not (mapping.question and mapping.answer):
         missing = "question" if not mapping.question else "answer"
         raise BadInput(part.where(), f'"{missing}" is missing', expected="question and answer, or questions")
@@ -168,23 +168,29 @@ def _check_questions(mapping: SchemaMapping, part: Document) -> None:
 
 def _check_patterns(context: Context, part: Document) -> None:
     if context.item_schema.content and context.item_schema.text:
-        raise BadInput(part.where("item_schema", "text"), "stands beside content", remedy="keep one of the two")
+        raise BadInput(
+            part.where("item_schema", "text"), "cannot be combined with content", remedy="remove one of the two"
+        )
     if context.type == "object" and context.session_pattern is None:
         raise BadInput(
-            part.where(), '"sessionPattern" is missing', expected="a pattern of its sessions' keys: session_*"
+            part.where(), '"sessionPattern" is missing', expected="a pattern of session keys, such as session_*"
         )
     for name in ("session_pattern", "date_pattern"):
         pattern = getattr(context, name)
         if pattern is None:
             continue
         if context.type != "object":
-            raise BadInput(part.where(name), f"has no effect on an {context.type}", remedy="say type: object")
+            raise BadInput(part.where(name), f"no effect on type: {context.type}", remedy="set type: object")
         if pattern.count("*") != 1:
-            raise BadInput(part.where(name), f"{preview(pattern)} has no place for the number", expected="one *")
+            raise BadInput(
+                part.where(name),
+                f"invalid pattern {preview(pattern)}",
+                expected="exactly one *, in place of the number",
+            )
 
 
 def _paths(mapping: SchemaMapping) -> Iterator[tuple[Place, str]]:
-    """Every path of a mapping, and where it stands."""
+    """Yield each path of a mapping with its place in the config."""
     sections: dict[Place, Mapping[str, object]] = {
         (): mapping.model_dump(include={"item_id", "question", "answer", "evidence", "choices"}),
         ("context",): mapping.context.model_dump(include={"field", "date_field", "id_field", "turns_field"}),
@@ -204,22 +210,14 @@ def _check_question_types(config: BenchmarkConfig, document: Document) -> None:
     for index, kind in enumerate(config.question_types):
         if kind.name in names[:index]:
             where = document.where("question_types", index, "name")
-            raise BadInput(where, f"two question types are called {preview(kind.name)}", remedy="remove one")
+            raise BadInput(where, f"duplicate question type {preview(kind.name)}", remedy="remove one")
         if kind.evaluation_prompt not in JUDGE_PROMPTS:
             raise BadInput(
                 document.where("question_types", index, "evaluation_prompt"),
-                f"no judge prompt is called {preview(kind.evaluation_prompt)}",
+                f"unknown judge prompt {preview(kind.evaluation_prompt)}",
                 expected=f"one of {join_names(JUDGE_PROMPTS)}",
-                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS)
-                or "put your own into judgePrompts.byQuestionType",
+                remedy=suggestion(kind.evaluation_prompt, JUDGE_PROMPTS) or "or set judgePrompts.byQuestionType",
             )
-
-
-def _check_formatting(config: BenchmarkConfig, document: Document) -> None:
-    template = config.ingestion.preprocessing.format_template
-    if template is not None:
-        where = document.where("ingestion", "preprocessing", "format_template")
-        Template.parse(template, SESSION_VARIABLES, where)
 
 
 def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:
@@ -229,37 +227,28 @@ def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:
     if evaluation.custom_evaluator is not None:
         _check_evaluator(evaluation.custom_evaluator, part.where("custom_evaluator"))
     types = [kind.name for kind in config.question_types]
-    for name, prompts, check in (
+    sections: tuple[tuple[str, AnswerPrompt | JudgePrompts, Callable[[str, str], Template]], ...] = (
         ("answer_prompt", evaluation.answer_prompt, answer_prompt),
         ("judge_prompts", evaluation.judge_prompts, judge_prompt),
-    ):
-        _check_prompts(prompts, types, part, name, check)
-
-
-def _check_prompts(
-    prompts: AnswerPrompt | JudgePrompts,
-    types: Collection[str],
-    part: Document,
-    name: str,
-    check: Callable[[str, str], Template],
-) -> None:
-    if prompts.default is not None:
-        check(prompts.default, part.where(name, "default"))
-    for kind, text in prompts.by_question_type.items():
-        where = part.where(name, "by_question_type", kind)
-        if types and kind not in types:
-            raise BadInput(
-                where,
-                f"no question type is called {preview(kind)}",
-                expected=f"one of {join_names(types)}",
-                remedy=suggestion(kind, types),
-            )
-        check(text, where)
+    )
+    for name, prompts, parse in sections:
+        if prompts.default is not None:
+            parse(prompts.default, part.where(name, "default"))
+        for kind, text in prompts.by_question_type.items():
+            where = part.where(name, "by_question_type", kind)
+            if types and kind not in types:
+                raise BadInput(
+                    where,
+                    f"unknown question type {preview(kind)}",
+                    expected=f"one of {join_names(types)}",
+                    remedy=suggestion(kind, types),
+                )
+            parse(text, where)
 
 
 def _check_evaluator(evaluator: str, where: str) -> None:
     stem, _, suffix = evaluator.rpartition(".")
     if suffix in ("ts", "js", "mjs"):
-        raise BadInput(where, f"{preview(evaluator)} is not Python", remedy=f'write it as "{stem}.py:evaluate"')
+        raise BadInput(where, f"{preview(evaluator)} is not Python", expected=f"{stem}.py:evaluate")
     if not re.fullmatch(r".+\.py:[A-Za-z_]\w*", evaluator):
-        raise BadInput(where, f"{preview(evaluator)} names no function", expected="./file.py:function")
+        raise BadInput(where, f"no function in {preview(evaluator)}", expected="./file.py:function")

@@ -1,11 +1,11 @@
 """Needles in books, in the format of NoLiMa.
 
 Modarressi et al., "NoLiMa: Long-context evaluation beyond literal matching", 2025. A history is the beginning of a book
-with one needle, a sentence about a character, put between two sentences at a given depth. The questions share no words
-with the needle: `onehop` asks by what follows from it, `twohop` by what follows from that.
+with one needle, a sentence about a character, inserted between two sentences at a given depth. The questions share no
+words with the needle: `onehop` needs one step of inference from it, `twohop` needs two.
 
-Lengths are counted at four bytes a token, not by a model's own tokeniser. Characters are chosen by a generator seeded
-with the seed and the needle, so that one haystack serves both questions about it.
+A token counts as four bytes; no model's tokeniser is used. Characters are chosen by a random generator seeded with the
+seed and the needle, so both questions about a needle use the same haystack.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,12 +32,12 @@ from .config import BenchmarkConfig
 
 _BYTES_PER_TOKEN = 4
 _PASSAGE = 600
-"""Characters after which a passage ends with its sentence: passages are the turns that a memory keeps and finds."""
+"""A passage ends with the sentence that reaches this many characters. Each passage is one turn."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)]*\s+|\n+")
-_HELD = 16
+_CACHED_HAYSTACKS = 16
 _CHARACTER = "{CHAR}"
 _SESSION = "s1"
-_KEYS = ("id", "needle", "questions", "character_set", "tests")
+_REQUIRED_KEYS = ("id", "needle", "questions", "character_set", "tests")
 
 
 class _Needle(NamedTuple):
@@ -48,8 +49,8 @@ class _Needle(NamedTuple):
     questions: Mapping[str, str]
 
 
-class _Spot(NamedTuple):
-    """Which haystack: all that it is made of."""
+class _Placement(NamedTuple):
+    """The parts that a haystack is made of."""
 
     needle: _Needle
     book: int
@@ -66,63 +67,65 @@ class _Text(NamedTuple):
 
     passages: Sequence[Sequence[str]]
     starts: Sequence[int]
-    """How many sentences stand before each passage."""
+    """The number of sentences before each passage."""
     sentences: int
 
 
 class NeedleDataset:
-    """A Dataset. Haystacks are made when they are asked for."""
+    """A Dataset that builds each haystack on demand."""
 
     evidence: EvidenceLevel = "turn"
     notes: tuple[str, ...] = ()
 
-    def __init__(self, name: str, fingerprint: str, spots: Sequence[_Spot], books: Sequence[str], depths: int) -> None:
+    def __init__(
+        self, name: str, fingerprint: str, placements: Sequence[_Placement], books: Sequence[str], depths: int
+    ) -> None:
         self.name = name
         self.fingerprint = fingerprint
-        self._spots = {spot.id: spot for spot in spots}
+        self._placements = {placement.id: placement for placement in placements}
         self._books = books
         self._depths = depths
-        self._text = cache(self._cut)
-        self._haystack = lru_cache(maxsize=_HELD)(self._make)
+        self._text = cache(self._split)
+        self._haystack = lru_cache(maxsize=_CACHED_HAYSTACKS)(self._make)
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
-        return tuple(question for spot in self._spots.values() for question in self._asked(spot))
+        return tuple(question for placement in self._placements.values() for question in self._questions(placement))
 
     def haystack(self, id: str) -> Haystack:
         return self._haystack(id)
 
-    def _asked(self, spot: _Spot) -> Iterator[Question]:
-        gold, _ = self._place(spot)
-        for hop, text in spot.needle.questions.items():
+    def _questions(self, placement: _Placement) -> Iterator[Question]:
+        gold, _ = self._locate(placement)
+        for hop, text in placement.needle.questions.items():
             yield Question(
-                id=f"{spot.id}-{hop}",
-                labels={"question_type": hop, "length": str(spot.length)},
-                haystack=spot.id,
+                id=f"{placement.id}-{hop}",
+                labels={"question_type": hop, "length": str(placement.length)},
+                haystack=placement.id,
                 question=text,
-                answers=(spot.needle.character,),
+                answers=(placement.needle.character,),
                 gold_sessions=(_SESSION,),
                 gold_turns=(_turn_id(gold),),
             )
 
     def _make(self, id: str) -> Haystack:
-        spot = self._spots[id]
-        passages = list(self._text(spot.book, spot.length).passages)
-        place, within = self._place(spot)
-        passages[place] = [*passages[place][:within], spot.needle.text, *passages[place][within:]]
-        turns = tuple(Turn(role="user", content=" ".join(said), id=_turn_id(n)) for n, said in enumerate(passages))
+        placement = self._placements[id]
+        passages = [list(passage) for passage in self._text(placement.book, placement.length).passages]
+        index, sentences_before = self._locate(placement)
+        passages[index].insert(sentences_before, placement.needle.text)
+        turns = tuple(Turn(role="user", content=" ".join(text), id=_turn_id(n)) for n, text in enumerate(passages))
         return Haystack(id=id, sessions=(Session(id=_SESSION, turns=turns),))
 
-    def _place(self, spot: _Spot) -> tuple[int, int]:
-        """The passage that gets the needle, and how many of its sentences stand before it."""
-        text = self._text(spot.book, spot.length)
-        before = round(spot.depth / (self._depths - 1) * text.sentences)
+    def _locate(self, placement: _Placement) -> tuple[int, int]:
+        """Return the index of the passage that gets the needle, and the number of its sentences before the needle."""
+        text = self._text(placement.book, placement.length)
+        before = round(placement.depth / (self._depths - 1) * text.sentences)
         passage = bisect_right(text.starts, before) - 1
         return passage, before - text.starts[passage]
 
-    def _cut(self, book: int, length: int) -> _Text:
+    def _split(self, book: int, length: int) -> _Text:
         beginning = self._books[book].encode()[: length * _BYTES_PER_TOKEN].decode(errors="ignore")
-        # the last sentence is cut off in its middle
+        # the last sentence is incomplete
         sentences = [sentence.strip() for sentence in _SENTENCE_END.split(beginning) if sentence.strip()][:-1]
         passages: list[list[str]] = [[]]
         starts = [0]
@@ -135,65 +138,63 @@ class NeedleDataset:
 
 
 def open_needles(config: BenchmarkConfig, needles: Path, books: Sequence[Path], checksum: str) -> NeedleDataset:
-    assert config.needles is not None
-    told = config.needles
+    """Read the needle sets and the books; raise BadInput at the first error."""
+    options = config.needles
+    assert options is not None
     texts = [read_text(book) for book in books]
-    longest = max(told.lengths) * _BYTES_PER_TOKEN
+    longest = max(options.lengths) * _BYTES_PER_TOKEN
     for book, text in zip(books, texts, strict=True):
         if len(text.encode()) < longest:
-            raise BadInput(
-                str(book), f"is shorter than {longest:,} bytes", remedy="name a longer book, or fewer lengths"
-            )
-    found = list(_needles(load_json(needles), told.seed))
-    spots = [
-        _Spot(needle, book, length, depth)
-        for length in told.lengths
-        for needle in found
-        for book in range(len(books))
-        for depth in range(told.depths)
+            problem = f"shorter than {longest:,} bytes"
+            raise BadInput(str(book), problem, remedy="use a longer book, or remove the longest of needles.lengths")
+    placements = [
+        _Placement(needle, book, length, depth)
+        for length, needle, book, depth in product(
+            options.lengths,
+            list(_read_needles(load_json(needles), options.seed)),
+            range(len(books)),
+            range(options.depths),
+        )
     ]
-    fingerprint = digest([checksum, told.model_dump(mode="json")])
-    return NeedleDataset(config.name, fingerprint, spots, texts, told.depths)
+    fingerprint = digest([checksum, options.model_dump(mode="json")])
+    return NeedleDataset(config.name, fingerprint, placements, texts, options.depths)
 
 
-def _needles(document: Document, seed: int) -> Iterator[_Needle]:
+def _read_needles(document: Document, seed: int) -> Iterator[_Needle]:
     if not isinstance(document.value, list) or not document.value:
-        raise BadInput(document.where(), "holds no needles", expected="a JSON array of needle sets")
-    seen: set[str] = set()
+        raise BadInput(document.where(), "no needles in the file", expected="a JSON array of needle sets")
+    ids: set[str] = set()
     for index in range(len(document.value)):
         part = document.at(index)
-        _check(part, seen)
-        for test, arguments in part.value["tests"].items():
-            yield _filled(part, test, arguments, seed)
+        needle_set = part.value
+        missing = [key for key in _REQUIRED_KEYS if not (isinstance(needle_set, dict) and needle_set.get(key))]
+        if missing:
+            raise BadInput(part.where(), f'"{missing[0]}" is missing', expected=", ".join(_REQUIRED_KEYS))
+        if _CHARACTER not in needle_set["needle"]:
+            problem = f"no {_CHARACTER} in {preview(needle_set['needle'])}"
+            raise BadInput(part.where("needle"), problem, expected=f"a sentence with {_CHARACTER} in place of a name")
+        if needle_set["id"] in ids:
+            raise BadInput(part.where("id"), f"duplicate id {preview(needle_set['id'])}", remedy="rename one")
+        ids.add(needle_set["id"])
+        for test, settings in needle_set["tests"].items():
+            arguments = settings.get("input_args") if isinstance(settings, dict) else None
+            if not isinstance(arguments, list):
+                raise BadInput(part.where("tests", test), '"input_args" is missing', expected="a list of texts")
+            yield _fill(needle_set, test, arguments, seed)
 
 
-def _check(part: Document, seen: set[str]) -> None:
-    lacking = [key for key in _KEYS if not (isinstance(part.value, dict) and part.value.get(key))]
-    if lacking:
-        raise BadInput(part.where(), f'"{lacking[0]}" is missing', expected=f"each of {', '.join(_KEYS)}")
-    if _CHARACTER not in part.value["needle"]:
-        raise BadInput(part.where("needle"), f"{preview(part.value['needle'])} has no place for a name: {_CHARACTER}")
-    if part.value["id"] in seen:
-        raise BadInput(part.where("id"), f"the id {preview(part.value['id'])} stands here again", remedy="rename one")
-    seen.add(part.value["id"])
+def _fill(needle_set: Mapping[str, Any], test: str, arguments: Sequence[Any], seed: int) -> _Needle:
+    """Replace `{1}`, `{2}`, … by the arguments and `{CHAR}` by a randomly chosen character."""
 
-
-def _filled(part: Document, test: str, told: Any, seed: int) -> _Needle:
-    needle = part.value
-    arguments = told.get("input_args") if isinstance(told, dict) else None
-    if not isinstance(arguments, list):
-        raise BadInput(part.where("tests", test), "has no input_args", expected="a list of texts")
-    id = f"{needle['id']}-{test}"
-    character = random.Random(f"{seed} {id}").choice(needle["character_set"])
-
-    def filled(text: str) -> str:
+    def fill(text: str) -> str:
         for number, argument in enumerate(arguments, 1):
             text = text.replace(f"{{{number}}}", str(argument))
         return text
 
-    questions = {hop: filled(text) for hop, text in needle["questions"].items()}
-    text = filled(needle["needle"]).replace(_CHARACTER, character)
-    return _Needle(id, text, character, questions)
+    id = f"{needle_set['id']}-{test}"
+    character = random.Random(f"{seed} {id}").choice(needle_set["character_set"])
+    questions = {hop: fill(text) for hop, text in needle_set["questions"].items()}
+    return _Needle(id, fill(needle_set["needle"]).replace(_CHARACTER, character), character, questions)
 
 
 def _turn_id(passage: int) -> str:

@@ -1,4 +1,4 @@
-"""The data of benchmarks: where it is, whether it is present and unchanged, and how to download it."""
+"""Finds, downloads and verifies the data files of benchmarks."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
 from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.config_reading import WITHOUT_FILES
 from memorybench.datasets.sources import HUB, Piece, Source, State, pull, source_of, state
 
 from .environment import environment, redactor
 
 if TYPE_CHECKING:
     from memorybench.http.downloads import Progress
-
-_WITHOUT_FILES = ("bundled", "plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class DataStatus:
 
 
 def source(config: BenchmarkConfig, catalog: Catalog, cache: Path | None = None) -> Source:
-    """The files of a benchmark. Downloads are in $MEMORYBENCH_DATA, by default ~/.cache/memorybench/datasets."""
+    """Return the files of a benchmark. Downloads are in $MEMORYBENCH_DATA, by default ~/.cache/memorybench/datasets."""
     file = catalog.chosen("benchmark", config.name).file
     variable = environment().get("MEMORYBENCH_DATA")
     usual = Path(variable) if variable else Path.home() / ".cache" / "memorybench" / "datasets"
@@ -50,7 +49,7 @@ def source(config: BenchmarkConfig, catalog: Catalog, cache: Path | None = None)
 def data_status(catalog: Catalog) -> Iterator[DataStatus]:
     for config in _benchmarks(catalog):
         licence = config.data.licence
-        if config.data.type in _WITHOUT_FILES:
+        if config.data.type in WITHOUT_FILES:
             where = "in this package" if config.data.type == "bundled" else "in its plug-in"
             yield DataStatus(config.name, licence, None, where, pinned=True, present=True)
             continue
@@ -75,11 +74,11 @@ def pull_all(
     announce: Callable[[Source], None],
     progress: Callable[[Piece], Progress],
 ) -> None:
-    """Downloads the data of these benchmarks. `announce` is called before each."""
+    """Download the data of these benchmarks, calling `announce` before each."""
     sources = []
     for config in _benchmarks(catalog, list(dict.fromkeys(names))):
         where = f'benchmark "{config.name}"'
-        if config.data.type in _WITHOUT_FILES:
+        if config.data.type in WITHOUT_FILES:
             raise BadInput(where, f"its data is {config.data.type}; there is nothing to pull")
         files = source(config, catalog)
         if not files.remote:
@@ -91,9 +90,9 @@ def pull_all(
 
 
 def verify(catalog: Catalog, names: Sequence[str]) -> Iterator[tuple[Source, State]]:
-    """Reads every byte of these benchmarks, by default of all whose data is present."""
+    """Verify the checksums of these benchmarks, by default of all whose data is present."""
     for config in _benchmarks(catalog, names):
-        if config.data.type not in _WITHOUT_FILES:
+        if config.data.type not in WITHOUT_FILES:
             files = source(config, catalog)
             if names or files.present:
                 yield files, state(files)

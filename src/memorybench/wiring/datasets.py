@@ -1,4 +1,4 @@
-"""From a benchmark config to a dataset."""
+"""Opens the dataset of a benchmark config."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, cast
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Dataset
 from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.config_reading import GROUP, WITHOUT_FILES
+from memorybench.files.entry_points import built_in_points
 
 from .renaming import rename_dataset
 
@@ -18,22 +20,28 @@ if TYPE_CHECKING:
 def open_dataset(
     config: BenchmarkConfig, catalog: Catalog, *, file: Path | None = None, cache: Path | None = None
 ) -> Dataset:
-    """Reads the data of a benchmark from this machine; nothing is downloaded.
+    """Read the data of a benchmark from this machine; nothing is downloaded.
 
-    `file` replaces the file or folder that the config names; `cache` is the folder of downloads, if not the usual one.
+    `file` replaces the file or folder that the config names; `cache` replaces the default folder of downloads.
     """
     data = config.data
-    if data.type in ("bundled", "plugin"):
+    if data.type in WITHOUT_FILES:
         if file is not None:
             raise BadInput("--data-file", f"not supported: the data of {config.name} is {data.type}")
-        return _open_without_file(config, catalog)
+        is_plugin = data.type == "plugin"
+        point = catalog.plugin("benchmark", data.path) if is_plugin else built_in_points(GROUP)[data.path]
+        dataset = cast("Dataset", point.load()())
+        if data.sha256 not in (None, dataset.fingerprint):
+            problem = f"the checksum differs: sha256 {dataset.fingerprint}"
+            raise BadInput(f'benchmark "{config.name}"', problem, expected=data.sha256 or "")
+        return rename_dataset(dataset, config.name)
     from memorybench.datasets.sources import checked, given
 
     from .data import source
 
-    found = given(config, file) if file is not None else source(config, catalog, cache)
-    checksum = checked(found)
-    files = [piece.file for piece in found.pieces]
+    located = given(config, file) if file is not None else source(config, catalog, cache)
+    checksum = checked(located)
+    files = [piece.file for piece in located.pieces]
     if config.needles is not None:
         from memorybench.datasets.nolima import open_needles
 
@@ -41,16 +49,3 @@ def open_dataset(
     from memorybench.datasets.mapped import open_mapped
 
     return open_mapped(config, files[0], checksum)
-
-
-def _open_without_file(config: BenchmarkConfig, catalog: Catalog) -> Dataset:
-    if config.data.type == "plugin":
-        dataset = cast("Dataset", catalog.plugin("benchmark", config.data.path).load()())
-    else:
-        from memorybench.datasets.starter import Starter
-
-        dataset = Starter()
-    pinned = config.data.sha256
-    if pinned is not None and pinned != dataset.fingerprint:
-        raise BadInput(f'benchmark "{config.name}"', f"its data is {dataset.fingerprint}", expected=pinned)
-    return rename_dataset(dataset, config.name)
