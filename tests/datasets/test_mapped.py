@@ -207,8 +207,8 @@ def test_what_a_provider_of_texts_gets(tmp_path: Path) -> None:
     assert json.loads(raw) == [{"who": "Ana", "text": "a &lt; b &amp; c"}]
     assert session.turns[0].content == "a &lt; b &amp; c"
     assert made.notes == (
-        "empty turns, left out: 1",
-        "questions without evidence, and so without retrieval figures: 1",
+        "empty turns, skipped: 1",
+        "questions without evidence, which have no retrieval figures: 1",
     )
 
 
@@ -232,7 +232,7 @@ def test_evidence_that_leads_nowhere_is_dropped_and_counted(tmp_path: Path) -> N
     question = only(made.questions)
     assert question.gold_turns == ("D1:1", "D1:2")
     assert question.gold_sessions == ("s1",)
-    assert {"evidence ids mended: 1", "evidence ids that lead nowhere, dropped: 2"} <= set(made.notes)
+    assert {"evidence ids with another spelling, repaired: 1", "unknown evidence ids, dropped: 2"} <= set(made.notes)
 
 
 def test_the_authors_averages_are_told_by_a_label(tmp_path: Path) -> None:

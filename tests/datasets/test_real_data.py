@@ -29,7 +29,7 @@ ODD_EVIDENCE = {
     "conv-49:q46": ("D21:18", "D21:22", "D11:15", "D11:19"),
     "conv-50:q69": ("D30:5",),
 }
-"""The nine strings that do not resolve as they stand: six are mended, three lead nowhere."""
+"""The nine ids that do not resolve unchanged: six are repaired, three are unknown."""
 LOCOMO_SAMPLES = [("conv-26:q0", "429f5c74fa86"), ("conv-26:q9", "937adf5f2982"), ("conv-50:q203", "d1511a01b361")]
 ORACLE_SAMPLES = [("e47becba", "c19bf211c877"), ("f8c5f88b", "bcc794ea41bb"), ("778164c6", "bcdbcdfa966c")]
 SUBSET_SAMPLES = [("e47becba", "1b867f71320c"), ("6d550036", "4fa97de51859"), ("6ae235be", "832c2f9a4bc1")]
@@ -99,7 +99,7 @@ def test_the_odd_evidence_of_locomo_is_resolved(locomo: MappedDataset) -> None:
     raw = json.loads((SHARED / "locomo/locomo10.json").read_text(encoding="utf-8"))
     cited = [id for sample in raw for question in sample["qa"] for id in question["evidence"]]
     assert len(cited) == 2_815
-    assert {"evidence ids mended: 6", "evidence ids that lead nowhere, dropped: 3"} <= set(locomo.notes)
+    assert {"evidence ids with another spelling, repaired: 6", "unknown evidence ids, dropped: 3"} <= set(locomo.notes)
 
 
 def test_what_is_never_right_about_locomo(locomo: MappedDataset) -> None:
@@ -107,8 +107,8 @@ def test_what_is_never_right_about_locomo(locomo: MappedDataset) -> None:
     assert all(question.abstain for question in adversarial)
     assert Counter(question.answers for question in adversarial) == {(): 444, ("No",): 2}
     assert sum(question.abstain for question in locomo.questions) == 446
-    assert "gold answers that are numbers, taken as text: 6" in locomo.notes
-    assert "questions without evidence, and so without retrieval figures: 4" in locomo.notes
+    assert "gold answers that are numbers, read as text: 6" in locomo.notes
+    assert "questions without evidence, which have no retrieval figures: 4" in locomo.notes
     assert sum(not question.gold_turns for question in locomo.questions) == 4
 
 
@@ -137,7 +137,7 @@ def test_longmemeval_is_all_there(oracle: MappedDataset, subset: MappedDataset) 
         "knowledge-update": 6,
     }
     assert all(question.answers and question.asked_at and question.gold_sessions for question in oracle.questions)
-    assert "gold answers that are numbers, taken as text: 32" in oracle.notes
+    assert "gold answers that are numbers, read as text: 32" in oracle.notes
     assert len(subset.questions) == 44
     assert "histories that repeat a session id: 2" in subset.notes
     assert all(38 <= len(haystack.sessions) <= 62 for haystack in haystacks(subset))

@@ -160,13 +160,13 @@ def test_status_of_a_failed_download_is_reported(stub: Stub, tmp_path: Path, cod
     assert failed.value.status == code
 
 
-def test_offline_it_is_told_what_to_put_where(stub: Stub, tmp_path: Path) -> None:
+def test_errors_of_missing_files_name_url_and_path(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     with pytest.raises(BadInput) as caught:
         checked(source)
     url, file = stub.url + NAME, tmp_path / "owner/name/deep/data.json"
     remedy = f"memorybench data pull sample; or download {url} and put it at {file}"
-    assert str(caught.value) == f'benchmark "sample": its data is not on this machine; {remedy}'
+    assert (caught.value.where, caught.value.remedy) == ('benchmark "sample"', remedy)
     stub.always(reset())
     with pytest.raises(MemorybenchError, match=f"download {url} elsewhere and put it at {file}"):
         fetch(source)
@@ -191,7 +191,7 @@ def test_two_processes_do_not_write_one_draft(stub: Stub, tmp_path: Path) -> Non
     source.pieces[0].file.parent.mkdir(parents=True)
     held = os.open(source.pieces[0].file.with_name(".data.json.lock"), os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(RunConflict, match="another process is fetching it"):
+    with pytest.raises(RunConflict, match="another process"):
         fetch(source)
     os.close(held)
     fetch(source)
@@ -218,7 +218,7 @@ def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
     kept = config(data={"type": "url", "path": "https://example.org/x", "localPath": "../../.bashrc"})
     with pytest.raises(BadInput, match=r"data.localPath: .* is outside of"):
         source_of(kept, beside=tmp_path, cache=tmp_path)
-    with pytest.raises(BadInput, match="names no file"):
+    with pytest.raises(BadInput, match=r"data\.path"):
         source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)
 
 

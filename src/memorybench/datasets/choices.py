@@ -1,4 +1,4 @@
-"""Multiple choice: choices are appended to the question, and the gold is accepted by label or by text."""
+"""Multiple choice: choices are appended to the question; the gold answer is accepted by label or by text."""
 
 from __future__ import annotations
 
@@ -23,36 +23,32 @@ class Choice(NamedTuple):
 
 
 def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:
-    """Reads choices from an array or from an object of label and text; texts of an array may have their own labels."""
+    """Read choices from an array or from an object of label and text; texts of an array may have their own labels."""
     if isinstance(value, dict) and value:
         return tuple(Choice(str(label).strip(_DECORATION), _text(text, where)) for label, text in value.items())
     if not isinstance(value, list) or not 2 <= len(value) <= len(ascii_lowercase):
         expected = f"2 to {len(ascii_lowercase)} choices"
         raise BadInput(where(), f"invalid choices {preview(value)}", expected=expected, remedy="correct schema.choices")
     texts = [_text(text, where) for text in value]
-    own = [_LABELLED.fullmatch(text) for text in texts]
-    if all(own) and len({match["label"] for match in own if match}) == len(own):
-        return tuple(Choice(match["label"], match["text"]) for match in own if match)
+    labelled = [match for text in texts if (match := _LABELLED.fullmatch(text))]
+    if len({match["label"] for match in labelled}) == len(texts):
+        return tuple(Choice(match["label"], match["text"]) for match in labelled)
     return tuple(Choice(label, text) for label, text in zip(ascii_lowercase, texts, strict=False))
 
 
-def asked(question: str, choices: Sequence[Choice]) -> str:
-    return "\n".join((question, *map(str, choices)))
-
-
-def gold(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tuple[str, ...]:
-    """Returns the accepted answers: the whole choice, its text, and its label."""
-    right = _right(answer, choices)
-    if right is None:
+def gold_answers(answer: Any, choices: Sequence[Choice], where: Callable[[], str]) -> tuple[str, ...]:
+    """Return the accepted answers: the whole choice, its text, and its label."""
+    choice = _choose(answer, choices)
+    if choice is None:
         raise BadInput(
             where(),
             f"{preview(answer)} is not one of the choices",
-            expected="a choice's text, its label, or its place counted from 0",
+            expected="a choice's text, its label, or its index from 0",
         )
-    return (str(right), right.text, f"({right.label})")
+    return (str(choice), choice.text, f"({choice.label})")
 
 
-def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
+def _choose(answer: Any, choices: Sequence[Choice]) -> Choice | None:
     text = str(answer).strip()
     for choice in choices:
         if text in (choice.text, str(choice)):
@@ -61,8 +57,8 @@ def _right(answer: Any, choices: Sequence[Choice]) -> Choice | None:
     for choice in choices:
         if label == choice.label.lower():
             return choice
-    in_place = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices)
-    return choices[answer] if in_place else None
+    is_index = isinstance(answer, int) and not isinstance(answer, bool) and 0 <= answer < len(choices)
+    return choices[answer] if is_index else None
 
 
 def _text(value: Any, where: Callable[[], str]) -> str:

@@ -9,49 +9,50 @@ from typing import Any
 
 from memorybench.core.questions import EvidenceLevel
 
-from .context import Told
+from .context import ItemContext
 
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
 
 
-def _exact(cited: str) -> list[str]:
-    return [cited]
-
-
 def dialog_ids(cited: str) -> list[str]:
-    """Returns the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`)."""
+    """Return the LoCoMo ids in a string such as `D8:6; D9:17`, also misspelled ones (`D:11:26`, `D30:05`)."""
     return [f"D{int(session)}:{int(turn)}" for session, turn in _DIALOG_ID.findall(cited)]
 
 
-FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": _exact, "dialog-ids": dialog_ids}
+FORMATS: Mapping[str, Callable[[str], list[str]]] = {"exact": lambda cited: [cited], "dialog-ids": dialog_ids}
 """The values of `schema.evidenceFormat`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
+    """The evidence of a question, resolved to turns and sessions."""
+
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
-    mended: tuple[str, ...] = ()
-    """Ids that are spelled differently in the context and were found."""
+    repaired: tuple[str, ...] = ()
+    """Ids that were resolved although the context spells them differently."""
     dropped: tuple[str, ...] = ()
-    """Ids that were not found."""
+    """Ids that the context does not contain."""
 
 
-def resolve(cited: Iterable[Any], told: Told, level: EvidenceLevel, format: str) -> Evidence:
-    """Resolves ids. At turn level sessions follow from turns; at session level turns are those marked in the data."""
-    found: dict[str, None] = {}
-    mended, dropped = [], []
-    known: Mapping[str, Sequence[str]] = told.turns_named if level == "turn" else told.sessions_named
+def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, format: str) -> Evidence:
+    """Resolve ids to turns and sessions.
+
+    At turn level, sessions are those of the turns; at session level, turns are those that the data marks.
+    """
+    gold: dict[str, None] = {}
+    repaired, dropped = [], []
+    known: Mapping[str, Sequence[str]] = context.turns_named if level == "turn" else context.sessions_named
     for citation in map(str, cited):
         ids = FORMATS[format](citation)
-        resolved = [own for id in ids for own in known.get(id, ())]
-        found.update(dict.fromkeys(resolved))
+        resolved = [our_id for id in ids for our_id in known.get(id, ())]
+        gold.update(dict.fromkeys(resolved))
         if not ids or any(id not in known for id in ids):
             dropped.append(citation)
         elif ids != [citation]:
-            mended.append(citation)
+            repaired.append(citation)
     if level == "turn":
-        sessions = dict.fromkeys(told.session_of[turn] for turn in found)
-        return Evidence(tuple(sessions), tuple(found), tuple(mended), tuple(dropped))
-    turns = tuple(turn for turn in told.marked if told.session_of[turn] in found)
-    return Evidence(tuple(found), turns, tuple(mended), tuple(dropped))
+        sessions = dict.fromkeys(context.session_of[turn] for turn in gold)
+        return Evidence(tuple(sessions), tuple(gold), tuple(repaired), tuple(dropped))
+    turns = tuple(turn for turn in context.marked if context.session_of[turn] in gold)
+    return Evidence(tuple(gold), turns, tuple(repaired), tuple(dropped))

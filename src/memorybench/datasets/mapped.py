@@ -18,39 +18,39 @@ from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
 
-from .choices import asked, gold, read_choices
+from .choices import gold_answers, read_choices
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
-from .context import ContextReader, Told, comparable, place_of
+from .context import ContextReader, ItemContext, comparable, place_of
 from .dates import read_date
 from .evidence import Evidence, resolve
 from .items import Item, read_items
 
 OFFICIAL = "official_retrieval"
-"""The label that says whether the authors include a question in their averages."""
+"""Label: whether the authors include a question in their averages."""
 COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
 
-_HELD = 16
-"""Histories kept in memory: as many as a run processes concurrently."""
+_CACHED_HAYSTACKS = 16
+"""Haystacks cached in memory: as many as a run processes concurrently."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
 _NOTES = {
     "repeated": "histories that repeat a session id",
     "unsorted": "histories not in the order of their dates",
     "undated": "sessions without a date",
-    "empty": "empty turns, left out",
+    "empty": "empty turns, skipped",
     "later": "questions with sessions dated after them",
-    "numbers": "gold answers that are numbers, taken as text",
-    "mended": "evidence ids mended",
-    "dropped": "evidence ids that lead nowhere, dropped",
-    "unproven": "questions without evidence, and so without retrieval figures",
+    "numbers": "gold answers that are numbers, read as text",
+    "repaired": "evidence ids with another spelling, repaired",
+    "dropped": "unknown evidence ids, dropped",
+    "unproven": "questions without evidence, which have no retrieval figures",
     "abstain": "questions that their history does not answer",
     "unnamed": "questions of a category without a name",
 }
-"""Irregularities of the data; a note is such a text and its count."""
+"""Irregularities of the data. Each note is one of these texts with its count."""
 
 
 class MappedDataset:
-    """A Dataset that keeps its questions in memory and reads haystacks from the file on demand."""
+    """A Dataset with its questions in memory, which reads haystacks from the file on demand."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class MappedDataset:
         fingerprint: str,
         questions: tuple[Question, ...],
         notes: tuple[str, ...],
-        told: Mapping[str, Callable[[], Told]],
+        contexts: Mapping[str, Callable[[], ItemContext]],
     ) -> None:
         assert config.mapping is not None
         self.name = config.name
@@ -68,32 +68,32 @@ class MappedDataset:
         self.notes = notes
         """Counted irregularities of the data."""
         self._format = config.mapping.evidence_format
-        self._told = lru_cache(maxsize=_HELD)(lambda id: told[id]())
+        self._context = lru_cache(maxsize=_CACHED_HAYSTACKS)(lambda id: contexts[id]())
 
     def haystack(self, id: str) -> Haystack:
-        return Haystack(id=id, sessions=self._told(id).sessions)
+        return Haystack(id=id, sessions=self._context(id).sessions)
 
     def cited(self, question: Question, ids: Sequence[str]) -> Evidence:
-        """Resolves ids of the data to turns and sessions of the question's haystack."""
-        return resolve(ids, self._told(question.haystack), self.evidence, self._format)
+        """Resolve ids of the data to turns and sessions of the question's haystack."""
+        return resolve(ids, self._context(question.haystack), self.evidence, self._format)
 
 
 def open_mapped(config: BenchmarkConfig, file: FilePath, checksum: str) -> MappedDataset:
-    """Reads the whole file once and raises BadInput at the first error. `checksum` is that of the file."""
+    """Read the whole file once; raise BadInput at the first error. `checksum` is that of the file."""
     assert config.mapping is not None
     reader = _ItemReader(config, config.mapping)
     questions: list[Question] = []
-    told: dict[str, Callable[[], Told]] = {}
+    contexts: dict[str, Callable[[], ItemContext]] = {}
     for item in read_items(file, config.data.format, config.data.items):
-        haystack, found = reader.read(item.document)
-        told[haystack] = reader.again(item)
-        questions += found
+        haystack, item_questions = reader.read(item.document)
+        contexts[haystack] = reader.again(item)
+        questions += item_questions
     if not questions:
-        raise BadInput(str(file), "holds no questions", expected="at least one item", remedy="check the file")
+        raise BadInput(str(file), "no questions in the file", expected="at least one item", remedy="check the file")
     described = config.model_dump(mode="json", include={"mapping", "categories"})
     preprocessing = config.ingestion.preprocessing.model_dump(mode="json")
     fingerprint = digest([checksum, described, preprocessing])
-    return MappedDataset(config, fingerprint, tuple(questions), tuple(reader.notes()), told)
+    return MappedDataset(config, fingerprint, tuple(questions), tuple(reader.notes()), contexts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,8 @@ class _Paths:
 
 
 class _ItemReader:
+    """Reads the questions of items by the paths of a config, and counts irregularities."""
+
     def __init__(self, config: BenchmarkConfig, mapping: SchemaMapping) -> None:
         where = f"{config.name}: schema"
         self._config = config
@@ -152,53 +154,55 @@ class _ItemReader:
         return (f"{text}: {self._quirks[kind]:,}" for kind, text in _NOTES.items() if self._quirks[kind])
 
     def read(self, item: Document) -> tuple[str, list[Question]]:
-        """Returns the id of the item's haystack and its questions."""
+        """Return the id of the item's haystack and its questions."""
         self._items += 1
         id = self._id_at(self._id, item)
-        told = self._context.read(item)
-        self._quirks["repeated"] += told.repeats
-        self._quirks["unsorted"] += told.dates != sorted(told.dates)
-        self._quirks["undated"] += told.undated
-        self._quirks["empty"] += told.empty_turns
+        context = self._context.read(item)
+        self._quirks["repeated"] += context.has_repeated_ids
+        self._quirks["unsorted"] += context.dates != sorted(context.dates)
+        self._quirks["undated"] += context.undated
+        self._quirks["empty"] += context.empty_turns
         # an id that marks abstention would reveal it to providers
         haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
         places = [()] if self._list is None else self._places(item, self._list)
-        return haystack, [self._question(item, place, n, id, haystack, told) for n, place in enumerate(places)]
+        return haystack, [self._question(item, place, n, id, haystack, context) for n, place in enumerate(places)]
 
-    def again(self, item: Item) -> Callable[[], Told]:
+    def again(self, item: Item) -> Callable[[], ItemContext]:
         fetch, reader = item.again, self._context
         return lambda: reader.read(fetch())
 
     def _places(self, item: Document, path: Path) -> list[Place]:
         place = place_of(path, item.value)
-        found = path.first(item.value)
-        if place is None or not isinstance(found, list):
+        questions = path.first(item.value)
+        if place is None or not isinstance(questions, list):
             raise BadInput(
                 item.where(*(place or ())),
-                f"invalid list of questions {preview(found)}",
+                f"invalid list of questions {preview(questions)}",
                 expected=f"a list at {path.text}",
                 remedy="correct schema.questions.field",
             )
-        return [(*place, index) for index in range(len(found))]
+        return [(*place, index) for index in range(len(questions))]
 
-    def _question(self, item: Document, place: Place, n: int, id: str, haystack: str, told: Told) -> Question:
+    def _question(self, item: Document, place: Place, n: int, id: str, haystack: str, context: ItemContext) -> Question:
         part = item.at(*place)
         if self._paths.id is not None:
             id = self._id_at(self._paths.id, part)
         elif self._list is not None:
             id = self._unique(f"{id}:q{n}", part.where)
         kind = self._kind_of(item, part)
-        date = (self._paths.date.first(part.value) if self._paths.date else None) or self._item_date(item)
+        date = self._paths.date.first(part.value) if self._paths.date else None
+        if not date:
+            date = self._date.first(item.value) if self._date else None
         asked_at = read_date(date, part.where, self._mapping.date_format)
         abstain = self._abstains(id, kind)
         text, answers = self._question_and_gold(part, abstain)
-        evidence = self._evidence(part, told)
+        evidence = self._evidence(part, context)
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
-        self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in told.dates)
+        self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
         return Question(
             id=id,
-            labels=self._labels_of(item, kind, abstain, evidence, told),
+            labels=self._labels_of(item, kind, abstain, evidence, context),
             haystack=haystack,
             question=text,
             answers=answers,
@@ -210,33 +214,30 @@ class _ItemReader:
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:
         if id in self._ids:
-            raise BadInput(where(), f"duplicate id {preview(id)}", remedy="give each its own id")
+            raise BadInput(where(), f"duplicate id {preview(id)}", remedy="make ids unique")
         self._ids.add(id)
         return id
 
     def _id_at(self, path: Path, part: Document) -> str:
-        found, where = path.first(part.value), _place(path, part)
-        if found is None or isinstance(found, dict | list | bool) or not str(found).strip():
+        id, where = path.first(part.value), _place(path, part)
+        if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
             problem = f"id is missing at {path.text}"
-            raise BadInput(where(), problem, expected="a text or a number", remedy="give it one")
-        return self._unique(str(found), where)
+            raise BadInput(where(), problem, expected="a text or a number", remedy="add an id")
+        return self._unique(str(id), where)
 
     def _kind_of(self, item: Document, part: Document) -> str:
-        found = self._paths.kind.first(part.value) if self._paths.kind else None
-        if found is None and self._kind is not None:
-            found = self._kind.first(item.value)
-        if found is None:
+        kind = self._paths.kind.first(part.value) if self._paths.kind else None
+        if kind is None and self._kind is not None:
+            kind = self._kind.first(item.value)
+        if kind is None:
             return ""
-        named = self._config.categories.get(str(found))
-        self._quirks["unnamed"] += bool(self._config.categories) and named is None
-        return named or str(found)
-
-    def _item_date(self, item: Document) -> Any:
-        return self._date.first(item.value) if self._date else None
+        name = self._config.categories.get(str(kind))
+        self._quirks["unnamed"] += bool(self._config.categories) and name is None
+        return name or str(kind)
 
     def _abstains(self, id: str, kind: str) -> bool:
-        told = self._mapping.abstention
-        return kind in told.categories or (told.id_pattern is not None and fnmatchcase(id, told.id_pattern))
+        rules = self._mapping.abstention
+        return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
 
     def _question_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...]]:
         path = self._paths.question
@@ -246,17 +247,15 @@ class _ItemReader:
             raise BadInput(where(), f"question is missing at {path.text}", expected="a text", remedy="write it")
         path = self._paths.answer
         where = _place(path, part)
-        found = path.all(part.value)
-        values = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-        values = [value for value in values if value is not None and value != ""]
+        values = [value for value in _unnested(path.all(part.value)) if value is not None and value != ""]
         if not values and not abstain:
             raise BadInput(where(), f"answer is missing at {path.text}", expected="a text", remedy="write it")
         offered = self._paths.choices.first(part.value) if self._paths.choices else None
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values))
         choices = read_choices(offered, part.where)
-        right = (name for value in values for name in gold(value, choices, where))
-        return asked(text, choices), tuple(dict.fromkeys(right))
+        answers = (answer for value in values for answer in gold_answers(value, choices, where))
+        return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers))
 
     def _answer(self, value: Any, where: Callable[[], str]) -> str:
         if isinstance(value, dict | list):
@@ -268,20 +267,19 @@ class _ItemReader:
         self._quirks["numbers"] += not isinstance(value, str)
         return str(value)
 
-    def _evidence(self, part: Document, told: Told) -> Evidence:
+    def _evidence(self, part: Document, context: ItemContext) -> Evidence:
         if self._paths.evidence is None:
-            sessions = dict.fromkeys(told.session_of[turn] for turn in told.marked)
-            return Evidence(tuple(sessions), told.marked)
-        found = self._paths.evidence.all(part.value)
-        cited = found[0] if len(found) == 1 and isinstance(found[0], list) else found
-        evidence = resolve(
-            (id for id in cited if id is not None), told, self._mapping.evidence_level, self._mapping.evidence_format
-        )
-        self._quirks["mended"] += len(evidence.mended)
+            sessions = dict.fromkeys(context.session_of[turn] for turn in context.marked)
+            return Evidence(tuple(sessions), context.marked)
+        cited = [id for id in _unnested(self._paths.evidence.all(part.value)) if id is not None]
+        evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
+        self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
         return evidence
 
-    def _labels_of(self, item: Document, kind: str, abstain: bool, evidence: Evidence, told: Told) -> dict[str, str]:
+    def _labels_of(
+        self, item: Document, kind: str, abstain: bool, evidence: Evidence, context: ItemContext
+    ) -> dict[str, str]:
         labels = {"question_type": kind} if kind else {}
         for name, path in self._labels.items():
             value = path.first(item.value)
@@ -289,19 +287,24 @@ class _ItemReader:
                 labels[name] = str(value)
         official = self._mapping.official_retrieval
         if official is not None:
-            labels[OFFICIAL] = COUNTED if _counts(official, abstain, evidence, told) else LEFT_OUT
+            labels[OFFICIAL] = COUNTED if _is_counted(official, abstain, evidence, context) else LEFT_OUT
         return labels
 
 
+def _unnested(matches: Sequence[Any]) -> Sequence[Any]:
+    """Return the members of the list if a path matched one list, else the matches."""
+    return matches[0] if len(matches) == 1 and isinstance(matches[0], list) else matches
+
+
 def _place(path: Path, part: Document) -> Callable[[], str]:
-    """Returns a function that locates the path for an error message."""
+    """Return a function that locates the path for an error message."""
     return lambda: part.where(*(place_of(path, part.value) or ()))
 
 
-def _counts(official: OfficialRetrieval, abstain: bool, evidence: Evidence, told: Told) -> bool:
+def _is_counted(official: OfficialRetrieval, abstain: bool, evidence: Evidence, context: ItemContext) -> bool:
     if abstain and not official.abstention:
         return False
     if official.gold_turn_role is None:
         return bool(evidence.sessions or evidence.turns)
-    roles = {turn.id: turn.role for session in told.sessions for turn in session.turns}
+    roles = {turn.id: turn.role for session in context.sessions for turn in session.turns}
     return any(roles[turn] == official.gold_turn_role for turn in evidence.turns)

@@ -1,8 +1,8 @@
-"""Where the data of a benchmark lies and where it comes from: local files, URLs, Hugging Face.
+"""Locates, downloads and verifies the data files of a benchmark: local files, URLs, Hugging Face.
 
-Nothing is fetched but by `pull`. What was fetched lies in the cache folder under the name of its source, so that two
-benchmarks on one file share it; beside it, `<file>.pull.json` tells what came. Without a checksum in the config, that
-record is what later reads are held to.
+Only `pull` downloads. Downloads are in the cache folder under the name of their source, so that benchmarks with the
+same file share it. `<file>.pull.json` records URL, checksum and size of a download. If the config has no checksum,
+later reads are compared with that record.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from .config import BenchmarkConfig, Data
 
 HUB = "https://huggingface.co"
 LARGEST = 8 * 2**30
-"""Bytes that a file of unknown size may have."""
+"""Largest download in bytes, if the config gives no size."""
 
 State = Literal["present", "missing", "changed"]
 
 
 class Pulled(Record):
-    """What came, as it is written beside the file."""
+    """The record of a download, stored next to the file."""
 
     url: str
     sha256: str
@@ -48,7 +48,7 @@ class Piece:
     """One file of a source."""
 
     file: Path
-    """Where it lies, or will lie once it is pulled."""
+    """Its path, also before it is pulled."""
     url: str | None = None
     sha256: str | None = None
     size: int | None = None
@@ -74,7 +74,7 @@ class Source:
 
     @property
     def pinned(self) -> bool:
-        """Whether the config says what the data must be."""
+        """Whether the config has a checksum for each file."""
         return all(piece.sha256 is not None for piece in self.pieces)
 
     @property
@@ -93,24 +93,28 @@ class Source:
 
 
 def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub: str = HUB) -> Source:
-    """`beside` is the folder of the config's file, which relative paths start from; `hub` is Hugging Face's address."""
+    """Return the files of a benchmark.
+
+    `beside` is the folder of the config file, which relative paths start from; `hub` is the address of Hugging Face.
+    """
     data = config.data
     pieces: Sequence[Piece]
     match data.type:
         case "local":
-            pieces = [Piece(_found(name, beside), None, data.sha256, data.size) for name in _local_names(data)]
+            names = [str(Path(data.path) / name) for name in data.files] or [data.path]
+            pieces = [Piece(_local_file(name, beside), None, data.sha256, data.size) for name in names]
         case "url":
-            kept = _kept(data, beside) or cache / _cached_name(data.path)
-            pieces = [Piece(kept, data.path, data.sha256, data.size)]
+            file = _download_path(data, beside) or cache / _cached_name(data.path)
+            pieces = [Piece(file, data.path, data.sha256, data.size)]
         case "huggingface":
             pieces = list(_on_hub(config, beside, cache, hub))
         case _:
-            raise BadInput(f'benchmark "{config.name}"', f"{data.type} data has no file")
+            raise BadInput(f'benchmark "{config.name}"', f"no files: the data is {data.type}")
     return Source(config.name, data.licence, tuple(pieces))
 
 
 def given(config: BenchmarkConfig, file: Path) -> Source:
-    """The data of a benchmark in a file at hand; of data that is several files, the folder."""
+    """Return the data of a benchmark in a local file, or in a folder if the data has several files."""
     data = config.data
     if data.files:
         return Source(config.name, data.licence, tuple(Piece(file / name) for name in data.files))
@@ -118,22 +122,22 @@ def given(config: BenchmarkConfig, file: Path) -> Source:
 
 
 def checked(source: Source) -> str:
-    """A checksum over all files, once each is found to be there and to be what it must be."""
+    """Return a checksum over all files; raise BadInput if one is missing or has another checksum than expected."""
     sums = []
     for piece in source.pieces:
         if not piece.file.is_file():
             raise missing(source)
-        found = sha256_of(piece.file)
+        actual = sha256_of(piece.file)
         pulled = piece.pulled()
-        wanted = piece.sha256 or (pulled.sha256 if pulled else None)
-        if wanted is not None and found != wanted:
-            raise _differs(source, piece, found, wanted)
-        sums.append(found)
+        expected = piece.sha256 or (pulled.sha256 if pulled else None)
+        if expected is not None and actual != expected:
+            raise _differs(source, piece, actual, expected)
+        sums.append(actual)
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
 def state(source: Source) -> State:
-    """Reads every byte."""
+    """Return whether the files are present and unchanged. Reads every byte."""
     if not source.present:
         return "missing"
     try:
@@ -147,10 +151,10 @@ def missing(source: Source) -> BadInput:
     where = f'benchmark "{source.benchmark}"'
     piece = next((piece for piece in source.pieces if not piece.file.is_file()), source.pieces[0])
     if piece.url is None:
-        return BadInput(str(piece.file), f"the data of {source.benchmark} is not there", remedy="check the path")
+        return BadInput(str(piece.file), f"data of {source.benchmark} not found", remedy="check the path")
     return BadInput(
         where,
-        "its data is not on this machine",
+        "data not found on this machine",
         remedy=f"memorybench data pull {source.benchmark}; or download {piece.url} and put it at {piece.file}",
     )
 
@@ -158,43 +162,49 @@ def missing(source: Source) -> BadInput:
 async def pull(
     source: Source, redactor: Redactor, progress: Callable[[Piece], Progress] | None = None, cap: int = LARGEST
 ) -> None:
-    """Fetches what is not there yet. A file appears whole and checked, or not at all; what is there is not replaced."""
+    """Download missing files.
+
+    A file appears only when it is complete and verified. Existing files are not replaced.
+    """
     async with open_http(redactor) as http:
         for piece in source.pieces:
             if piece.url is None:
-                raise BadInput(str(piece.file), "is a file of your own: there is nothing to pull")
+                raise BadInput(str(piece.file), "is a local file; there is nothing to pull")
             if piece.file.exists():
                 _adopt(source, piece)
                 continue
-            told = progress(piece) if progress is not None else None
-            with _drafting(piece) as draft:
+            report = progress(piece) if progress is not None else None
+            with _lock_draft(piece) as draft:
                 try:
-                    await download(http, piece.url, draft, cap=piece.size or cap, progress=told)
+                    await download(http, piece.url, draft, cap=piece.size or cap, progress=report)
                 except Transient as lost:
-                    raise ServiceError(f"{lost}; {_by_hand(piece)}", status=lost.status) from None
+                    raise ServiceError(
+                        f"{lost}; run it again, or download {piece.url} elsewhere and put it at {piece.file}",
+                        status=lost.status,
+                    ) from None
                 await asyncio.to_thread(_place, source, piece, draft)
 
 
 def _place(source: Source, piece: Piece, draft: Path) -> None:
-    """From a draft to a file that others may read."""
-    found = sha256_of(draft)
-    if piece.sha256 not in (None, found):
+    """Verify a complete draft and rename it to the file."""
+    actual = sha256_of(draft)
+    if piece.sha256 not in (None, actual):
         draft.unlink()
-        raise _differs(source, piece, found, piece.sha256 or "")
+        raise _differs(source, piece, actual, piece.sha256 or "")
     with draft.open("rb") as file:
         os.fsync(file.fileno())
-    _note(piece, found, draft.stat().st_size)
+    _record(piece, actual, draft.stat().st_size)
     draft.replace(piece.file)
 
 
 def _adopt(source: Source, piece: Piece) -> None:
-    """A file that someone put there by hand is recorded as if it had been pulled."""
+    """Verify and record a file that was copied there by the user."""
     checked(Source(source.benchmark, source.licence, (piece,)))
     if piece.pulled() is None:
-        _note(piece, sha256_of(piece.file), piece.file.stat().st_size)
+        _record(piece, sha256_of(piece.file), piece.file.stat().st_size)
 
 
-def _note(piece: Piece, sha256: str, size: int) -> None:
+def _record(piece: Piece, sha256: str, size: int) -> None:
     pulled = Pulled(url=piece.url or "", sha256=sha256, size=size)
     draft = piece.record.with_name(f"{piece.record.name}.part")
     draft.write_text(json.dumps(pulled.plain(), indent=2) + "\n", encoding="utf-8")
@@ -202,18 +212,18 @@ def _note(piece: Piece, sha256: str, size: int) -> None:
 
 
 @contextmanager
-def _drafting(piece: Piece) -> Iterator[Path]:
-    """The draft of a file, for one process at a time. It stays when the work is interrupted."""
+def _lock_draft(piece: Piece) -> Iterator[Path]:
+    """Lock the draft of a file for this process. An interrupted draft stays, and the download resumes from it."""
     try:
         piece.file.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(piece.file.with_name(f".{piece.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise BadInput(str(piece.file.parent), f"can not be written: {error.strerror}") from None
+        raise BadInput(str(piece.file.parent), f"cannot write: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield piece.file.with_name(f".{piece.file.name}.part")
     except BlockingIOError:
-        raise RunConflict(f"{piece.file}: another process is fetching it; wait for that one") from None
+        raise RunConflict(f"{piece.file}: another process is downloading it; wait until it has finished") from None
     finally:
         os.close(lock)
 
@@ -223,34 +233,26 @@ def sha256_of(file: Path) -> str:
         with file.open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
     except OSError as error:
-        raise BadInput(str(file), f"can not be read: {error.strerror}") from None
+        raise BadInput(str(file), f"cannot read: {error.strerror}") from None
 
 
-def _differs(source: Source, piece: Piece, found: str, wanted: str) -> MemorybenchError:
+def _differs(source: Source, piece: Piece, actual: str, expected: str) -> MemorybenchError:
     if piece.url is not None:
         remedy = f"remove it, then memorybench data pull {source.benchmark}"
     else:
-        remedy = "get the original, or describe this file in a config of its own"
-    return BadInput(str(piece.file), f"the checksum differs: sha256 {found}", expected=wanted, remedy=remedy)
+        remedy = "use the original file, or write a separate config for this file"
+    return BadInput(str(piece.file), f"the checksum differs: sha256 {actual}", expected=expected, remedy=remedy)
 
 
-def _by_hand(piece: Piece) -> str:
-    return f"run it again, or download {piece.url} elsewhere and put it at {piece.file}"
-
-
-def _local_names(data: Data) -> list[str]:
-    return [str(Path(data.path) / name) for name in data.files] or [data.path]
-
-
-def _found(path: str, beside: Path | None) -> Path:
-    """From the config's folder (or, where that is `configs`, the one above it), then from the working folder."""
+def _local_file(path: str, beside: Path | None) -> Path:
+    """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder."""
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
     candidates = [folder / path for folder in (*folders, Path())]
     return next((candidate for candidate in candidates if candidate.exists()), candidates[0])
 
 
-def _kept(data: Data, beside: Path | None) -> Path | None:
-    """Where the config wants a download to be kept: in its own folder, wherever the config came from."""
+def _download_path(data: Data, beside: Path | None) -> Path | None:
+    """Return `data.localPath`, which must be inside the config's folder."""
     if data.local_path is None or beside is None:
         return None
     return inside(beside, data.local_path, "data.localPath")
@@ -259,21 +261,21 @@ def _kept(data: Data, beside: Path | None) -> Path | None:
 def _on_hub(config: BenchmarkConfig, beside: Path | None, cache: Path, hub: str) -> Iterator[Piece]:
     data = config.data
     owner, name, *rest = data.path.split("/")
-    kept = _kept(data, beside)
-    files = data.files or (("/".join(rest) or (kept.name if kept else "")),)
+    local_path = _download_path(data, beside)
+    files = data.files or (("/".join(rest) or (local_path.name if local_path else "")),)
     for file in files:
         if not file:
             raise BadInput(
-                f'benchmark "{config.name}": data.path', "names no file", expected="owner/name/file, or data.localPath"
+                f'benchmark "{config.name}": data.path', "no file name", expected="owner/name/file, or data.localPath"
             )
         url = f"{hub}/datasets/{owner}/{name}/resolve/main/{quote(file)}"
         single = not data.files
-        where = kept if kept is not None and single else cache / owner / name / file
+        where = local_path if local_path is not None and single else cache / owner / name / file
         yield Piece(where, url, data.sha256 if single else None, data.size if single else None)
 
 
 def _cached_name(url: str) -> Path:
-    """`raw.example.org/some/file.json`; what follows a `?` is told apart by its digest."""
+    """Return a path such as `raw.example.org/some/file.json`; a query string is replaced by its digest."""
     parts = urlsplit(url)
     steps = [step for step in parts.path.split("/") if step not in ("", ".", "..")]
     folder = Path((parts.hostname or "") + (f"-{parts.port}" if parts.port else ""))
