@@ -1,4 +1,4 @@
-"""Responses whose worth is known, for each of the named prompts. Written for this purpose; they are in no benchmark."""
+"""Responses with known verdicts for each named judge prompt. They are part of no benchmark."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class CanaryCase:
-    """One question with its gold, and a response of each kind. The first two are right, the others wrong."""
+    """A question with its gold answer and one response of each kind. The first two are right, the others wrong."""
 
     question: str
     gold: str
     verbatim: str
-    """The gold as it stands; with a rubric, a response that does all it asks for."""
+    """The unchanged gold answer; for a rubric, a response that fulfils all of it."""
     paraphrased: str
     vague: str
-    """On the topic, at length, and wrong."""
+    """A long response on the topic that does not answer the question."""
     negated: str
     stale: str
-    """What was true before, or is true of something near."""
+    """An outdated value, or one of something similar."""
     refusal: str
 
 

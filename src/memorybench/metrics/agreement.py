@@ -18,9 +18,9 @@ class Confusion(Record):
 
     both_yes: int = 0
     judge_yes: int = 0
-    """The judge alone said yes: a false positive."""
+    """Only the judge answered yes: false positives."""
     person_yes: int = 0
-    """The person alone said yes: a false negative."""
+    """Only the person answered yes: false negatives."""
     both_no: int = 0
 
     @classmethod

@@ -43,7 +43,7 @@ def compare(
     *,
     bounds: Bounds | None = None,
 ) -> Comparison:
-    """Compares values by item; `clusters` is by item as well. An item that one side lacks is left out.
+    """Compare values by item; `clusters` is by item as well. Items that one side lacks are skipped.
 
     `bounds` are those of a single value; by default 0 and 1 if every value is one of these, else unbounded.
     """
@@ -72,7 +72,7 @@ def compare(
 
 
 def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Comparison, ...]:
-    """Returns the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
+    """Return the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
 
     Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979.
     """
@@ -91,7 +91,7 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
 
 
 def mcnemar_p(differences: Sequence[float]) -> float:
-    """Returns the exact two-sided p-value of differences −1, 0 and 1 between independent items.
+    """Return the exact two-sided p-value of differences −1, 0 and 1 between independent items.
 
     McNemar, "Note on the sampling error of the difference between correlated proportions", Psychometrika 12, 1947.
     """
@@ -103,7 +103,7 @@ def mcnemar_p(differences: Sequence[float]) -> float:
 
 
 def flip_p(sums: Sequence[float]) -> float:
-    """Returns the two-sided p-value of a sign-flip test on the sum of differences of each cluster.
+    """Return the two-sided p-value of a sign-flip test on the sum of differences of each cluster.
 
     If both sides are alike, each sum could as well have the other sign (Fisher, "The design of experiments", 1935,
     § 21). With more clusters than can be enumerated the flips are sampled with a fixed seed, and the observed signs
@@ -118,7 +118,7 @@ def flip_p(sums: Sequence[float]) -> float:
 
 
 def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int:
-    """Returns about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
+    """Return about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
     design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if

@@ -1,4 +1,4 @@
-"""Renders a report as JSON: what `--json` prints and report.json holds (docs/report.schema.json)."""
+"""Renders a report as JSON: the output of `--json` and the file report.json (docs/report.schema.json)."""
 
 from __future__ import annotations
 

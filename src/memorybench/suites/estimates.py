@@ -1,4 +1,4 @@
-"""What a run would take: calls, tokens and dollars, estimated without asking anybody."""
+"""Estimates calls, tokens and dollars of a run without any call."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Estimate(Record):
 def model_calls(
     benchmark: str, subject: str, stage: str, model: ResolvedModel, sizes: Sequence[int], reply: int
 ) -> Estimate:
-    """Calls of one model, from the tokens of each prompt."""
-    costs = [model.price(size, reply) for size in sizes]  # each by itself: rates may step up with the length
+    """Estimate the calls of one model from the tokens of each prompt."""
+    costs = [model.price(size, reply) for size in sizes]  # per prompt, because rates may depend on its length
     return Estimate(
         benchmark=benchmark,
         subject=subject,
@@ -56,7 +56,7 @@ def canary_calls(benchmark: str, judge: ResolvedModel, prompts: int) -> Estimate
 
 
 def check_prices(models: Iterable[ResolvedModel | None], budget: float | None) -> None:
-    """Raises before the first call where a budget cannot be enforced because a price is unknown."""
+    """Raise BadInput if a budget cannot be enforced because a price is unknown."""
     for model in models:
         if budget is not None and model is not None and model.price(1000, 100) is None:
             raise BadInput("--budget", f"the price of {model.name} is unknown", remedy="run without --budget")

@@ -173,7 +173,7 @@ def list_runs(folders: Sequence[Path]) -> list[RunCounts]:
 
 
 def _with_current_status(run: Run, folder: Path) -> Run:
-    """A run that is recorded as running, but that no process holds, is partial."""
+    """Return `partial` for a run that is recorded as running, but that no process has locked."""
     if run.status == "running" and not is_held(folder / run.id):
         return run.model_copy(update={"status": "partial"})
     return run

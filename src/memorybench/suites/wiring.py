@@ -1,7 +1,7 @@
-"""`Wiring`: how a suite gets live objects. Suites receive one and import no provider, model or store themselves.
+"""The contract `Wiring`, by which suites open providers, models and stores without importing them.
 
-A `Resolved…` object is a name that was looked up: all that can be checked before a run was checked, and nothing is
-opened yet. memorybench.wiring implements this contract from the catalog and the environment.
+A `Resolved…` object is a name that was looked up and checked, but not opened. memorybench.wiring implements this
+contract with the catalog and the environment.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
 
 class Resolved(Protocol):
-    """A name that was looked up."""
+    """A name that was looked up and checked, but not opened."""
 
     @property
     def name(self) -> str: ...
 
     def described(self) -> str:
-        """What must be unchanged when a run is resumed."""
+        """Return the text that must be unchanged when a run is resumed."""
         ...
 
 
 class ResolvedModel(Resolved, Protocol):
     @property
     def listed_window(self) -> int | None:
-        """Its context window in tokens, where that is known without asking its server."""
+        """Its context window in tokens, if known without a call to its server."""
         ...
 
     async def fetch_window(self) -> int | None:
-        """Its context window as its server reports it."""
+        """Return the context window that the server reports."""
         ...
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
-        """Dollars for one call; None: unknown."""
+        """Return the dollars of one call; None if unknown."""
         ...
 
     async def open(self, stack: AsyncExitStack, *, seed: int | None = None) -> Model: ...
@@ -52,12 +52,12 @@ class ResolvedModel(Resolved, Protocol):
 class ResolvedProvider(Resolved, Protocol):
     @property
     def is_baseline(self) -> bool:
-        """Whether the suite makes it itself: `none`, `full-context` or `oracle`."""
+        """Whether it is a baseline of the suite: `none`, `full-context` or `oracle`."""
         ...
 
     @property
     def asks_model(self) -> bool:
-        """Whether it asks a model of its own when data is added."""
+        """Whether it calls a model when data is added."""
         ...
 
 
@@ -79,7 +79,7 @@ class OpenedProvider(Protocol):
 
 
 class ProviderOpener(Protocol):
-    """Opens the providers of one run. What they share, such as the local embedder, is opened once."""
+    """Opens the providers of one run. Shared parts, such as the local embedder, are opened once."""
 
     async def open(self, name: str) -> OpenedProvider: ...
 
@@ -108,14 +108,14 @@ class ResolvedExtractor(Resolved, Protocol):
 
 
 class FetchedTraces(Protocol):
-    """Traces in a file beside the run."""
+    """Traces in a file of the run."""
 
     @property
     def path(self) -> Path: ...
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """By trace id: why it cannot be judged."""
+        """By trace id: the reason why it cannot be judged."""
         ...
 
     def __len__(self) -> int: ...
@@ -124,26 +124,26 @@ class FetchedTraces(Protocol):
 
 
 class ResolvedTraces(Protocol):
-    """Where traces come from: a LangSmith project or a file."""
+    """A source of traces: a LangSmith project or a file."""
 
     async def fetch(self, path: Path) -> tuple[Subject, FetchedTraces]:
-        """Fetches the traces into a file, unless it is there already. Costs nothing."""
+        """Download the traces into a file, unless it exists. Costs nothing."""
         ...
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
-        """Where scores can be written back to; None: the source takes none."""
+        """Open the destination of scores; None if the source accepts none."""
         ...
 
 
 class Wiring(Protocol):
-    """Looks up names, and raises BadInput where something is unknown, missing or not allowed."""
+    """Looks up names; raises BadInput if something is unknown, missing or not allowed."""
 
     def configured(self, config_dirs: Sequence[str], allow_code: bool) -> Wiring:
-        """The same, with more folders of configs and, where the user allows it, their code."""
+        """Return a copy with more config folders and, if allowed, their code."""
         ...
 
     def variable(self, *names: str) -> str | None:
-        """The first of these environment variables that is set."""
+        """Return the first of these environment variables that is set."""
         ...
 
     @property
@@ -160,7 +160,7 @@ class Wiring(Protocol):
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        """The model named, else the one in the variable, else the first default that has its key; None: no model."""
+        """Return the model `name`, else that of the variable, else the first default with an API key, else None."""
         ...
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider: ...
@@ -168,7 +168,7 @@ class Wiring(Protocol):
     def open_providers(
         self, stack: AsyncExitStack, folder: Path, *, run_id: str, threshold: float | None = None
     ) -> ProviderOpener:
-        """`folder` is where providers of this process keep their data."""
+        """Return an opener; `folder` is for the data of providers that run in this process."""
         ...
 
     def store(self, name: str) -> ResolvedStore: ...
@@ -176,7 +176,7 @@ class Wiring(Protocol):
     def agent(self, name: str, model: str | None) -> ResolvedAgent: ...
 
     def describe_agent(self, name: str) -> str:
-        """The agent's config as text, without checking that the agent could run."""
+        """Return the agent's config as text, without checking that the agent can run."""
         ...
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor: ...
@@ -196,19 +196,19 @@ class Wiring(Protocol):
     def benchmark(self, name: str) -> BenchmarkConfig: ...
 
     def describe_benchmark(self, name: str) -> str:
-        """The benchmark's config as text, as it was written: without values from the environment."""
+        """Return the benchmark's config as text, without values from the environment."""
         ...
 
     def dataset(self, config: BenchmarkConfig, file: Path | None = None) -> Dataset: ...
 
     def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
-        """The custom evaluator that a benchmark config names: 1 right, 0 wrong, or a share between."""
+        """Return the custom evaluator of a benchmark config. It returns 0 (wrong) to 1 (right)."""
         ...
 
     def bundled_file(self, name: str) -> Path:
-        """A file or folder that ships with the catalog."""
+        """Return a file or folder that ships with the catalog."""
         ...
 
     async def record_calls(self, command: Sequence[str], serve: Serve, folder: Path) -> Sequence[ToolCall]:
-        """Runs a program in front of a memory server and returns the calls it made."""
+        """Run a program with a memory server and return the calls that it made."""
         ...

@@ -1,4 +1,4 @@
-"""How well does a memory system store and find what was said?
+"""Measures how well a memory system stores and finds the content of conversations.
 
 spec.py       what a run depends on: the flags of `eval` and `score`
 prepare.py    from a spec to a run

@@ -1,4 +1,4 @@
-"""The bench suite: how well does a memory system store and find what was said?"""
+"""The bench suite: measures how well a memory system stores and finds the content of conversations."""
 
 from __future__ import annotations
 
