@@ -96,7 +96,7 @@ def test_a_refusal_and_a_wrong_call_are_told_to_it_and_it_goes_on(tmp_path: Path
     assert reply.ended == "answered"
     assert "refused: " in heard[1]
     assert "unknown tool 'fly'" in heard[2]
-    assert "no fact has the id 9" in heard[3]
+    assert "unknown fact id 9" in heard[3]
     assert [call.operation for call in calls] == ["remember", None, "forget"]
 
 
