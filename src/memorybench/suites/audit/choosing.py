@@ -55,8 +55,8 @@ class Study:
         if not places:
             return "unanswerable", ()
         asked = self.openings.get(asked_key(askable.question)[0], ())
-        beside = (way for way in asked if way.fact not in kin)
-        return ("not unique", ()) if rivals(askable, beside) else (None, places)
+        competing = (way for way in asked if way.fact not in kin)
+        return ("not unique", ()) if rivals(askable, competing) else (None, places)
 
     def choose(self, fact: AuditFact) -> AskableFact | str:
         """Return the first question that passes, or else the gate that dropped the best one."""

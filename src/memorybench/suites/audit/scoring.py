@@ -26,13 +26,13 @@ def mentions(text: str, value: str, question: str = "") -> bool | None:
     A denied value is not given, nor is an earlier one, unless the question is about the past, nor one of three or more
     alternatives. One of two alternatives, one in a list of bare names, and a part of the value are unclear.
     """
-    found = standings(text, value, question)
+    senses = standings(text, value, question)
     past = _ABOUT_THE_PAST.search(question.lower()) is not None
-    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in found):
+    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in senses):
         return True
-    if Standing.WAS in found and len(sentences(text)) == 1:
+    if Standing.WAS in senses and len(sentences(text)) == 1:
         return True  # a single sentence with `it was` may be about the present
-    return None if found & _UNDECIDED else False
+    return None if senses & _UNDECIDED else False
 
 
 def names_as_current(text: str, current: str, stale: Sequence[str], question: str = "") -> bool | None:
