@@ -204,7 +204,7 @@ def test_a_missing_program_is_named_at_once_with_how_to_get_it(tmp_path: Path) -
         (PER_SCOPE, BY_WORDS.replace("$.documents}", "[]}"), "document and $.documents need each other"),
         (f"url: https://x.test\n  {SHARED}", ALL_TOOLS, "expected either command or url"),
         ("timeout: 5", ALL_TOOLS, "expected either command or url"),
-        ("url: http://x.test", ALL_TOOLS, "mcp.url: plain http"),
+        ("url: http://x.test", ALL_TOOLS, "mcp.url: http://x.test: "),
         ("url: https://x.test\n  env: {A: b}", ALL_TOOLS, "mcp.env: has no effect with url"),
         (command("${dataFolder}${scopeFolder}"), ALL_TOOLS, "scopeFolder and dataFolder"),
         (command("${folder}"), ALL_TOOLS, 'unknown variable "folder"'),
