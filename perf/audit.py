@@ -21,9 +21,9 @@ from memorybench.judging.judge import Judge
 from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
-from memorybench.suites.answering import Answering, Scoring, context_of
+from memorybench.suites.answering import Answering, Scoring
 from memorybench.suites.audit.judgement import judge_prompts
-from memorybench.suites.audit.plan import Audited, AuditPlan, Transcripts, lines_of
+from memorybench.suites.audit.plan import AuditedSubject, AuditPlan, Transcripts
 from memorybench.suites.audit.probes import Probe
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import MODEL_SECONDS, stub_server, take_counts
@@ -53,7 +53,9 @@ def measure(setup: Setup) -> Iterator[Line]:
 def bare(folder: Path, probes: int, address: str) -> Usage:
     """A loop that makes the same calls and commits each before the next."""
     folder.mkdir()
-    texts = [context_of(lines_of(_conversation(n).turns)) for n in range(CONVERSATIONS)]
+    conversations = tuple(_conversation(n) for n in range(CONVERSATIONS))
+    transcripts = Transcripts(AuditDataset(id="perf", conversations=conversations))
+    texts = [transcripts.transcript(conversation.id) for conversation in conversations]
 
     async def everything() -> None:
         db = sqlite3.connect(folder / "bare.db", isolation_level=None)
@@ -93,7 +95,7 @@ def ours(folder: Path, probes: int, address: str, *, judging: bool = False) -> U
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
                 reading = Answering(model, {"": _PROMPT}, Scoring(method="audit"))
                 judge = Judge(model, judge_prompts()) if judging else None
-                plan = AuditPlan(Transcripts(dataset), questions, [Audited(model.subject)], reading, judge)
+                plan = AuditPlan(Transcripts(dataset), questions, [AuditedSubject(model.subject)], reading, judge)
                 await perform(plan.plan(), run_writer, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())

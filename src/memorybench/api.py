@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """A run in a results folder. Everything is read from the journal when it is asked for."""
+    """A run in a results folder. Properties and methods read the journal on each access."""
 
     run_id: str
     folder: Path
@@ -72,11 +72,11 @@ def run(command: str, **values: Any) -> RunResult:
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
     output, run_id, resume, concurrency, budget.
     """
-    found = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
-    if not found:
+    matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
+    if not matches:
         raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
     options = make_spec(RunOptions, {name: values.pop(name) for name in RunOptions.model_fields if name in values})
-    start = running.start(*found[0], values, options, LiveWiring())
+    start = running.start(*matches[0], values, options, LiveWiring())
     running.run(start)
     return RunResult(start.place.run_id, start.place.results)
 
@@ -119,7 +119,7 @@ def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = Non
 
     @asynccontextmanager
     async def open_judge() -> AsyncIterator[TraceJudge]:
-        """Opened for each run: LangSmith evaluates in event loops and threads of its own."""
+        """Opened for each run: LangSmith evaluates in its own event loops and threads."""
         async with AsyncExitStack() as stack:
             model = await judge_of_run.open(stack)
             yield TraceJudge(Enumerator(model), EntailmentJudge(Judge(model)))

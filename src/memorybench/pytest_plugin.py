@@ -80,7 +80,7 @@ class MemoryCases(pytest.Collector):
         from memorybench.suites.spec import RunOptions
         from memorybench.wiring.live import LiveWiring
 
-        suite, command = next(found for found in commands("extraction") if found[1].name == "extraction run")
+        suite, command = next(pair for pair in commands("extraction") if pair[1].name == "extraction run")
         fields = self._fields if case_ids is None else {**self._fields, "case_ids": case_ids}
         return running.start(suite, command, fields, RunOptions(output=self._folder), LiveWiring(), thresholds)
 

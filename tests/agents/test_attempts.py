@@ -101,7 +101,7 @@ def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list
     return outcomes
 
 
-def test_an_agent_that_behaves_passes_and_everything_is_kept(coffee: Scenario) -> None:
+def test_a_well_behaved_agent_passes_and_its_evidence_is_stored(coffee: Scenario) -> None:
     report = attempted(coffee, agent("tidy"))
     assert report.result == "compliant"
     assert {score.name: score.value for score in attempt_scores(report)} == {
@@ -154,9 +154,7 @@ def test_an_agent_that_answers_nothing_to_the_purpose_does_not_pass_by_storing_n
     assert {score.name: score.value for score in attempt_scores(report)} == {"passed": 0, "restraint": 1}
 
 
-def test_who_leaves_at_once_leaves_no_agent_behind(
-    coffee: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_immediate_exit_ends_the_agent(coffee: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "temporary"
     place.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(place))

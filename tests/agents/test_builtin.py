@@ -83,7 +83,7 @@ def test_it_is_shown_the_tools_the_files_and_each_result(tmp_path: Path) -> None
     assert seen[1][-1].content == 'Result of remember: {"id": "1"}'
 
 
-def test_a_refusal_and_a_wrong_call_are_told_to_it_and_it_goes_on(tmp_path: Path) -> None:
+def test_the_agent_continues_after_a_refusal_and_a_failed_call(tmp_path: Path) -> None:
     heard: list[str] = []
     key = "sk-proj-" + "a1B2" * 10
 
@@ -96,7 +96,7 @@ def test_a_refusal_and_a_wrong_call_are_told_to_it_and_it_goes_on(tmp_path: Path
     assert reply.ended == "answered"
     assert "refused: " in heard[1]
     assert "unknown tool 'fly'" in heard[2]
-    assert "no fact has the id 9" in heard[3]
+    assert "unknown fact id 9" in heard[3]
     assert [call.operation for call in calls] == ["remember", None, "forget"]
 
 
@@ -105,7 +105,7 @@ def test_it_stops_after_so_many_turns(tmp_path: Path) -> None:
     assert (reply.ended, reply.text, len(calls)) == ("max_turns", "", 3)
 
 
-def test_a_reply_that_can_not_be_read_is_asked_for_once_more(tmp_path: Path) -> None:
+def test_an_invalid_reply_is_retried_once(tmp_path: Path) -> None:
     reply, calls = turn(tmp_path, ["I will remember that!", action("list"), "{}", action(answer="ok")])
     assert (reply.text, len(calls)) == ("ok", 1)
 
@@ -146,7 +146,7 @@ def test_arguments_may_be_an_object_or_its_text(text: str) -> None:
         '{"a": 1}',
     ],
 )
-def test_what_is_no_action_is_not_taken_for_one(text: str) -> None:
+def test_an_invalid_action_is_rejected(text: str) -> None:
     with pytest.raises(InvalidAction):
         read_action(text)
 
@@ -156,7 +156,7 @@ def test_without_a_model_it_is_refused() -> None:
         agent_from(bundled(), environment={}, redactor=Redactor([]))
 
 
-def test_the_schema_lets_a_model_say_only_what_can_be_done(tmp_path: Path) -> None:
+def test_the_schema_allows_only_valid_actions(tmp_path: Path) -> None:
     async def offered() -> Sequence[Tool]:
         async with (
             workplace(tmp_path) as (place, _),
@@ -175,7 +175,7 @@ def test_the_schema_lets_a_model_say_only_what_can_be_done(tmp_path: Path) -> No
     assert not valid({"tool": "list", "arguments": {}})
 
 
-def test_arguments_that_no_strict_schema_can_tell_are_given_as_text() -> None:
+def test_arguments_that_strict_schemas_do_not_support_are_text() -> None:
     free = Tool("write", "", {"type": "object", "properties": {"meta": {"type": "object"}}})
     nested = Tool("add", "", {"type": "object", "properties": {"all": {"type": "array", "items": {"type": "string"}}}})
     [first, second, _] = action_schema([free, nested])["properties"]["action"]["anyOf"]

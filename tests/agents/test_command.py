@@ -34,7 +34,7 @@ def turn(
     return asyncio.run(once())
 
 
-def test_what_it_does_is_recorded_and_what_it_says_is_read(tmp_path: Path) -> None:
+def test_calls_are_recorded_and_the_answer_is_read(tmp_path: Path) -> None:
     with Tally() as tally:
         reply, calls = turn(tmp_path, "tidy")
     assert reply.text == "done"
@@ -76,12 +76,12 @@ def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
         turn(tmp_path, "hanging", timeout=300)
 
 
-def test_one_that_ran_out_of_turns_is_judged_by_what_it_did(tmp_path: Path) -> None:
+def test_an_agent_that_ran_out_of_turns_is_judged_by_its_calls(tmp_path: Path) -> None:
     reply, _ = turn(tmp_path, "stopped")
     assert reply.ended == "max_turns"
 
 
-def test_output_that_is_not_what_the_config_says_is_an_error(tmp_path: Path) -> None:
+def test_output_in_an_unexpected_format_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="agent scripted: "):
         turn(tmp_path, "idle", output={"format": "json", "text": "$.text"})
 
@@ -111,7 +111,7 @@ def test_a_bundled_agent_that_says_in_the_place_of_an_answer_that_it_failed_has_
 
 
 @pytest.mark.parametrize("name", [name for name in SAID if name != "codex"])
-def test_an_answer_that_tells_of_errors_is_no_failure(name: str) -> None:
+def test_an_answer_that_mentions_errors_is_not_a_failure(name: str) -> None:
     answer = "Use curl -f.\n\n- 401 Unauthorized: the key is wrong\n- Error: invalid API key\n"
     assert _failure(name, answer) == ""
 
@@ -138,7 +138,7 @@ def test_text_is_read_by_patterns(tmp_path: Path) -> None:
     assert reply.spent.cost is None, "what it does not say is unknown"
 
 
-def test_its_home_is_its_own_and_of_the_environment_it_sees_what_it_is_given(tmp_path: Path) -> None:
+def test_the_agent_has_a_separate_home_and_a_reduced_environment(tmp_path: Path) -> None:
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nowhere", "MY_KEY": "k-17", "OTHER_KEY": SECRET}
 
     async def look() -> dict[str, Any]:
@@ -171,7 +171,7 @@ def test_its_home_is_its_own_and_of_the_environment_it_sees_what_it_is_given(tmp
     assert seen["stdin"] == "hello!"
 
 
-def test_a_secret_that_it_prints_is_not_kept(tmp_path: Path) -> None:
+def test_a_printed_secret_is_redacted(tmp_path: Path) -> None:
     reply, _ = turn(tmp_path, "looking", env={"LEAK": SECRET})
     assert SECRET not in reply.transcript + reply.text
 

@@ -17,7 +17,7 @@ BUNDLED = sorted((Path(__file__).parents[2] / "src/memorybench/catalog/agents").
 
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: path.stem)
-def test_a_bundled_agent_is_sound_and_says_what_it_was_checked_against(path: Path) -> None:
+def test_a_bundled_agent_is_valid_and_names_the_tested_version(path: Path) -> None:
     config = load_agent_config(path)
     assert config.name == path.stem
     assert config.checked_against
@@ -28,7 +28,7 @@ def test_the_five_agents_are_there() -> None:
     assert [path.stem for path in BUNDLED] == ["builtin", "claude-code", "codex", "cursor-agent", "hermes"]
 
 
-def test_the_builtin_prompt_says_nothing_of_what_to_store() -> None:
+def test_the_builtin_prompt_does_not_say_what_to_store() -> None:
     [builtin] = [load_agent_config(path) for path in BUNDLED if path.stem == "builtin"]
     preached = re.findall(
         r"secret|password|credential|duplicate|noise|forget|preference|remember|store|save", builtin.prompt or "", re.I

@@ -57,9 +57,7 @@ def fact(id: str, content: str) -> StoredFact:
     return StoredFact(id=id, content=content)
 
 
-def test_what_a_program_did_well_becomes_a_scenario_that_holds(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_good_behaviour_is_recorded_as_a_passing_scenario(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     calls = watched(tmp_path, "tidy")
     assert "done" in capfd.readouterr().out, "it has the user's own streams"
     scenario = drafted(tmp_path, list(calls), held_in(tmp_path), "well_behaved")
@@ -70,7 +68,7 @@ def test_what_a_program_did_well_becomes_a_scenario_that_holds(
     assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
-def test_what_a_program_did_badly_is_caught_from_then_on(tmp_path: Path) -> None:
+def test_bad_behaviour_is_recorded_as_a_detected_violation(tmp_path: Path) -> None:
     calls = watched(tmp_path, "hoarding")
     scenario = drafted(tmp_path, list(calls), held_in(tmp_path), "violation")
     report = asyncio.run(check_violation(open_reference, scenario, 0))
@@ -79,7 +77,7 @@ def test_what_a_program_did_badly_is_caught_from_then_on(tmp_path: Path) -> None
     assert asyncio.run(check_script(open_reference, scenario, 0, ())).result == "compliant"
 
 
-def test_facts_are_called_by_names_and_found_again_by_their_words(tmp_path: Path) -> None:
+def test_facts_are_named_and_matched_by_their_words(tmp_path: Path) -> None:
     calls = [
         call("remember", ("1",), content="Ana likes tea", category="preference"),
         call("remember", ("2",), content="Ana lives in Porto"),
@@ -116,7 +114,7 @@ def refused_call(operation: Operation, **arguments: object) -> ToolCall:
 
 
 @pytest.mark.parametrize("shows", ["well_behaved", "violation"])
-def test_a_call_that_failed_is_left_out_and_told(tmp_path: Path, shows: Literal["well_behaved", "violation"]) -> None:
+def test_a_failed_call_is_left_out_and_reported(tmp_path: Path, shows: Literal["well_behaved", "violation"]) -> None:
     calls = [
         failing("remember", text="Ana likes tea"),
         failing("recall", query="tea", limit=500),
@@ -145,9 +143,7 @@ KEY = "The key is sk-proj-" + "a1B2" * 10
 
 
 @pytest.mark.parametrize("shows", ["well_behaved", "violation"])
-def test_what_the_store_refused_is_what_the_violation_is_made_of(
-    tmp_path: Path, shows: Literal["well_behaved", "violation"]
-) -> None:
+def test_refused_writes_become_the_violation(tmp_path: Path, shows: Literal["well_behaved", "violation"]) -> None:
     calls = [
         call("remember", ("1",), content="Ana likes tea"),
         refused_call("remember", content=KEY),
@@ -165,7 +161,7 @@ def test_what_the_store_refused_is_what_the_violation_is_made_of(
     assert asyncio.run(check_violation(letting_in, scenario, 0)).result == "detected"
 
 
-def test_calls_that_no_scenario_can_hold_never_spoil_the_file(tmp_path: Path) -> None:
+def test_calls_that_cannot_be_written_leave_a_valid_file(tmp_path: Path) -> None:
     calls = [
         call("remember", ("1",), content=" \n "),
         call("remember", ("2",), content="half a \ud83d smile", category="${HOME}"),
@@ -206,7 +202,7 @@ def test_a_wrong_deletion_is_a_violation_though_nothing_is_left(tmp_path: Path) 
     assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
-def test_a_recording_without_a_call_is_no_scenario(tmp_path: Path) -> None:
+def test_a_recording_without_calls_is_rejected(tmp_path: Path) -> None:
     calls = watched(tmp_path, "idle")
     assert refused(draft, "nothing", calls, [], shows="well_behaved").where == "recording"
 
@@ -227,7 +223,7 @@ def test_a_program_that_failed_is_not_recorded(tmp_path: Path, behaviour: str, c
         watched(tmp_path, behaviour)
 
 
-def test_where_the_memory_is_stands_in_the_environment_too(tmp_path: Path) -> None:
+def test_the_environment_contains_the_address_of_the_memory(tmp_path: Path) -> None:
     script = (
         "import json, os, urllib.request as u; m = {'jsonrpc': '2.0', 'id': 1, 'method': 'tools/list'};"
         "h = {'Content-Type': 'application/json', 'Accept': 'application/json'};"

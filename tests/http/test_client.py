@@ -69,7 +69,7 @@ def with_http(work: Callable[[Http], Awaitable[T]], **opened: Any) -> T:
     return asyncio.run(run())
 
 
-def test_a_request_carries_what_was_given(stub: Stub) -> None:
+def test_a_request_has_the_given_headers_and_body(stub: Stub) -> None:
     stub.always(reply({"found": [1]}))
     answer = ask(f"{stub.url}/search?k=5", headers={"X-Key": "v"}, params={"q": "tea & rum"}, json={"a": "ü"})
     assert (answer.status, answer.json()) == (200, {"found": [1]})
@@ -91,7 +91,7 @@ def test_any_text_arrives_as_it_was(stub: Stub, text: str) -> None:
     assert stub.calls[0].json == {"content": text, "n": 10**30, "share": 0.1}
 
 
-def test_what_is_no_number_is_not_sent(stub: Stub) -> None:
+def test_nan_is_not_sent(stub: Stub) -> None:
     with pytest.raises(ValueError, match="Out of range float"):
         ask(stub.url, json={"vector": [0.5, float("nan")]})
     assert stub.calls == []
@@ -121,7 +121,7 @@ def test_json_of_another_content_type_is_accepted(stub: Stub) -> None:
     ],
     ids=["HTML", "nothing", "torn", "NaN", "no UTF-8", "too deep", "too long a number"],
 )
-def test_a_body_that_is_no_json_is_malformed(stub: Stub, behaviour: Behaviour) -> None:
+def test_an_invalid_json_body_is_malformed(stub: Stub, behaviour: Behaviour) -> None:
     stub.always(behaviour)
     with pytest.raises(Malformed):
         ask(stub.url).json()
@@ -144,7 +144,7 @@ def test_a_status_becomes_its_kind_of_error(stub: Stub, code: int, kind: type[Se
     assert ("not today" in str(failed.value)) is (code != 304)
 
 
-def test_a_transient_error_tells_how_long_to_wait(stub: Stub) -> None:
+def test_a_transient_error_has_retry_after(stub: Stub) -> None:
     stub.next(status(429, headers={"Retry-After": "2.5"}), status(429), status(504))
     waits = []
     for _ in range(3):
@@ -190,7 +190,7 @@ def test_an_unknown_host_is_certain_not_to_have_done_anything(monkeypatch: pytes
     assert failed.value.uncertain is False
 
 
-def test_no_connection_in_time_is_certain_not_to_have_done_anything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connect_timeout_is_not_uncertain(monkeypatch: pytest.MonkeyPatch) -> None:
     async def never(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
@@ -234,7 +234,7 @@ def test_nothing_is_sent_again_on_our_behalf_when_a_used_connection_breaks(stub:
     assert len(stub.calls) == 2
 
 
-def test_a_server_that_speaks_no_http_is_malformed(stub: Stub) -> None:
+def test_an_invalid_http_response_is_malformed(stub: Stub) -> None:
     stub.always(babble())
     with pytest.raises(Malformed):
         ask(stub.url)
@@ -337,7 +337,7 @@ def test_a_post_is_never_redirected(stub: Stub, code: int) -> None:
     assert len(stub.calls) == 1
 
 
-def test_no_redirect_leads_to_another_server(stub: Stub) -> None:
+def test_redirects_to_other_servers_are_rejected(stub: Stub) -> None:
     with Stub() as other:
         other.always(reply("stolen"))
         port = other.url.rpartition(":")[2]
@@ -348,7 +348,7 @@ def test_no_redirect_leads_to_another_server(stub: Stub) -> None:
         assert other.calls == []
 
 
-def test_the_pool_holds_no_request_back(stub: Stub) -> None:
+def test_the_pool_does_not_delay_requests(stub: Stub) -> None:
     many = 150
     stub.always(together(stub, many, reply({})))
 

@@ -26,7 +26,7 @@ def ask(url: str, *paths: str) -> list[object]:
     return asyncio.run(each())
 
 
-def test_what_is_queued_goes_before_what_stands() -> None:
+def test_queued_replies_come_before_the_default_reply() -> None:
     with Stub() as stub:
         stub.always(reply("everywhere"))
         stub.always(reply("here"), path="/here")

@@ -27,7 +27,7 @@ def results(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def test_a_shared_step_of_another_run_is_found_as_soon_as_it_is_recorded(tmp_path: Path) -> None:
+def test_a_shared_step_of_another_run_is_reusable_once_recorded(tmp_path: Path) -> None:
     step = Step(
         key="0" * 32, name="canary", subject="judge", inputs="{}", result='"yes"', started="", seconds=0.1, shared=True
     )

@@ -245,7 +245,7 @@ async def write_groups(writer: Writer, groups: int, text: str) -> int:
     return log_size(writer)
 
 
-def test_a_long_read_blocks_nobody_and_the_log_is_reused_after_it(open_writer: OpenWriter) -> None:
+def test_a_long_read_blocks_no_writer_and_the_log_is_reused_after_it(open_writer: OpenWriter) -> None:
     writer = open_writer()
     with closing(sqlite3.connect(writer.path, isolation_level=None)) as reader:
         reader.execute("BEGIN")

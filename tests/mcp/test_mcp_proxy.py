@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -102,6 +103,41 @@ def test_refusals_and_errors_are_recorded_separately(tmp_path: Path) -> None:
                 (None, True, False),
             ]
 
+    asyncio.run(use())
+
+
+def test_a_call_does_not_list_the_tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listings: list[StoreTools] = []
+    list_tools = StoreTools.list_tools
+
+    async def count_listing(self: StoreTools) -> Any:
+        listings.append(self)
+        return await list_tools(self)
+
+    async def use() -> None:
+        async with recorded(tmp_path) as (_, client):
+            for _ in range(3):
+                await client.call_tool("recall", {"query": "tea"})
+
+    monkeypatch.setattr(StoreTools, "list_tools", count_listing)
+    asyncio.run(use())
+    assert listings == []
+
+
+def test_replies_are_sent_without_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners: list[socket.socket] = []
+    create_server = socket.create_server
+
+    def keep_listener(*arguments: Any) -> socket.socket:
+        listeners.append(create_server(*arguments))
+        return listeners[-1]
+
+    async def use() -> None:
+        async with recorded(tmp_path):
+            [listener] = listeners
+            assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+    monkeypatch.setattr(socket, "create_server", keep_listener)
     asyncio.run(use())
 
 

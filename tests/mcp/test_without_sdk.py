@@ -43,7 +43,7 @@ def test_commands_that_need_the_sdk_name_the_extra(tmp_path: Path, arguments: tu
     assert "memorybench[mcp]" in completed.stderr
 
 
-def test_check_sdk_names_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_sdk_names_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     with pytest.raises(BadInput) as raised:
         check_sdk('store "mine"')

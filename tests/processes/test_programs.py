@@ -79,7 +79,7 @@ def test_abandon_all_kills_programs_with_their_children_and_removes_folders(
         os.sched_yield()
 
 
-def test_abandon_all_ignores_what_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandon_all_ignores_ended_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     killed: list[int] = []
     asyncio.run(_wait_for(start("", tmp_path)))
     with temporary_folder("memorybench-test-") as folder:

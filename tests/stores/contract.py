@@ -1,4 +1,4 @@
-"""What every memory store must hold, as a class to inherit. What a store says it can not do must raise `Lacking`."""
+"""The tests that every memory store must pass, as a base class. An unsupported operation must raise `Lacking`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ C = TypeVar("C", bound="StoreContract")
 ANN, BOB = "ann", "bob"
 TEA = NewFact(content="Ann drinks oolong tea in the morning")
 KAYAK = NewFact(content="Ann keeps a yellow kayak in the garage")
-ODD_QUERIES = (
+UNUSUAL_QUERIES = (
     "",
     "   ",
     '"',
@@ -52,7 +52,7 @@ def raw(folder: Path) -> bytes:
 
 
 async def needs(store: MemoryStore, capability: Capability, call: Callable[[], Awaitable[object]]) -> None:
-    """Skips where the store says that it can not; it must not do it all the same."""
+    """Skip the test if the store does not support the operation, which must then raise Lacking."""
     if capability not in store.capabilities:
         with pytest.raises(Lacking):
             await call()
@@ -61,30 +61,30 @@ async def needs(store: MemoryStore, capability: Capability, call: Callable[[], A
 
 class StoreContract:
     forgets_on_disk = True
-    """What it forgot stands in none of its files."""
+    """Whether the files contain no text of forgotten facts."""
 
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
-        """A session on the store in `folder`."""
+        """Open a session on the store in `folder`."""
         raise NotImplementedError
 
     @in_loop
-    async def test_it_says_what_it_is(self, tmp_path: Path) -> None:
+    async def test_the_store_has_a_subject_and_capabilities(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             assert store.subject.role == "store"
             assert store.subject.name
             assert isinstance(store.capabilities, frozenset)
 
     @in_loop
-    async def test_what_was_remembered_is_listed_under_its_id(self, tmp_path: Path) -> None:
+    async def test_stored_facts_are_listed_by_id(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "list", lambda: store.list(ANN))
             tea, kayak = [await store.remember(ANN, fact) for fact in (TEA, KAYAK)]
-            listed = {fact.id: fact.content for fact in await store.list(ANN)}
+            contents_by_id = {fact.id: fact.content for fact in await store.list(ANN)}
             assert tea != kayak
-            assert listed == {tea: TEA.content, kayak: KAYAK.content}
+            assert contents_by_id == {tea: TEA.content, kayak: KAYAK.content}
 
     @in_loop
-    async def test_what_was_remembered_is_recalled_first(self, tmp_path: Path) -> None:
+    async def test_the_matching_fact_is_recalled_first(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "recall", lambda: store.recall(ANN, "kayak", 5))
             for fact in (TEA, KAYAK):
@@ -94,15 +94,15 @@ class StoreContract:
             assert len(await store.recall(ANN, "Ann", 1)) <= 1
 
     @in_loop
-    async def test_odd_queries_are_answered(self, tmp_path: Path) -> None:
+    async def test_unusual_queries_do_not_fail(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "recall", lambda: store.recall(ANN, "kayak", 5))
             await store.remember(ANN, TEA)
-            for query in ODD_QUERIES:
+            for query in UNUSUAL_QUERIES:
                 assert len(await store.recall(ANN, query, 3)) <= 1, query
 
     @in_loop
-    async def test_an_updated_fact_says_the_new_and_no_longer_the_old(self, tmp_path: Path) -> None:
+    async def test_an_update_replaces_the_text(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "update", lambda: store.update(ANN, "1", "new"))
             id = await store.remember(ANN, TEA)
@@ -114,7 +114,7 @@ class StoreContract:
             }
 
     @in_loop
-    async def test_a_forgotten_fact_is_gone_and_the_others_stay(self, tmp_path: Path) -> None:
+    async def test_forget_deletes_one_fact_only(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "forget", lambda: store.forget(ANN, "1"))
             id = await store.remember(ANN, TEA)
@@ -125,7 +125,7 @@ class StoreContract:
                 assert TEA.content not in contents(await store.recall(ANN, "oolong tea", 5))
 
     @in_loop
-    async def test_a_new_session_on_the_same_folder_holds_the_same(self, tmp_path: Path) -> None:
+    async def test_a_new_session_on_the_same_folder_lists_the_same_facts(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "list", lambda: store.list(ANN))
             id = await store.remember(ANN, TEA)
@@ -133,7 +133,7 @@ class StoreContract:
             assert [(fact.id, fact.content) for fact in await store.list(ANN)] == [(id, TEA.content)]
 
     @in_loop
-    async def test_people_are_kept_apart(self, tmp_path: Path) -> None:
+    async def test_users_see_only_their_own_facts(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             if "users" not in store.capabilities:
                 pytest.skip(f"{store.subject.name} lacks users")
@@ -145,22 +145,22 @@ class StoreContract:
             assert [fact.id for fact in await store.list(ANN)] == [id]
 
     @in_loop
-    async def test_what_a_fixture_pins_is_told(self, tmp_path: Path) -> None:
-        pinned = TEA.model_copy(update={"category": "habit", "trust": 0.9, "retrieval_count": 7})
+    async def test_values_set_by_a_fixture_are_listed(self, tmp_path: Path) -> None:
+        fact_with_fields = TEA.model_copy(update={"category": "habit", "trust": 0.9, "retrieval_count": 7})
         async with self.open_store(tmp_path) as store:
-            kept = [name for name in ("category", "trust", "retrieval_count") if name in store.capabilities]
-            await store.remember(ANN, pinned)
-            if not kept or "list" not in store.capabilities:
-                pytest.skip(f"{store.subject.name} keeps nothing beside the text")
+            supported = [name for name in ("category", "trust", "retrieval_count") if name in store.capabilities]
+            await store.remember(ANN, fact_with_fields)
+            if not supported or "list" not in store.capabilities:
+                pytest.skip(f"{store.subject.name} stores only the text")
             [fact] = await store.list(ANN)
-            for name in kept:
-                assert getattr(fact, name) == getattr(pinned, name)
+            for name in supported:
+                assert getattr(fact, name) == getattr(fact_with_fields, name)
 
     @in_loop
-    async def test_listing_is_no_retrieval_and_recalling_is_one(self, tmp_path: Path) -> None:
+    async def test_recall_counts_as_a_retrieval_and_list_does_not(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             if not {"retrieval_count", "list", "recall"} <= store.capabilities:
-                pytest.skip(f"{store.subject.name} counts no retrievals")
+                pytest.skip(f"{store.subject.name} does not count retrievals")
             await store.remember(ANN, TEA)
             counts = [(await store.list(ANN))[0].retrieval_count for _ in range(3)]
             assert counts == [0, 0, 0]
@@ -168,22 +168,22 @@ class StoreContract:
             assert (await store.list(ANN))[0].retrieval_count == 1
 
     @in_loop
-    async def test_a_dry_run_proposes_what_applying_does(self, tmp_path: Path) -> None:
+    async def test_a_dry_run_proposes_the_same_changes(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "curate", lambda: store.curate(ANN, apply=False))
-            for said in ("Ann prefers dark mode in her editor", "Ann now prefers light mode in her editor"):
-                await store.remember(ANN, NewFact(content=said))
+            for content in ("Ann prefers dark mode in her editor", "Ann now prefers light mode in her editor"):
+                await store.remember(ANN, NewFact(content=content))
             dry = await store.curate(ANN, apply=False)
             assert not dry.applied
             assert len(await store.list(ANN)) == 2
             done = await store.curate(ANN, apply=True)
             assert done.applied
             assert done.proposals == dry.proposals
-            gone = {id for proposal in done.proposals for id in proposal.ids}
-            assert gone.isdisjoint(fact.id for fact in await store.list(ANN))
+            removed = {id for proposal in done.proposals for id in proposal.ids}
+            assert removed.isdisjoint(fact.id for fact in await store.list(ANN))
 
     @in_loop
-    async def test_the_texts_it_still_keeps_are_told(self, tmp_path: Path) -> None:
+    async def test_history_returns_earlier_texts(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             await needs(store, "history", lambda: store.history(ANN))
             id = await store.remember(ANN, TEA)
@@ -192,7 +192,7 @@ class StoreContract:
             assert TEA.content in await store.history(ANN)
 
     @in_loop
-    async def test_what_was_forgotten_is_in_no_file(self, tmp_path: Path) -> None:
+    async def test_forgotten_text_is_not_in_the_files(self, tmp_path: Path) -> None:
         async with self.open_store(tmp_path) as store:
             if not {"files", "forget"} <= store.capabilities:
                 pytest.skip(f"{store.subject.name} lacks files or forget")

@@ -1,4 +1,4 @@
-"""Reference stores with one fault each: a scenario that convicts none of them proves nothing.
+"""Reference stores with one fault each. Every scenario must detect at least one of them.
 
 async with open_faulty("forgets-to-forget", folder) as store: ...
 """
@@ -17,33 +17,33 @@ from memorybench.stores.reference import ReferenceStore, open_reference
 
 
 class AcceptsSecrets(ReferenceStore):
-    def _check(self, *texts: str | None) -> None:
-        """Everything is welcome."""
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        """Accept every text."""
 
 
 class DuplicatesOnUpdate(ReferenceStore):
     async def update(self, user: str, id: str, content: str) -> str:
-        self._held(user, id)
+        self._load_fact(user, id)
         return await self.remember(user, NewFact(content=content))
 
 
 class ForgetsToForget(ReferenceStore):
-    """The fact is no longer listed, and its text stays in the history and in the file."""
+    """Hides a forgotten fact from `list`, but leaves its text in the history and in the file."""
 
     async def forget(self, user: str, id: str) -> None:
-        fact = self._held(user, id)
-        with self._changing() as db:
+        fact = self._load_fact(user, id)
+        with self._transaction() as db:
             db.execute("INSERT INTO history VALUES (?, ?, ?, '')", (id, user, fact.content))
             db.execute("UPDATE facts SET user = ? WHERE id = ?", (f"deleted {user}", id))
 
 
 class IgnoresForget(ReferenceStore):
     async def forget(self, user: str, id: str) -> None:
-        self._held(user, id)
+        self._load_fact(user, id)
 
 
 class LeavesResidue(ReferenceStore):
-    """Deletes, and keeps a backup beside the file, as a careful administrator would."""
+    """Deletes a fact, but first makes a backup next to the file."""
 
     async def forget(self, user: str, id: str) -> None:
         file = Path(self._db.execute("PRAGMA database_list").fetchone()[2])
@@ -53,19 +53,19 @@ class LeavesResidue(ReferenceStore):
 
 
 class CuratesTooEagerly(ReferenceStore):
-    """Whatever shares its first word with a later fact goes, however much it is trusted."""
+    """Deletes every fact that shares its first word with the next one, regardless of trust."""
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        facts = self._facts(user)
-        proposed = [
+        facts = self._load_facts(user)
+        proposals = [
             Proposal(action="delete", ids=(older.id,), kept=newer.id, reason="looks alike")
             for older, newer in pairwise(facts)
             if older.content.split()[0] == newer.content.split()[0]
         ]
         if apply:
-            for proposal in proposed:
+            for proposal in proposals:
                 await self.forget(user, proposal.ids[0])
-        return Curation(applied=apply, proposals=tuple(proposed))
+        return Curation(applied=apply, proposals=tuple(proposals))
 
 
 class NeverCurates(ReferenceStore):
@@ -81,19 +81,17 @@ class AppliesDryRuns(ReferenceStore):
 
 class LeaksBetweenUsers(ReferenceStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        everyone = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
-        found = [
-            fact for other in everyone for fact in await super(LeaksBetweenUsers, self).recall(other, query, limit)
-        ]
-        return found[:limit]
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        facts = [fact for other in users for fact in await super(LeaksBetweenUsers, self).recall(other, query, limit)]
+        return facts[:limit]
 
     async def list(self, user: str) -> Sequence[StoredFact]:
-        everyone = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
-        return [fact for other in everyone for fact in self._facts(other)]
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        return [fact for other in users for fact in self._load_facts(other)]
 
 
 class LosesOnRestart(ReferenceStore):
-    """Opened by `open_faulty`, which begins each session with nothing."""
+    """Opened by `open_faulty`, which starts each session with an empty folder."""
 
 
 class FindsNothing(ReferenceStore):
@@ -103,35 +101,35 @@ class FindsNothing(ReferenceStore):
 
 class ForgetsToCount(ReferenceStore):
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        before = {fact.id: fact.retrieval_count for fact in self._facts(user)}
-        found = await super().recall(user, query, limit)
-        with self._changing() as db:
+        before = {fact.id: fact.retrieval_count for fact in self._load_facts(user)}
+        facts = await super().recall(user, query, limit)
+        with self._transaction() as db:
             db.executemany("UPDATE facts SET retrieval_count = ? WHERE id = ?", [(n, id) for id, n in before.items()])
-        return found
+        return facts
 
 
 class CountsLooking(ReferenceStore):
     async def list(self, user: str) -> Sequence[StoredFact]:
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute("UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE user = ?", (user,))
-        return self._facts(user)
+        return self._load_facts(user)
 
 
 class RefusesEverything(ReferenceStore):
-    def _check(self, *texts: str | None) -> None:
+    def _check_texts(self, content: str, *others: str | None) -> None:
         raise Refused("not today")
 
 
 class SwallowsErrors(ReferenceStore):
-    """A refused or failed write is told as done."""
+    """Reports a refused or failed write as done."""
 
-    _invented = count(10_000)
+    _invented_ids = count(10_000)
 
     async def remember(self, user: str, fact: NewFact) -> str:
         try:
             return await super().remember(user, fact)
         except MemorybenchError:
-            return str(next(self._invented))
+            return str(next(self._invented_ids))
 
     async def update(self, user: str, id: str, content: str) -> str:
         try:
@@ -147,12 +145,12 @@ class SwallowsErrors(ReferenceStore):
 
 
 class KeepsDuplicates(ReferenceStore):
-    """The same text is held as often as it was said. Its trailing blanks tell the copies apart."""
+    """Stores every copy of a text. Trailing spaces make the copies different for the UNIQUE constraint."""
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        copies = sum(held.content.rstrip() == fact.content for held in self._facts(user))
+        copies = sum(stored.content.rstrip() == fact.content for stored in self._load_facts(user))
         id = await super().remember(user, fact.model_copy(update={"content": f"{fact.content} (copy {copies})"}))
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute("UPDATE facts SET content = ? WHERE id = ?", (fact.content + " " * copies, id))
         return id
 

@@ -22,19 +22,21 @@ EXAMPLE = Path(__file__).parent / "command_example.py"
 
 
 def config(*, timeout: int = 60_000, program: str = sys.executable, more: str = "") -> StoreConfig:
-    run = json.dumps([program, str(EXAMPLE), "${folder}/kept.json"])
+    run = json.dumps([program, str(EXAMPLE), "${folder}/data.json"])
     abilities = f"[update, forget, recall, list, category, users, files{more}]"
     text = f"name: example\ntype: command\ncapabilities: {abilities}\ncommand:\n  run: {run}\n  timeout: {timeout}\n"
     return read_store(parse_yaml(text, "example.yaml"), {})
 
 
-def opened(folder: Path, told: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
-    return open_store(told or config(), folder, environment={}, redactor=Redactor(["hush-hush-key"]))
+def open_configured(folder: Path, store_config: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
+    return open_store(store_config or config(), folder, environment={}, redactor=Redactor(["hush-hush-key"]))
 
 
-def in_store(folder: Path, work: Callable[[MemoryStore], Awaitable[None]], told: StoreConfig | None = None) -> None:
+def in_store(
+    folder: Path, work: Callable[[MemoryStore], Awaitable[None]], store_config: StoreConfig | None = None
+) -> None:
     async def live() -> None:
-        async with opened(folder, told) as store:
+        async with open_configured(folder, store_config) as store:
             await work(store)
 
     asyncio.run(live())
@@ -42,10 +44,10 @@ def in_store(folder: Path, work: Callable[[MemoryStore], Awaitable[None]], told:
 
 class TestContract(StoreContract):
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
-        return opened(folder)
+        return open_configured(folder)
 
 
-def test_each_kind_of_answer_means_what_it_says(tmp_path: Path) -> None:
+def test_each_kind_of_answer_raises_its_error(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         with pytest.raises(Refused, match="no secrets here"):
             await store.remember(ANN, NewFact(content="a secret"))
@@ -65,7 +67,7 @@ def test_each_kind_of_answer_means_what_it_says(tmp_path: Path) -> None:
     in_store(tmp_path, live, config(more=", curate"))
 
 
-def test_a_program_that_ends_is_an_error_and_no_refusal(tmp_path: Path) -> None:
+def test_a_program_that_ends_is_a_service_error(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         for _ in range(2):
             with pytest.raises(ServiceError, match="ended"):
@@ -74,7 +76,7 @@ def test_a_program_that_ends_is_an_error_and_no_refusal(tmp_path: Path) -> None:
     in_store(tmp_path, live)
 
 
-def test_an_answer_that_does_not_come_is_not_waited_for_and_never_mistaken_for_the_next(tmp_path: Path) -> None:
+def test_a_late_answer_is_not_read_as_the_next_one(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         with pytest.raises(Transient, match="timed out"):
             await store.remember(ANN, NewFact(content="!hang"))
@@ -84,7 +86,7 @@ def test_an_answer_that_does_not_come_is_not_waited_for_and_never_mistaken_for_t
     in_store(tmp_path, live, config(timeout=300))
 
 
-def test_a_program_that_is_missing_is_told_by_name(tmp_path: Path) -> None:
+def test_a_missing_program_is_named_in_the_error(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         raise AssertionError("it was opened")
 

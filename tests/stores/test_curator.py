@@ -3,19 +3,19 @@ from __future__ import annotations
 import pytest
 
 from memorybench.core.stores import StoredFact
-from memorybench.stores.curator import proposals
+from memorybench.stores.curator import propose_changes
 
 
-def facts(*said: str | tuple[str, float, int]) -> list[StoredFact]:
-    told = [(one, 0.5, 0) if isinstance(one, str) else one for one in said]
+def facts(*rows: str | tuple[str, float, int]) -> list[StoredFact]:
+    complete = [(row, 0.5, 0) if isinstance(row, str) else row for row in rows]
     return [
         StoredFact(id=str(n), content=content, trust=trust, retrieval_count=count)
-        for n, (content, trust, count) in enumerate(told, start=1)
+        for n, (content, trust, count) in enumerate(complete, start=1)
     ]
 
 
-def gone(*said: str | tuple[str, float, int]) -> list[str]:
-    return sorted(id for proposal in proposals(facts(*said)) for id in proposal.ids)
+def removed(*rows: str | tuple[str, float, int]) -> list[str]:
+    return sorted(id for proposal in propose_changes(facts(*rows)) for id in proposal.ids)
 
 
 @pytest.mark.parametrize(
@@ -27,16 +27,16 @@ def gone(*said: str | tuple[str, float, int]) -> list[str]:
         ("The staging server restarts nightly", "The staging servers restart nightly"),
     ],
 )
-def test_facts_that_say_the_same_collapse(one: str, other: str) -> None:
-    [proposal] = proposals(facts(one, other))
+def test_facts_that_say_the_same_are_merged(one: str, other: str) -> None:
+    [proposal] = propose_changes(facts(one, other))
     assert proposal.action == "merge"
     assert {*proposal.ids, proposal.kept} == {"1", "2"}
 
 
-def test_of_two_equal_facts_the_more_trusted_stays() -> None:
-    assert gone(("Ann drinks tea daily", 0.9, 3), ("Ann drinks tea daily!", 0.4, 0)) == ["2"]
-    assert gone(("Ann drinks tea daily", 0.4, 0), ("Ann drinks tea daily!", 0.9, 3)) == ["1"]
-    assert gone("Ann drinks tea daily", "Ann drinks tea daily!") == ["2"]
+def test_a_merge_keeps_the_more_trusted_fact() -> None:
+    assert removed(("Ann drinks tea daily", 0.9, 3), ("Ann drinks tea daily!", 0.4, 0)) == ["2"]
+    assert removed(("Ann drinks tea daily", 0.4, 0), ("Ann drinks tea daily!", 0.9, 3)) == ["1"]
+    assert removed("Ann drinks tea daily", "Ann drinks tea daily!") == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_of_two_equal_facts_the_more_trusted_stays() -> None:
         ("Ann prefers tea", "Bob now prefers strong tea"),
     ],
 )
-def test_facts_that_differ_in_what_matters_stay(one: str, other: str) -> None:
-    assert gone(one, other) == []
+def test_different_facts_are_not_merged(one: str, other: str) -> None:
+    assert removed(one, other) == []
 
 
 @pytest.mark.parametrize(
@@ -71,31 +71,31 @@ def test_facts_that_differ_in_what_matters_stay(one: str, other: str) -> None:
         ("The default branch is master", "The default branch is main"),
     ],
 )
-def test_a_changed_preference_supersedes_the_older_one(older: str, newer: str) -> None:
-    [proposal] = proposals(facts(older, "The office is in Lisbon", newer))
+def test_a_changed_preference_deletes_the_older_fact(older: str, newer: str) -> None:
+    [proposal] = propose_changes(facts(older, "The office is in Lisbon", newer))
     assert (proposal.action, proposal.ids, proposal.kept) == ("delete", ("1",), "3")
     assert "superseded" in proposal.reason
 
 
-def test_trusted_and_used_facts_go_only_for_strong_reasons() -> None:
-    dear = ("Ann keeps a yellow kayak in the garage", 0.95, 12)
+def test_protected_facts_are_removed_only_for_strong_reasons() -> None:
+    protected = ("Ann keeps a yellow kayak in the garage", 0.95, 12)
     longer = "Ann keeps a yellow kayak in the old garage"
-    assert gone(dear[0], longer) == ["1"]
-    assert gone(dear, longer) == []
-    assert gone(dear, "Ann keeps the yellow kayak in a garage") == ["2"]
+    assert removed(protected[0], longer) == ["1"]
+    assert removed(protected, longer) == []
+    assert removed(protected, "Ann keeps the yellow kayak in a garage") == ["2"]
     preferred = ("User prefers dark mode in the editor", 0.95, 12)
-    assert gone(preferred, "User prefers light mode in the editor") == []
-    assert gone(preferred, "User now prefers light mode in the editor") == ["1"]
+    assert removed(preferred, "User prefers light mode in the editor") == []
+    assert removed(preferred, "User now prefers light mode in the editor") == ["1"]
 
 
-def test_what_nobody_trusts_takes_no_other_facts_place() -> None:
-    assert gone("User prefers dark mode in the editor", ("User now prefers light mode in the editor", 0.1, 0)) == []
-    assert gone("Ann keeps a yellow kayak there", ("Ann keeps a yellow kayak there, old", 0.1, 0)) == []
+def test_an_untrusted_fact_replaces_no_other_fact() -> None:
+    assert removed("User prefers dark mode in the editor", ("User now prefers light mode in the editor", 0.1, 0)) == []
+    assert removed("Ann keeps a yellow kayak there", ("Ann keeps a yellow kayak there, old", 0.1, 0)) == []
 
 
-def test_a_chain_of_changes_leaves_the_last_and_nothing_more_to_do() -> None:
-    told = facts(*(f"User now prefers {theme} mode in the editor" for theme in ("dark", "light", "blue", "grey")))
-    proposed = proposals(told)
-    assert {(proposal.ids, proposal.kept) for proposal in proposed} == {(("1",), "4"), (("2",), "4"), (("3",), "4")}
-    left = {id for proposal in proposed for id in proposal.ids}
-    assert proposals([fact for fact in told if fact.id not in left]) == []
+def test_a_chain_of_changes_leaves_only_the_last_fact() -> None:
+    original = facts(*(f"User now prefers {theme} mode in the editor" for theme in ("dark", "light", "blue", "grey")))
+    proposals = propose_changes(original)
+    assert {(proposal.ids, proposal.kept) for proposal in proposals} == {(("1",), "4"), (("2",), "4"), (("3",), "4")}
+    deleted = {id for proposal in proposals for id in proposal.ids}
+    assert propose_changes([fact for fact in original if fact.id not in deleted]) == []

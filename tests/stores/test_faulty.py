@@ -1,4 +1,4 @@
-"""Each faulty store has its fault, and works beside it: a store that does not run would convict nobody."""
+"""Each faulty store differs from the reference store only by its fault."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.stores.faulty import FAULTY, open_faulty
 
 
 async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
-    """What can be seen of a store from outside, in one life of two sessions."""
+    """Return everything that two sessions with the store show."""
     seen: dict[str, object] = {}
 
     def opened() -> object:
@@ -55,12 +55,12 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTY))
-def test_a_fault_can_be_seen_from_outside(tmp_path: Path, fault: str) -> None:
+def test_a_fault_changes_observable_behaviour(tmp_path: Path, fault: str) -> None:
     sound = asyncio.run(behaviour(None, tmp_path / "sound"))
     assert asyncio.run(behaviour(fault, tmp_path / "faulty")) != sound
 
 
-def test_a_faulty_store_goes_by_the_name_of_its_fault(tmp_path: Path) -> None:
+def test_a_faulty_store_is_named_after_its_fault(tmp_path: Path) -> None:
     async def name(fault: str) -> str:
         store: MemoryStore
         async with open_faulty(fault, tmp_path / fault) as store:

@@ -1,4 +1,4 @@
-"""MCP servers as stores: the double over stdio and over HTTP, mapped by configs of a few lines."""
+"""MCP servers as stores: a test server over stdio and over HTTP, with short configs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytest.importorskip("mcp")
 from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents
 
 DOUBLE = Path(__file__).parents[1] / "doubles" / "mcp_server.py"
-STDIO = f"command: {json.dumps([sys.executable, str(DOUBLE), '${folder}/kept.json'])}"
+STDIO = f"command: {json.dumps([sys.executable, str(DOUBLE), '${folder}/data.json'])}"
 REMEMBER = "{tool: remember, arguments: {scope: $.user, id: $.newId, text: $.content, sources: [$.category]}}"
 FACTS = "facts: {results: $.found, id: id, content: text, category: '$.sources[0]'}"
 OPERATIONS = f"""
@@ -49,13 +49,13 @@ def config(server: str = STDIO, operations: str = OPERATIONS, more: str = "") ->
     return read_store(parse_yaml(text, "double.yaml"), {})
 
 
-def opened(folder: Path, told: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
-    return open_store(told or config(), folder, environment={}, redactor=Redactor([]))
+def open_configured(folder: Path, store_config: StoreConfig | None = None) -> AbstractAsyncContextManager[MemoryStore]:
+    return open_store(store_config or config(), folder, environment={}, redactor=Redactor([]))
 
 
-def in_store(folder: Path, told: StoreConfig, work: Callable[[MemoryStore], Awaitable[None]]) -> None:
+def in_store(folder: Path, store_config: StoreConfig, work: Callable[[MemoryStore], Awaitable[None]]) -> None:
     async def live() -> None:
-        async with opened(folder, told) as store:
+        async with open_configured(folder, store_config) as store:
             await work(store)
 
     asyncio.run(live())
@@ -63,26 +63,26 @@ def in_store(folder: Path, told: StoreConfig, work: Callable[[MemoryStore], Awai
 
 class TestContractOverStdio(StoreContract):
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
-        return opened(folder)
+        return open_configured(folder)
 
 
 class TestContractOverHttp(StoreContract):
     @pytest.fixture(autouse=True)
     def _served(self, tmp_path: Path) -> Iterator[None]:
-        with McpHttpServer(tmp_path / "kept.json") as server:
+        with McpHttpServer(tmp_path / "data.json") as server:
             self.url = server.url
             yield
 
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
-        return opened(folder, config(f"url: {self.url}"))
+        return open_configured(folder, config(f"url: {self.url}"))
 
 
-def test_what_it_can_do_is_seen_from_its_config(tmp_path: Path) -> None:
+def test_capabilities_follow_from_the_config(tmp_path: Path) -> None:
     async def whole(store: MemoryStore) -> None:
         assert store.capabilities == {"update", "recall", "list", "category", "users", "files"}
 
     async def blind(store: MemoryStore) -> None:
-        assert store.capabilities == {"list", "category"}, "one memory for all, kept who knows where"
+        assert store.capabilities == {"list", "category"}, "one memory for all users, not in the folder"
         for lacking in (store.forget(ANN, "1"), store.update(ANN, "1", "a"), store.recall(ANN, "a", 1)):
             with pytest.raises(Lacking):
                 await lacking
@@ -98,7 +98,7 @@ def test_what_it_can_do_is_seen_from_its_config(tmp_path: Path) -> None:
     in_store(tmp_path, config(STDIO.replace("${folder}", "."), operations), blind)
 
 
-def test_a_tool_that_declines_refuses_and_one_that_breaks_does_not(tmp_path: Path) -> None:
+def test_only_errors_that_match_refusal_are_refusals(tmp_path: Path) -> None:
     operations = OPERATIONS.replace(REMEMBER, "{tool: fail, arguments: {saying: $.content}}")
 
     async def live(store: MemoryStore) -> None:
@@ -117,7 +117,7 @@ def test_a_tool_that_declines_refuses_and_one_that_breaks_does_not(tmp_path: Pat
     in_store(tmp_path, config(STDIO, operations), without)
 
 
-def test_a_protocol_error_is_no_refusal_whatever_it_says(tmp_path: Path) -> None:
+def test_a_protocol_error_is_never_a_refusal(tmp_path: Path) -> None:
     operations = OPERATIONS.replace(REMEMBER, "{tool: refuse, arguments: {saying: $.content}}")
 
     async def live(store: MemoryStore) -> None:
@@ -127,7 +127,7 @@ def test_a_protocol_error_is_no_refusal_whatever_it_says(tmp_path: Path) -> None
     in_store(tmp_path, config(STDIO, operations, "  refusal: secret\n"), live)
 
 
-def test_several_calls_are_made_in_order_and_know_what_the_fact_said(tmp_path: Path) -> None:
+def test_several_calls_run_in_order_and_get_the_previous_text(tmp_path: Path) -> None:
     update = """
     update:
       calls:
@@ -149,7 +149,7 @@ def test_several_calls_are_made_in_order_and_know_what_the_fact_said(tmp_path: P
     in_store(tmp_path, config(STDIO, operations), live)
 
 
-def test_a_search_by_substring_is_asked_word_by_word(tmp_path: Path) -> None:
+def test_query_words_searches_once_per_keyword(tmp_path: Path) -> None:
     recall = """
     recall:
       tool: grep
@@ -162,14 +162,14 @@ def test_a_search_by_substring_is_asked_word_by_word(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         for fact in (TEA, KAYAK):
             await store.remember(ANN, fact)
-        found = await store.recall(ANN, "Where does Ann keep the kayak?", 5)
-        assert [fact.content for fact in found] == [KAYAK.content, TEA.content]
+        facts = await store.recall(ANN, "Where does Ann keep the kayak?", 5)
+        assert [fact.content for fact in facts] == [KAYAK.content, TEA.content]
         assert contents(await store.recall(ANN, "", 5)) == []
 
     in_store(tmp_path, config(STDIO, operations), live)
 
 
-def test_results_that_are_not_there_are_not_taken_for_none(tmp_path: Path) -> None:
+def test_missing_results_are_an_error(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         with pytest.raises(Malformed):
             await store.list(ANN)
@@ -177,7 +177,7 @@ def test_results_that_are_not_there_are_not_taken_for_none(tmp_path: Path) -> No
     in_store(tmp_path, config(STDIO, OPERATIONS.replace("$.found", "$.facts")), live)
 
 
-def test_an_id_that_is_not_told_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_id_is_an_error(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         with pytest.raises(Malformed):
             await store.remember(ANN, TEA)
@@ -185,7 +185,7 @@ def test_an_id_that_is_not_told_is_an_error(tmp_path: Path) -> None:
     in_store(tmp_path, config(STDIO, OPERATIONS.replace(f"[{REMEMBER}]", f"[{REMEMBER}], id: $.memory.id")), live)
 
 
-def test_a_tool_that_the_server_lacks_is_told_before_anything_is_done(tmp_path: Path) -> None:
+def test_an_unknown_tool_is_reported_when_the_store_is_opened(tmp_path: Path) -> None:
     async def live(store: MemoryStore) -> None:
         raise AssertionError("it was opened")
 

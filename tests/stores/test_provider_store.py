@@ -1,4 +1,4 @@
-"""Providers as stores: one that can do nothing beside its contract, one that can list, one that can do all."""
+"""Providers as stores: one with only the required methods, one with `list`, one with all methods."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def opened(folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
         folder,
         environment={},
         redactor=Redactor([]),
-        open_provider=lambda _, kept: Bm25.open_file(kept / "bm25.db"),
+        open_provider=lambda _, folder: Bm25.open_file(folder / "bm25.db"),
     )
 
 
@@ -40,7 +40,7 @@ class TestContract(StoreContract):
 
 
 class Silent:
-    """Searches, and no more."""
+    """Has only the required methods."""
 
     subject = Subject(role="provider", name="silent")
     store_id = "1"
@@ -53,16 +53,16 @@ class Silent:
         return Receipt()
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Nothing to wait for."""
+        """Return at once."""
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         return [Memory(id="1", content="user: user: Ann is a user")]
 
     async def clear(self, scope: Scope) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
 
-def test_what_a_provider_has_no_method_for_is_lacking(tmp_path: Path) -> None:
+def test_an_operation_without_a_provider_method_raises_lacking(tmp_path: Path) -> None:
     silent = Silent()
 
     @asynccontextmanager
@@ -87,6 +87,6 @@ def test_what_a_provider_has_no_method_for_is_lacking(tmp_path: Path) -> None:
     assert [scope.haystack for scope in silent.scopes] == [ANN]
 
 
-def test_without_an_opener_a_provider_can_not_be_chosen(tmp_path: Path) -> None:
+def test_a_provider_store_needs_an_opener(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         open_store(CONFIG, tmp_path, environment={}, redactor=Redactor([]))

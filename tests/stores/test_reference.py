@@ -15,8 +15,7 @@ import pytest
 
 from memorybench.core.errors import BadInput, Refused, ServiceError
 from memorybench.core.stores import MemoryStore, NewFact
-from memorybench.stores.facts_file import FILE
-from memorybench.stores.reference import ReferenceStore, open_reference
+from memorybench.stores.reference import FILE, ReferenceStore, open_reference
 from tests.stores.contract import ANN, BOB, KAYAK, TEA, StoreContract, contents, raw
 
 T = TypeVar("T")
@@ -38,12 +37,12 @@ def in_store(folder: Path, work: Callable[[ReferenceStore], Awaitable[T]]) -> T:
     return asyncio.run(opened())
 
 
-def said(content: str, **pinned: float) -> NewFact:
-    return NewFact.model_validate({"content": content, **pinned})
+def fact(content: str, **fields: float) -> NewFact:
+    return NewFact.model_validate({"content": content, **fields})
 
 
 @pytest.mark.parametrize(
-    "fact",
+    "secret",
     [
         NewFact(content=f"Use {KEY} for the deploy"),
         NewFact(content=PASSWORD),
@@ -55,15 +54,15 @@ def said(content: str, **pinned: float) -> NewFact:
         NewFact(content=f"note {KEY.encode().hex()}"),
     ],
 )
-def test_a_credential_is_refused_by_its_kind_and_leaves_no_trace(tmp_path: Path, fact: NewFact) -> None:
+def test_a_credential_is_refused_and_not_written(tmp_path: Path, secret: NewFact) -> None:
     async def live(store: ReferenceStore) -> None:
         id = await store.remember(ANN, TEA)
-        with pytest.raises(Refused, match=r"looks like a secret \(") as refused:
-            await store.remember(ANN, fact)
+        with pytest.raises(Refused, match=r"credential \(") as refused:
+            await store.remember(ANN, secret)
         assert KEY not in str(refused.value)
         assert "Sunny" not in str(refused.value)
         with pytest.raises(Refused):
-            await store.update(ANN, id, f"{fact.content} {fact.category or ''}{fact.source or ''}{KEY}")
+            await store.update(ANN, id, f"{secret.content} {secret.category or ''}{secret.source or ''}{KEY}")
         assert contents(await store.list(ANN)) == [TEA.content]
 
     in_store(tmp_path, live)
@@ -71,27 +70,27 @@ def test_a_credential_is_refused_by_its_kind_and_leaves_no_trace(tmp_path: Path,
     assert b"Sunny" not in raw(tmp_path)
 
 
-def test_harmless_words_about_secrets_are_kept(tmp_path: Path) -> None:
+def test_text_about_secrets_is_stored(tmp_path: Path) -> None:
     harmless = ["The password policy asks for 14 characters", "A token of thanks", "The secret recipe needs butter"]
 
     async def live(store: ReferenceStore) -> list[str]:
         for text in harmless:
-            await store.remember(ANN, said(text))
+            await store.remember(ANN, fact(text))
         return contents(await store.list(ANN))
 
     assert in_store(tmp_path, live) == sorted(harmless)
 
 
-def test_a_fact_without_words_is_refused(tmp_path: Path) -> None:
+def test_an_empty_fact_is_refused(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         for blank in ("", " \n\t"):
-            with pytest.raises(Refused, match="without words"):
+            with pytest.raises(Refused, match="empty"):
                 await store.remember(ANN, NewFact(content=blank, category="habit"))
 
     in_store(tmp_path, live)
 
 
-def test_the_same_text_is_one_fact_for_each_person(tmp_path: Path) -> None:
+def test_the_same_text_is_one_fact_per_user(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         id = await store.remember(ANN, TEA)
         again = TEA.model_copy(update={"content": f"  {TEA.content}\n", "trust": 0.9})
@@ -117,7 +116,7 @@ def test_an_update_keeps_the_id_and_the_old_text_only_in_history(tmp_path: Path)
     assert b"kayak" not in raw(tmp_path)
 
 
-def test_an_update_to_what_another_fact_says_makes_them_one(tmp_path: Path) -> None:
+def test_an_update_to_the_text_of_another_fact_merges_them(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         tea, kayak = [await store.remember(ANN, fact) for fact in (TEA, KAYAK)]
         assert await store.update(ANN, kayak, TEA.content) == tea
@@ -126,20 +125,20 @@ def test_an_update_to_what_another_fact_says_makes_them_one(tmp_path: Path) -> N
     in_store(tmp_path, live)
 
 
-def test_facts_of_others_and_unknown_ids_are_errors_and_no_refusals(tmp_path: Path) -> None:
+def test_facts_of_other_users_and_unknown_ids_are_service_errors(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         id = await store.remember(ANN, TEA)
         for user, wrong in ((BOB, id), (ANN, "999"), (ANN, "no such id")):
-            with pytest.raises(ServiceError, match="no fact has the id"):
+            with pytest.raises(ServiceError, match="unknown fact id"):
                 await store.update(user, wrong, "Nothing")
-            with pytest.raises(ServiceError, match="no fact has the id"):
+            with pytest.raises(ServiceError, match="unknown fact id"):
                 await store.forget(user, wrong)
         assert contents(await store.list(ANN)) == [TEA.content]
 
     in_store(tmp_path, live)
 
 
-def test_the_id_of_a_forgotten_fact_is_never_given_again(tmp_path: Path) -> None:
+def test_the_id_of_a_forgotten_fact_is_not_reused(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         id = await store.remember(ANN, TEA)
         await store.forget(ANN, id)
@@ -148,9 +147,9 @@ def test_the_id_of_a_forgotten_fact_is_never_given_again(tmp_path: Path) -> None
     in_store(tmp_path, live)
 
 
-def test_many_forgotten_facts_leave_nothing_in_the_files(tmp_path: Path) -> None:
+def test_the_files_contain_no_forgotten_text(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
-        ids = [await store.remember(ANN, said(f"zebrafinch {n} " + "sings " * (n % 40))) for n in range(50)]
+        ids = [await store.remember(ANN, fact(f"zebrafinch {n} " + "sings " * (n % 40))) for n in range(50)]
         for n, id in enumerate(ids):
             await store.update(ANN, id, f"zebrafinch {n} slept")
         for id in ids:
@@ -160,17 +159,17 @@ def test_many_forgotten_facts_leave_nothing_in_the_files(tmp_path: Path) -> None
     in_store(tmp_path, live)
 
 
-def test_the_better_match_comes_first_and_trust_decides_between_equals(tmp_path: Path) -> None:
+def test_better_matches_come_first_and_trust_breaks_ties(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> list[str]:
-        await store.remember(ANN, said("The blue door sticks", trust=0.2))
-        await store.remember(ANN, said("The blue gate sticks", trust=0.9))
-        await store.remember(ANN, said("The blue gate of the garden needs oil, the gate is old"))
+        await store.remember(ANN, fact("The blue door sticks", trust=0.2))
+        await store.remember(ANN, fact("The blue gate sticks", trust=0.9))
+        await store.remember(ANN, fact("The blue gate of the garden needs oil, the gate is old"))
         return [fact.content for fact in await store.recall(ANN, "which blue one sticks?", 5)]
 
     assert in_store(tmp_path, live)[:2] == ["The blue gate sticks", "The blue door sticks"]
 
 
-def test_a_session_that_is_killed_loses_nothing_that_was_remembered(tmp_path: Path) -> None:
+def test_a_killed_session_loses_no_fact(tmp_path: Path) -> None:
     script = """
 import asyncio, os, signal, sys
 from pathlib import Path
@@ -205,7 +204,7 @@ def test_two_sessions_at_once_see_each_other(tmp_path: Path) -> None:
     assert asyncio.run(live()) == [TEA.content, KAYAK.content]
 
 
-def test_its_file_is_for_its_owner_and_can_be_queried(tmp_path: Path) -> None:
+def test_the_file_is_private_and_can_be_queried(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         await store.remember(ANN, TEA)
 
@@ -218,7 +217,7 @@ def test_its_file_is_for_its_owner_and_can_be_queried(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough to be one", b"SQLite"])
-def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_file_is_rejected_and_not_changed(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / FILE
     file.write_bytes(content)
     with pytest.raises(BadInput, match=FILE):
@@ -226,7 +225,7 @@ def test_a_file_of_another_program_is_refused_and_left_alone(tmp_path: Path, con
     assert file.read_bytes() == content
 
 
-def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected_and_not_changed(tmp_path: Path) -> None:
     db = sqlite3.connect(tmp_path / FILE)
     db.execute("CREATE TABLE theirs (a)")
     db.close()
@@ -236,7 +235,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_what_no_file_can_hold_is_replaced(tmp_path: Path) -> None:
+def test_characters_that_cannot_be_stored_are_replaced(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         odd = NewFact(content="kayak \ud800 \x00 red", category="\udfff", source="\ud83d")
         await store.remember(ANN, odd)
@@ -246,7 +245,7 @@ def test_what_no_file_can_hold_is_replaced(tmp_path: Path) -> None:
     in_store(tmp_path, live)
 
 
-def test_a_file_that_breaks_under_it_is_a_failure_of_the_service(tmp_path: Path) -> None:
+def test_a_file_damaged_during_a_session_is_a_service_error(tmp_path: Path) -> None:
     async def live(store: ReferenceStore) -> None:
         id = await store.remember(ANN, TEA)
         file = tmp_path / FILE

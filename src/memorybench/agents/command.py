@@ -1,4 +1,4 @@
-"""Any command-line agent: one process per prompt, in a home folder of its own."""
+"""Any command-line agent: one process per prompt, in a separate home folder."""
 
 from __future__ import annotations
 

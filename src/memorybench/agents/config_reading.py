@@ -55,7 +55,7 @@ def _check(config: AgentConfig, document: Document) -> None:
     needed = _NEEDED[config.type]
     if not getattr(config, needed):
         raise BadInput(
-            document.where(), f'"{camel(needed)}" is missing', expected=f'"{camel(needed)}" beside type: {config.type}'
+            document.where(), f'"{camel(needed)}" is missing', remedy=f"add it, or change type: {config.type}"
         )
     if config.prompt is not None:
         _check_instructions(config.prompt, document.where("prompt"))
@@ -96,7 +96,7 @@ def _check_program(config: AgentConfig, document: Document) -> None:
 
 
 def _templates(config: AgentConfig) -> Iterator[tuple[Place, str]]:
-    """Yield every text that may hold placeholders, with its place in the config."""
+    """Yield every text that may contain placeholders, with its place in the config."""
     for key in ("command", "following"):
         for place, word in enumerate(getattr(config, key)):
             if isinstance(word, str):

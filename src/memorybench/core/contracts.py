@@ -1,4 +1,4 @@
-"""What the rooms promise each other. Scripted doubles of Provider and Model ship beside their real kin."""
+"""The protocols that packages implement for each other. Providers and models have scripted test doubles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .trials import Subject
 
 
 class Scope(Record):
-    """Whose memory is meant. Always carries run, benchmark, provider and haystack, so that none ever mix."""
+    """The part of a memory that one haystack of one run uses; scopes never share memories."""
 
     run: str
     benchmark: str
@@ -21,13 +21,13 @@ class Scope(Record):
 
     @property
     def name(self) -> str:
-        """Deterministic, and safe as an id in every store: letters, digits and hyphens, at most 60 characters."""
+        """An id that every store accepts: letters, digits and hyphens, at most 60 characters."""
         readable = "".join(c if c.isascii() and c.isalnum() else "-" for c in f"{self.run}-{self.haystack}")
         return f"{readable[:43]}-{digest(self)[:16]}"
 
 
 class Receipt(Record):
-    """What a provider answered to an add, and needs to tell when it is searchable."""
+    """The result of an add, from which a provider finds out when the session is searchable."""
 
     ids: tuple[str, ...] = ()
     captured: Mapping[str, Any] = {}
@@ -36,7 +36,7 @@ class Receipt(Record):
 class Completion(Record):
     text: str
     finish: str
-    """Why the model stopped: "stop", "length", "filter", "tools", or what the server said."""
+    """Why the model stopped: "stop", "length", "filter", "tools", or the value that the server sent."""
     model: str
     """The version that the server reports."""
     spent: Spending = Spending()
@@ -51,17 +51,17 @@ class Provider(Protocol):
 
     @property
     def store_id(self) -> str:
-        """What was added lives as long as this stays the same.
+        """An id that changes when stored data is gone, so that the engine fills the store again.
 
-        A constant for a hosted service, stored with the data by a store on disk, new at every opening
-        for a store in memory: so a vanished store is filled again and never searched empty.
+        It is a constant for a hosted service, stored with the data for a store on disk, and new at every opening for a
+        store in memory.
         """
         ...
 
     async def add(self, scope: Scope, session: Session) -> Receipt: ...
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Returns when every receipt is searchable, or raises."""
+        """Return when the sessions of all receipts are searchable."""
         ...
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]: ...
@@ -71,7 +71,7 @@ class Provider(Protocol):
 
 @runtime_checkable
 class Batching(Protocol):
-    """A provider that can take several sessions of one scope in a single call."""
+    """A provider that can add several sessions of one scope in a single call."""
 
     @property
     def batch_size(self) -> int: ...
@@ -81,16 +81,16 @@ class Batching(Protocol):
 
 @runtime_checkable
 class Restoring(Protocol):
-    """A provider that must know what an earlier process was told when it added."""
+    """A provider that needs the receipts of an earlier process."""
 
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Comes before the first search of a process that did not add everything itself. Sends nothing."""
+        """Load receipts without sending anything; called before the first search of a resumed run."""
         ...
 
 
 @runtime_checkable
 class Listing(Protocol):
-    """A provider or store that can say all it holds."""
+    """A provider that can list all memories of a scope."""
 
     async def list(self, scope: Scope) -> Sequence[Memory]: ...
 
@@ -101,7 +101,7 @@ class Model(Protocol):
     def subject(self) -> Subject: ...
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
-        """One reply. With a JSON schema, a reply that follows it. Charges what it spent (`spending.charge`)."""
+        """Return one reply, which follows the JSON schema if there is one. Reports its cost with `spending.charge`."""
         ...
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 
 class MemorybenchError(Exception):
-    """The base class. The text is one line that tells a user what to do."""
+    """The base class. The text is one line that says what to do."""
 
 
 class Refusal(MemorybenchError):

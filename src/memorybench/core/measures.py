@@ -56,7 +56,7 @@ class Measure(Record):
 
 
 class Metric(Protocol):
-    """Reads a row of numbers from each outcome, then computes a measure from all rows. Outcomes are not kept."""
+    """Reads a row of numbers from each outcome, then computes a measure from all rows. Outcomes are not stored."""
 
     @property
     def name(self) -> str: ...

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Steps(Protocol):
-    """Performs named work once: a step that the journal holds is returned, not repeated."""
+    """Performs named work once: a step in the journal is returned, not repeated."""
 
     async def once(
         self,
@@ -38,7 +38,7 @@ class Steps(Protocol):
         ...
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
-        """Return whether the journal holds that step."""
+        """Return whether the step is in the journal."""
         ...
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
@@ -89,7 +89,7 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Plan:
     jobs: Iterable[Job]
-    """May be a generator: the engine holds only the jobs that it works on."""
+    """May be a generator: the engine stores only the jobs in progress."""
     size: int
     metrics: tuple[Metric, ...] = ()
     limits: Mapping[str, Limits] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """A report as data: suites build it, renderers (`reporting/`) format it.
 
-A report is a title, a verdict, warnings and sections. Sections hold values, not text: the renderer decides how a
+A report is a title, a verdict, warnings and sections. Sections contain values, not text: the renderer decides how a
 measure, a duration or an amount of money looks. A new kind of section is one class here, added to `Section`, and one
 function in each renderer; mypy names the renderers that lack it.
 """
@@ -90,7 +90,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Cases:
-    """Single trials: what was asked, expected and returned."""
+    """Single trials with question, expected answer and returned answer."""
 
     title: str
     cases: tuple[Case, ...]
@@ -131,4 +131,4 @@ class Report:
     warnings: tuple[str, ...] = ()
     """What a reader must know before relying on the figures."""
     document: Mapping[str, Any] = field(default_factory=dict)
-    """What `--json` prints and report.json holds (docs/report.schema.json)."""
+    """The content of report.json, which `--json` prints (docs/report.schema.json)."""

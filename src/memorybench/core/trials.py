@@ -17,7 +17,7 @@ NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class Subject(Record):
-    """What is measured or called: a provider, a model, a store or an agent. Never holds a secret."""
+    """What is measured or called: a provider, a model, a store or an agent. Never contains a secret."""
 
     role: str
     name: str

@@ -1,4 +1,4 @@
-"""Performs the jobs of a plan whose outcomes the journal does not hold. Knows no suite.
+"""Performs the jobs of a plan that have no outcome in the journal. Does not depend on any suite.
 
 run.py      workers take jobs from the plan and record outcomes
 steps.py    `once`: a recorded step is not repeated

@@ -38,7 +38,7 @@ async def perform(
     budget: Budget | None = None,
     watch: Watch | None = None,
 ) -> Ending:
-    """Perform every job that the journal does not hold as scored, with at most `concurrency` calls in flight."""
+    """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight."""
     stopping = Stop()
     budget = budget or Budget()
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency)
@@ -133,7 +133,7 @@ _STATUS_BY_ERROR: tuple[tuple[type[MemorybenchError], Status], ...] = (
 def _failure(error: BaseException) -> tuple[Status, Failure]:
     kind, message = type(error).__name__, storable(str(error))
     if isinstance(error, MemorybenchError):
-        # failures of shared steps are kept for other jobs: do not keep the frames they passed through
+        # failures of shared steps are stored for other jobs: drop the frames they passed through
         error.__traceback__ = error.__cause__ = error.__context__ = None
         status: Status = next((status for type_, status in _STATUS_BY_ERROR if isinstance(error, type_)), "failed")
         return status, Failure(kind=kind, message=message)

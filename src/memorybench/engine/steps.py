@@ -26,7 +26,7 @@ from .stopping import Interrupted, Stop
 
 T = TypeVar("T")
 
-# true while a step's `after` runs: its steps serve other jobs too and are no evidence of this job's outcome
+# true while a step's `after` runs: its steps serve other jobs too, so they are not evidence of this job's outcome
 _in_prerequisite: ContextVar[bool] = ContextVar("memorybench_in_prerequisite", default=False)
 
 

@@ -20,7 +20,7 @@ _RANGE = re.compile(r"bytes (\d+)-\d+/(?:(\d+)|\*)")
 async def download(http: Http, url: str, file: Path, *, cap: int, progress: Progress | None = None) -> None:
     """Download `url` into `file`, at most `cap` bytes.
 
-    The part that an earlier attempt left in `file` is kept only if the server's ETag, stored beside it, still matches.
+    The part that an earlier attempt left in `file` is reused only if the stored ETag still matches.
     """
     where = http.describe(url)
     tag = file.with_name(f"{file.name}.etag")

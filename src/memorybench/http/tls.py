@@ -38,7 +38,7 @@ _PLAIN_SERVER = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE",
 class TlsFiles(Record):
     """PEM files for https; relative paths start at the working folder.
 
-    Field docstrings are the user's documentation: they stand in docs/config-keys.md and in the JSON Schema.
+    Field docstrings are the user's documentation: docs/config-keys.md and the JSON Schema show them.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)

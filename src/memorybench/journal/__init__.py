@@ -5,6 +5,6 @@ run_reader.py  reads runs
 writer.py      group commit: one thread commits the rows of all callers
 database.py    opens and checks the file
 migrations.py  the tables, as numbered migrations
-rows.py        what the tables hold, as records
+rows.py        the rows of the tables, as records
 lock.py        allows one process per run
 """

@@ -13,7 +13,7 @@ from memorybench.core.errors import BadInput, JournalError, MemorybenchError
 from .migrations import MIGRATIONS
 
 FILE_NAME = "results.db"
-APPLICATION_ID = 0x6D656D62  # "memb" in ASCII: tells our files from those of other programs
+APPLICATION_ID = 0x6D656D62  # "memb" in ASCII: distinguishes our files from those of other programs
 BUSY_SECONDS = 120.0  # many processes may share a folder: each waits for its turn to commit
 _CHECK_LIMIT = 256 * 1024 * 1024  # checking a larger file would make every start slow; rows have checksums
 
@@ -45,7 +45,7 @@ def _create(path: Path) -> None:
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     try:
         with sqlite_errors(path), closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            # one sync at the end is enough: until then nobody uses the draft
+            # one sync at the end is enough: until then the draft is not in use
             db.execute("PRAGMA synchronous=OFF")
             db.execute("PRAGMA journal_mode=MEMORY")
             migrate(db)
@@ -93,7 +93,7 @@ def check(path: Path, *, thorough: bool = True) -> None:
     # Only SQLite may open the file: closing any other descriptor of it drops all fcntl locks of this process.
     if not _has_log(path):
         try:
-            # nobody has it open, so it can be read without creating a shared-memory file beside it
+            # no process has it open, so it can be read without creating a shared-memory file
             with sqlite_errors(path):
                 db = _open_read_only(path, "mode=ro&immutable=1")
             _check_content(path, db, thorough)

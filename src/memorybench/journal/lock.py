@@ -1,4 +1,4 @@
-"""Allows one process per run. The kernel holds the lock, so it is gone when its process ends, however it ends."""
+"""Allows one process per run. The kernel holds the lock, so it is released when the process ends for any reason."""
 
 from __future__ import annotations
 

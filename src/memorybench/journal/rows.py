@@ -1,4 +1,4 @@
-"""What the tables hold, as records."""
+"""The rows of the tables, as records."""
 
 from __future__ import annotations
 

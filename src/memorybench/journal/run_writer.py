@@ -253,7 +253,7 @@ def _locked(
 ) -> Iterator[RunWriter]:
     """Hold the lock of a run while it is written."""
     if (folder / FILE_NAME).exists():
-        check(folder / FILE_NAME, thorough=False)  # before the lock creates a folder beside an invalid file
+        check(folder / FILE_NAME, thorough=False)  # before the lock creates a folder next to an invalid file
     lock = RunLock(folder / run.id, run.id)
     try:
         with (

@@ -84,7 +84,7 @@ class Writer:
             failure = error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
         for loop in {entry.committed.get_loop() for entry in group}:
             futures = [entry.committed for entry in group if entry.committed.get_loop() is loop]
-            with suppress(RuntimeError):  # the loop is closed: nobody waits
+            with suppress(RuntimeError):  # the loop is closed, so there is no waiting caller
                 loop.call_soon_threadsafe(_resolve, futures, failure)
 
     def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:

@@ -134,7 +134,7 @@ async def open_client(
 ) -> AsyncIterator[McpClient]:
     """Connect to a server. `where` names it in errors.
 
-    The SDK's context managers must be left by the task that entered them, so one task of their own holds them.
+    The SDK's context managers must be left by the task that entered them, so a separate task enters and leaves them.
     """
     connected: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
     closing = asyncio.Event()

@@ -51,4 +51,4 @@ def check_connection(connection: ServerConnection, part: Document) -> None:
         raise BadInput(part.where(), "invalid connection", expected="either command or url")
     for name in ("env", "install") if connection.url else ("headers",):
         if getattr(connection, name):
-            raise BadInput(part.where(name), f"has no effect beside {'url' if connection.url else 'command'}")
+            raise BadInput(part.where(name), f"has no effect with {'url' if connection.url else 'command'}")

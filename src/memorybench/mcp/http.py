@@ -73,7 +73,7 @@ class _Sender(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
-            return httpx2.Response(405)  # the stream for messages that no call asked for: we need none
+            return httpx2.Response(405)  # the stream of server notifications, which we do not use
         body = json.loads(await request.aread() or b"null")
         headers = {name: value for name, value in request.headers.items() if name.lower() not in _OMITTED}
         deadline = _CLOSE_TIMEOUT if request.method == "DELETE" else None
@@ -88,7 +88,7 @@ class _Sender(httpx2.AsyncBaseTransport):
 
     def _failed(self, body: Any, error: MemorybenchError) -> httpx2.Response:
         if not isinstance(body, dict) or "id" not in body:
-            return httpx2.Response(405 if body is None else 202)  # nobody waits for a reply
+            return httpx2.Response(405 if body is None else 202)  # a notification has no reply
         number = next(self._numbers)
         self._failures[number] = error
         problem = {"code": types.INTERNAL_ERROR, "message": "request failed", "data": {_FAILURE: number}}

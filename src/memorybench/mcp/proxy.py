@@ -112,7 +112,14 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
     It listens on a free port of the loopback address. A random token in its URL keeps other programs out.
     """
     proxy = Proxy(tools, session, user)
-    server = Server("memory", version=__version__, on_list_tools=proxy.list_tools, on_call_tool=proxy.call_tool)
+    server = Server(
+        "memory",
+        version=__version__,
+        on_list_tools=proxy.list_tools,
+        on_call_tool=proxy.call_tool,
+        # our tools read no headers; without this, the SDK lists all tools on every call to check them
+        get_tool_input_schema=lambda _name: None,
+    )
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=MESSAGE_CAP
     )
@@ -123,6 +130,8 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
     )
     web_server = _WebServer(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        # accepted connections inherit this; without it, every reply waits 40 ms for a delayed acknowledgement
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         proxy.url = f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
 
         async def serve() -> None:

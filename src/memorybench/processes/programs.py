@@ -22,9 +22,9 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import EXCERPT, printable
 
 GRACE = 3.0
-"""Seconds that a program has to exit by itself, and again after SIGTERM."""
+"""Seconds that a program has to exit after its input is closed, and again after SIGTERM."""
 STDERR_TAIL = 8192
-"""Bytes of error output that are kept: more than is quoted, so that a quote never holds half of a secret."""
+"""Bytes of error output that are stored: more than is quoted, so that a quote never contains half of a secret."""
 _CHUNK = 2**16
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "NODE_PATH", "SSL_CERT_FILE")
 """Variables that every program gets. API keys are not among them."""
@@ -134,7 +134,7 @@ class Program:
         return ServiceError(f"{self.where}: {ending}{quote_stderr(stderr)}")
 
     async def end(self) -> None:
-        """Close its input, then send SIGTERM, then kill whatever is left of its process group."""
+        """Close its input, then send SIGTERM, then kill the rest of its process group."""
         try:
             self.stdin.close()
             if not self._is_terminated and not await self._has_exited():

@@ -1,7 +1,6 @@
 """Memory stores that hygiene tests, behind the contract of core/stores.py.
 
 reference.py       the default: facts in one SQLite file; refuses credentials
-facts_file.py      that file: its tables, and how it is opened
 curator.py         proposes which facts to merge or remove
 config.py          the keys of a store's YAML file
 config_reading.py  reads and checks that file

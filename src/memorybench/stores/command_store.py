@@ -156,6 +156,6 @@ async def open_command_store(
     where = f'store "{config.name}"'
     command, env = ProgramTemplate.parse(section.run, section.env, where).render(folder, environment)
     subject = Subject(role="store", name=config.name, settings={"command": digest(section)})
-    # its error output goes to the terminal, for whoever writes the program
+    # its error output goes to the terminal, for the author of the program
     async with open_program(command, env=env, cwd=folder, where=where, line_cap=_LINE_CAP, stderr=None) as program:
         yield CommandStore(subject, frozenset(config.capabilities), program, section.timeout / 1000, redactor)

@@ -58,9 +58,7 @@ def variables_in(template: Any) -> Iterator[str]:
 def _check(config: StoreConfig, document: Document) -> None:
     safe_name(config.name, document.where("name"))
     if config.type in _SECTIONS and getattr(config, config.type) is None:
-        raise BadInput(
-            document.where(), f'"{config.type}" is missing', expected=f"{config.type} beside type: {config.type}"
-        )
+        raise BadInput(document.where(), f'"{config.type}" is missing', remedy=f"add the section {config.type}")
     for section in _SECTIONS:
         if section != config.type and getattr(config, section) is not None:
             raise BadInput(

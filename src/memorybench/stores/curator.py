@@ -1,7 +1,7 @@
-"""Which facts repeat another, and which were superseded by a later one. Proposals come from the facts alone.
+"""Proposes which facts to merge or delete: those that repeat another fact, and preferences that have changed.
 
-Conservative: two facts are the same where one says all the other says, in its order, with the same numbers and the same
-yes or no. That a word was exchanged for another makes a different fact, except where a preference changed.
+It is conservative. Two facts are the same only if one contains all words of the other in the same order, with the same
+numbers and the same negation. A different word makes a different fact, except if a preference changed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from memorybench.core.stores import Proposal, StoredFact
 from memorybench.text.words import is_negated, numbers, stems, words
 
 HIGH_TRUST = 0.8
-HIGH_ACCESS = 5
-"""Retrievals. A fact that is trusted and used as much as this goes only for a very good reason."""
+HIGH_RETRIEVAL_COUNT = 5
+"""A fact with at least this trust and this many retrievals is protected: it is removed only for strong reasons."""
 LOW_TRUST = 0.3
-"""What is trusted less takes no other fact's place: a stranger could rewrite the memory by it."""
+"""A fact with less trust replaces no other fact; otherwise a stranger could rewrite the memory."""
 SIMILAR = 0.7
 STRONGLY_SIMILAR = 0.9
-"""Shared words among all words of both."""
+"""Shares of words in common among all words of both facts; the second applies to protected facts."""
 
 _CHANGE = re.compile(
     r"\b(?:now|nowadays|instead|anymore|no longer|from now on|these days|going forward|as of|"
@@ -33,43 +33,43 @@ _PREFERENCE = re.compile(
     re.I | re.DOTALL,
 )
 _EXCLUSIVE = ("prefer", "favor", "favour")
-"""One prefers one thing, and uses many: of these, only a change that is told supersedes."""
+"""Verbs with a single object: a new one replaces the old one. A person may use several things at once."""
 _FAVOURITE = re.compile(
     r"^(?P<subject>.*?\b(?:favou?rite|preferred|default|current)\b.*?)\b(?:is|are)\b(?P<rest>.*)$", re.I | re.DOTALL
 )
 _SCOPE = re.compile(r"\b(?:for|in|on|at|when|during|while|with|as)\b", re.I)
-_RANKED = re.compile(r"\b(?:over|than|rather than|instead of|not)\b", re.I)
 _FILLERS = re.compile(r"\b(?:now|nowadays|instead|anymore|longer|from now on|these days|going forward|to)\b", re.I)
 
 
-def proposals(facts: Sequence[StoredFact]) -> list[Proposal]:
-    """What a curator would do to facts that are given oldest first. Done, it leaves nothing more to propose."""
-    kept: list[_Read] = []
-    proposed: list[Proposal] = []
+def propose_changes(facts: Sequence[StoredFact]) -> list[Proposal]:
+    """Return proposals for `facts`, given oldest first. After they are applied, there is nothing more to propose."""
+    remaining: list[_ParsedFact] = []
+    proposals: list[Proposal] = []
     for fact in reversed(facts):
-        older = _Read(fact)
-        stays = True
-        for newer in tuple(kept):
-            proposal = _superseded(older, newer) or _repeated(older, newer)
+        older = _ParsedFact(fact)
+        for newer in tuple(remaining):
+            proposal = _propose_delete(older, newer) or _propose_merge(older, newer)
             if proposal is None:
                 continue
-            proposed.append(proposal)
-            if older.fact.id in proposal.ids:
-                stays = False
+            proposals.append(proposal)
+            if fact.id in proposal.ids:
                 break
-            kept.remove(newer)
-        if stays:
-            kept.append(older)
-    return proposed
+            remaining.remove(newer)
+        else:
+            remaining.append(older)
+    return proposals
 
 
 @dataclass(frozen=True)
 class _Preference:
+    """A preference such as "User (subject) prefers tabs (object) for Go (scope)", as stems."""
+
     subject: tuple[str, ...]
     object: tuple[str, ...]
     scope: frozenset[str]
     exclusive: bool
     changed: bool
+    """Whether the text mentions a change, such as "now" or "switched"."""
 
     def replaces(self, earlier: _Preference) -> bool:
         if self.subject != earlier.subject or self.object == earlier.object:
@@ -85,8 +85,8 @@ class _Preference:
 
 
 @dataclass(frozen=True)
-class _Read:
-    """A fact, and what its words tell. Worked out once, compared with many."""
+class _ParsedFact:
+    """A fact with its words and its preference, which are computed once for many comparisons."""
 
     fact: StoredFact
 
@@ -103,12 +103,12 @@ class _Read:
         return self.fact.trust or 0.0
 
     @property
-    def accesses(self) -> int:
+    def retrieval_count(self) -> int:
         return self.fact.retrieval_count or 0
 
     @property
-    def protected(self) -> bool:
-        return self.trust >= HIGH_TRUST and self.accesses >= HIGH_ACCESS
+    def is_protected(self) -> bool:
+        return self.trust >= HIGH_TRUST and self.retrieval_count >= HIGH_RETRIEVAL_COUNT
 
     @cached_property
     def preference(self) -> _Preference | None:
@@ -116,9 +116,9 @@ class _Read:
         changed = _CHANGE.search(text) is not None
         favourite = _FAVOURITE.match(text)
         if favourite:
-            # the subject names the topic, so that every other object is a change of it
-            topic = stems(words(_FILLERS.sub(" ", favourite["subject"])))
-            return _Preference(topic, _objects(favourite["rest"]), frozenset(topic), True, changed=True)
+            # "the default editor is …" names its topic, so that any other object is a change
+            topic = _content_stems(favourite["subject"])
+            return _Preference(topic, _content_stems(favourite["rest"]), frozenset(topic), True, changed=True)
         preference = _PREFERENCE.match(text)
         if preference is None:
             return None
@@ -126,44 +126,45 @@ class _Read:
         scope = _SCOPE.search(rest)
         cut = scope.start() if scope else len(rest)
         return _Preference(
-            stems(words(_FILLERS.sub(" ", subject).replace(" no ", " "))),
-            _objects(rest[:cut]),
-            frozenset(_objects(rest[cut:])),
+            stems(words(_FILLERS.sub(" ", subject).replace(" no ", " "))),  # from "no longer"
+            _content_stems(rest[:cut]),
+            frozenset(_content_stems(rest[cut:])),
             verb.startswith(_EXCLUSIVE),
             changed,
         )
 
 
-def _objects(text: str) -> tuple[str, ...]:
+def _content_stems(text: str) -> tuple[str, ...]:
     return stems(words(_FILLERS.sub(" ", text)))
 
 
-def _superseded(older: _Read, newer: _Read) -> Proposal | None:
+def _propose_delete(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
+    """Propose to delete the older fact if the newer one changes its preference."""
     earlier, later = older.preference, newer.preference
     if earlier is None or later is None or newer.trust < LOW_TRUST or not later.replaces(earlier):
         return None
-    if older.protected and not _CHANGE.search(newer.fact.content):
+    if older.is_protected and not _CHANGE.search(newer.fact.content):
         return None
     return Proposal(
         action="delete", ids=(older.fact.id,), kept=newer.fact.id, reason="superseded by a later preference"
     )
 
 
-def _repeated(older: _Read, newer: _Read) -> Proposal | None:
+def _propose_merge(older: _ParsedFact, newer: _ParsedFact) -> Proposal | None:
+    """Propose to merge the shorter or less trusted fact into the other, if they say the same."""
     if numbers(older.words) != numbers(newer.words) or is_negated(older.words) != is_negated(newer.words):
         return None
     if not older.stems or not newer.stems:
         return None
-    goes, stays = sorted((older, newer), key=lambda read: (len(read.stems), read.trust, read.accesses, read is older))
-    similarity = len(set(goes.stems) & set(stays.stems)) / len(set(goes.stems) | set(stays.stems))
-    if similarity < (STRONGLY_SIMILAR if goes.protected else SIMILAR) or not _follows(goes.stems, stays.stems):
+    removed, kept = sorted(
+        (older, newer), key=lambda fact: (len(fact.stems), fact.trust, fact.retrieval_count, fact is older)
+    )
+    similarity = len(set(removed.stems) & set(kept.stems)) / len(set(removed.stems) | set(kept.stems))
+    rest = iter(kept.stems)
+    in_order = all(stem in rest for stem in removed.stems)  # "Ann likes Bob" is not "Bob likes Ann"
+    if similarity < (STRONGLY_SIMILAR if removed.is_protected else SIMILAR) or not in_order:
         return None
-    if stays.trust < LOW_TRUST <= goes.trust:
+    if kept.trust < LOW_TRUST <= removed.trust:
         return None
-    return Proposal(action="merge", ids=(goes.fact.id,), kept=stays.fact.id, reason=f"says the same ({similarity:.2f})")
-
-
-def _follows(short: Sequence[str], long: Sequence[str]) -> bool:
-    """Whether the words of the short one stand in the long one, in order: Ann likes Bob is not Bob likes Ann."""
-    rest = iter(long)
-    return all(stem in rest for stem in short)
+    reason = f"says the same ({similarity:.2f})"
+    return Proposal(action="merge", ids=(removed.fact.id,), kept=kept.fact.id, reason=reason)

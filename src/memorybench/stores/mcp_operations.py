@@ -21,7 +21,7 @@ _FIXTURE_VARIABLES: Mapping[Capability, str] = {
     "trust": "trust",
     "retrieval_count": "retrievalCount",
 }
-"""Capability to pin a field of a fact -> the variable that holds the field."""
+"""Capability to store a field of a fact -> the variable with its value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class ProviderStore:
         await self._provider.wait_until_searchable(scope, [receipt])
         ids: Sequence[str] = receipt.ids
         if isinstance(self._provider, Listing):
-            # a receipt may hold ids of requests or documents: the list has those of memories
+            # a receipt may contain ids of requests or documents; the list contains those of memories
             ids = [
                 memory.id
                 for memory in await self._provider.list(scope)

@@ -1,34 +1,62 @@
-"""The reference memory: what a store that keeps itself clean can do, in one SQLite file."""
+"""The reference memory store: facts in one SQLite file. It refuses credentials and removes deleted text from the file.
+
+Scenarios may query its tables:
+
+facts(id, user, content, category, source, trust, retrieval_count, created, updated)
+history(fact, user, content, replaced)    earlier texts of updated facts; deleted with the fact
+"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from memorybench.core.errors import Refused, ServiceError
-from memorybench.core.stores import Capability, Curation, NewFact, Proposal, StoredFact
+from memorybench.core.errors import BadInput, Refused, ServiceError
+from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
 from memorybench.core.trials import Subject
 from memorybench.secrets.credentials import credential_in
 from memorybench.text.words import content_words
 
-from .curator import proposals
-from .facts_file import open_facts
+from .curator import propose_changes
 
-TRUST = 0.5
-"""Of a fact that nobody vouched for."""
-_FIELDS = "id, content, category, source, trust, retrieval_count"
+FILE = "memory.db"
+DEFAULT_TRUST = 0.5
+_APPLICATION_ID = 0x4D42686D  # "MBhm": distinguishes our files from those of other programs
+_VERSION = 1
+_BUSY_SECONDS = 30.0
+"""Seconds to wait for another session that writes to the same file."""
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
+_TABLES = (
+    # AUTOINCREMENT: the id of a deleted fact is never used again
+    """CREATE TABLE facts (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        user TEXT NOT NULL,
+        content TEXT NOT NULL,
+        category TEXT,
+        source TEXT,
+        trust REAL NOT NULL,
+        retrieval_count INTEGER NOT NULL,
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL,
+        UNIQUE (user, content)
+    )""",
+    """CREATE TABLE history (
+        fact INTEGER NOT NULL REFERENCES facts (id) ON DELETE CASCADE,
+        user TEXT NOT NULL,
+        content TEXT NOT NULL,
+        replaced TEXT NOT NULL
+    )""",
+)
+_SELECT_FACTS = "SELECT id, content, category, source, trust, retrieval_count FROM facts WHERE user = ?"
 
 
 class ReferenceStore:
-    """Opened by `open_reference`.
-
-    Statements run where they are called: they take about a millisecond, on a file that one agent has to itself.
-    """
+    """Opened by `open_reference`. SQL runs in the event loop: a statement takes about a millisecond."""
 
     capabilities: frozenset[Capability] = frozenset(
         {
@@ -42,13 +70,19 @@ class ReferenceStore:
         self._db = db
 
     async def remember(self, user: str, fact: NewFact) -> str:
-        """A text that is held already is not held twice: its fact gets the new pins, and keeps its id."""
-        content = _one_line(fact.content)
+        """Store a fact. If the user has a fact with the same text, update its other fields and return its id."""
+        content = _normalize(fact.content)
         category, source = (text and _storable(text) for text in (fact.category, fact.source))
-        self._check(content, category, source)
-        with self._changing() as db:
-            held = db.execute("SELECT id FROM facts WHERE user = ? AND content = ?", (user, content)).fetchone()
-            id = held[0] if held else self._insert(user, content)
+        self._check_texts(content, category, source)
+        with self._transaction() as db:
+            id = self._find_id(user, content)
+            if id is None:
+                now = _now()
+                id = db.execute(
+                    "INSERT INTO facts (user, content, trust, retrieval_count, created, updated)"
+                    " VALUES (?, ?, ?, 0, ?, ?)",
+                    (user, content, DEFAULT_TRUST, now, now),
+                ).lastrowid
             db.execute(
                 "UPDATE facts SET category = ifnull(?, category), source = ifnull(?, source),"
                 " trust = ifnull(?, trust), retrieval_count = ifnull(?, retrieval_count) WHERE id = ?",
@@ -57,158 +91,158 @@ class ReferenceStore:
         return str(id)
 
     async def update(self, user: str, id: str, content: str) -> str:
-        """Where another fact says this already, that one stands for both."""
-        content = _one_line(content)
-        self._check(content)
-        with self._changing() as db:
-            before = self._held(user, id).content
-            if content == before:
+        """Change the text of a fact. If another fact has that text, delete this one and return the other's id."""
+        content = _normalize(content)
+        self._check_texts(content)
+        with self._transaction() as db:
+            previous = self._load_fact(user, id).content
+            if content == previous:
                 return id
-            twin = db.execute("SELECT id FROM facts WHERE user = ? AND content = ?", (user, content)).fetchone()
-            if twin is None:
-                now = _time()
-                db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (id, user, before, now))
+            duplicate = self._find_id(user, content)
+            if duplicate is None:
+                now = _now()
+                db.execute("INSERT INTO history VALUES (?, ?, ?, ?)", (id, user, previous, now))
                 db.execute("UPDATE facts SET content = ?, updated = ? WHERE id = ?", (content, now, id))
                 return id
             self._delete(user, id)
-        self._sweep()
-        return str(twin[0])
+        self._vacuum()
+        return str(duplicate)
 
     async def forget(self, user: str, id: str) -> None:
-        with self._changing():
+        with self._transaction():
             self._delete(user, id)
-        self._sweep()
+        self._vacuum()
 
     async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
-        with self._changing() as db:
-            ids = [hit.id for hit in _ranked(self._facts(user), _storable(query))][: max(limit, 0)]
+        with self._transaction() as db:
+            ids = [fact.id for fact in _search(self._load_facts(user), _storable(query))][: max(limit, 0)]
             db.executemany("UPDATE facts SET retrieval_count = retrieval_count + 1 WHERE id = ?", [(id,) for id in ids])
-            return [self._held(user, id) for id in ids]
+            return [self._load_fact(user, id) for id in ids]
 
     async def curate(self, user: str, *, apply: bool) -> Curation:
-        proposed = proposals(self._facts(user))
-        if apply and proposed:
-            with self._changing():
-                for proposal in proposed:
-                    self._carry_out(user, proposal)
-            self._sweep()
-        return Curation(applied=apply, proposals=tuple(proposed))
+        """Propose merges and deletions, and apply them on request.
+
+        A fact that others are merged into gets the highest trust and the sum of the retrieval counts.
+        """
+        proposals = propose_changes(self._load_facts(user))
+        if apply and proposals:
+            with self._transaction() as db:
+                for proposal in proposals:
+                    removed = [self._load_fact(user, id) for id in proposal.ids]
+                    if proposal.action == "merge" and proposal.kept is not None:
+                        trust = max(fact.trust or 0.0 for fact in removed)
+                        count = sum(fact.retrieval_count or 0 for fact in removed)
+                        db.execute(
+                            "UPDATE facts SET trust = max(trust, ?), retrieval_count = retrieval_count + ?"
+                            " WHERE id = ?",
+                            (trust, count, proposal.kept),
+                        )
+                    for fact in removed:
+                        self._delete(user, fact.id)
+            self._vacuum()
+        return Curation(applied=apply, proposals=tuple(proposals))
 
     async def history(self, user: str) -> Sequence[str]:
-        return [row[0] for row in self._rows("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
+        return [row[0] for row in self._query("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
 
-    def _check(self, *texts: str | None) -> None:
-        """Each text by itself, and all put together: a key may be split over content and metadata."""
-        said = [text for text in texts if text]
-        if not said or not texts[0]:
-            raise Refused("a fact without words is not kept")
-        for text in (*said, "".join(said), "".join(reversed(said))):
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        """Refuse an empty fact and credentials, also a credential that is split over content and metadata."""
+        if not content:
+            raise Refused("the fact is empty")
+        texts = [content, *filter(None, others)]
+        for text in (*texts, "".join(texts), "".join(reversed(texts))):
             kind = credential_in(text)
             if kind is not None:
-                raise Refused(f"this holds what looks like a secret ({kind}); secrets are not kept")
-
-    def _insert(self, user: str, content: str) -> int | None:
-        now = _time()
-        row = self._db.execute(
-            "INSERT INTO facts (user, content, trust, retrieval_count, created, updated) VALUES (?, ?, ?, 0, ?, ?)",
-            (user, content, TRUST, now, now),
-        )
-        return row.lastrowid
+                raise Refused(f"contains a credential ({kind}); credentials are not stored")
 
     def _delete(self, user: str, id: str) -> None:
-        self._held(user, id)
+        self._load_fact(user, id)
         self._db.execute("DELETE FROM facts WHERE id = ?", (id,))
 
-    def _carry_out(self, user: str, proposal: Proposal) -> None:
-        """A fact that others are merged into is as trusted as the most trusted, and was retrieved as often as all."""
-        gone = [self._held(user, id) for id in proposal.ids]
-        if proposal.action == "merge" and proposal.kept is not None:
-            trust = max(fact.trust or 0.0 for fact in gone)
-            count = sum(fact.retrieval_count or 0 for fact in gone)
-            self._db.execute(
-                "UPDATE facts SET trust = max(trust, ?), retrieval_count = retrieval_count + ? WHERE id = ?",
-                (trust, count, proposal.kept),
-            )
-        for fact in gone:
-            self._delete(user, fact.id)
+    def _find_id(self, user: str, content: str) -> int | None:
+        row = self._db.execute("SELECT id FROM facts WHERE user = ? AND content = ?", (user, content)).fetchone()
+        return row[0] if row else None
 
-    def _held(self, user: str, id: str) -> StoredFact:
-        rows = self._rows(f"SELECT {_FIELDS} FROM facts WHERE user = ? AND id = ?", user, id)  # noqa: S608 - our own columns
+    def _load_fact(self, user: str, id: str) -> StoredFact:
+        rows = self._query(f"{_SELECT_FACTS} AND id = ?", user, id)
         if not rows:
-            raise ServiceError(f"no fact has the id {id}")
-        return _fact(rows[0])
+            raise ServiceError(f"unknown fact id {id}")
+        return _read_fact(rows[0])
 
-    def _facts(self, user: str) -> list[StoredFact]:
-        """Oldest first."""
-        rows = self._rows(f"SELECT {_FIELDS} FROM facts WHERE user = ? ORDER BY id", user)  # noqa: S608 - our own columns
-        return [_fact(row) for row in rows]
+    def _load_facts(self, user: str) -> list[StoredFact]:
+        """Return all facts of a user, oldest first."""
+        return [_read_fact(row) for row in self._query(f"{_SELECT_FACTS} ORDER BY id", user)]
 
-    def _rows(self, query: str, *values: str) -> list[Any]:
-        with _failing_as_service():
+    def _query(self, query: str, *values: str) -> list[Any]:
+        with _sqlite_errors():
             return self._db.execute(query, values).fetchall()
 
     @contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        """All of it, or nothing: also where the process is killed in the middle."""
-        with _failing_as_service():
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with _sqlite_errors():
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
                 yield self._db
 
-    def _sweep(self) -> None:
-        """Writes the file anew: a page may still hold a copy of a row that was moved before it was deleted."""
-        with _failing_as_service():
+    def _vacuum(self) -> None:
+        """Rewrite the file: an unused page may contain a copy of a deleted row."""
+        with _sqlite_errors():
             self._db.execute("VACUUM")
 
-    # last, lest its name hide the type in the annotations above
+    # last, because its name hides the type `list` in the annotations above
     async def list(self, user: str) -> Sequence[StoredFact]:
-        return self._facts(user)
+        return self._load_facts(user)
 
 
-def _ranked(facts: Sequence[StoredFact], query: str) -> list[StoredFact]:
-    """Best first. The index is made for the question: none has to be kept in step, and none keeps what is deleted."""
-    asked = content_words(query)
-    if not asked:
+def _search(facts: Sequence[StoredFact], query: str) -> list[StoredFact]:
+    """Return the matching facts, best first.
+
+    The index is created for each query, so it needs no updates and never contains deleted facts.
+    """
+    keywords = content_words(query)
+    if not keywords:
         return []
     index = sqlite3.connect(":memory:")
     try:
-        index.execute(f"CREATE VIRTUAL TABLE said USING fts5(content, content='', tokenize='{_TOKENIZER}')")
+        index.execute(f"CREATE VIRTUAL TABLE texts USING fts5(content, content='', tokenize='{_TOKENIZER}')")
         index.executemany(
-            "INSERT INTO said (rowid, content) VALUES (?, ?)", [(n, fact.content) for n, fact in enumerate(facts)]
+            "INSERT INTO texts (rowid, content) VALUES (?, ?)", [(n, fact.content) for n, fact in enumerate(facts)]
         )
-        # quoted, each word is a string to FTS5 and never an operator; its bm25() is the lower the better
-        matched = index.execute(
-            "SELECT rowid, bm25(said) FROM said WHERE said MATCH ?", (" OR ".join(f'"{word}"' for word in asked),)
+        # a quoted word is never an FTS5 operator; bm25() is lower for better matches
+        matches = index.execute(
+            "SELECT rowid, bm25(texts) FROM texts WHERE texts MATCH ?", (" OR ".join(f'"{word}"' for word in keywords),)
         )
-        ranks = sorted((rank, -(facts[row].trust or 0.0), row) for row, rank in matched)
+        ranks = sorted((rank, -(facts[row].trust or 0.0), row) for row, rank in matches)
     finally:
         index.close()
     return [facts[row] for *_, row in ranks]
 
 
-def _fact(row: tuple[int, str, str | None, str | None, float, int]) -> StoredFact:
+def _read_fact(row: tuple[int, str, str | None, str | None, float, int]) -> StoredFact:
     id, content, category, source, trust, count = row
     return StoredFact(id=str(id), content=content, category=category, source=source, trust=trust, retrieval_count=count)
 
 
 @contextmanager
-def _failing_as_service() -> Iterator[None]:
+def _sqlite_errors() -> Iterator[None]:
+    """Turn errors of SQLite into ServiceError."""
     try:
         yield
     except sqlite3.Error as error:
         raise ServiceError(f"memory: {error}") from error
 
 
-def _one_line(text: str) -> str:
+def _normalize(text: str) -> str:
+    """Return the text on one line, without repeated spaces."""
     return " ".join(_storable(text).split())
 
 
 def _storable(text: str) -> str:
-    """Without lone surrogates, which SQLite can not encode, and without NUL, at which others stop reading."""
+    """Replace lone surrogates, which SQLite cannot encode, and NUL, where some programs stop reading."""
     return text.encode("utf-8", "replace").decode().replace("\x00", " ")
 
 
-def _time() -> str:
+def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
@@ -216,9 +250,49 @@ def _time() -> str:
 async def open_reference(
     folder: Path, *, name: str = "reference", kind: type[ReferenceStore] = ReferenceStore
 ) -> AsyncIterator[ReferenceStore]:
-    """A session on the facts in `folder`, which is created where it is missing."""
-    db = open_facts(folder)
-    try:
+    """Open a session on the facts in `folder`; the folder is created if it is missing."""
+    with closing(_open_file(folder)) as db:
         yield kind(Subject(role="store", name=name, settings={"tokenizer": _TOKENIZER}), db)
-    finally:
-        db.close()
+
+
+def _open_file(folder: Path) -> sqlite3.Connection:
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file = folder / FILE
+    try:
+        # created here and not by SQLite, so that only its owner can read it
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        db = sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            _prepare_tables(db, file)
+        except BaseException:
+            db.close()
+            raise
+    except (OSError, sqlite3.Error) as error:
+        raise _unusable(file, str(error)) from error
+    return db
+
+
+def _prepare_tables(db: sqlite3.Connection, file: Path) -> None:
+    """Create the tables of a new file, or check that the file is ours."""
+    # The rollback journal stays on: it is deleted after each transaction, while a write-ahead log would retain
+    # deleted text. Without syncs, a killed process loses nothing; only a power cut does.
+    db.execute("PRAGMA synchronous = OFF")
+    db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA foreign_keys = ON")
+    db.execute("BEGIN IMMEDIATE")  # two sessions may open a new file at the same time
+    with db:
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if db.execute("SELECT count(*) FROM sqlite_schema").fetchone() == (0,):
+            for statement in _TABLES:
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        elif application != _APPLICATION_ID:
+            raise _unusable(file, "belongs to another program")
+        elif version != _VERSION:
+            raise _unusable(file, f"was written by another version of memorybench (format {version}, not {_VERSION})")
+
+
+def _unusable(file: Path, problem: str) -> BadInput:
+    return BadInput(str(file), problem, expected="a memorybench store, or no file", remedy="use another folder")

@@ -158,14 +158,14 @@ def test_a_question_of_the_dataset_that_passes_is_asked() -> None:
     ]
 
 
-def test_what_no_turn_tells_is_not_asked() -> None:
+def test_a_fact_that_no_turn_states_is_not_asked() -> None:
     made = probes_of(conversation(fact("f", "User lives in Rome"), said=["I moved house.", "Rome? Never been."]))
     assert reasons(made) == {"f": "unanswerable"}, "Rome is named, but nothing says that somebody lives there"
     made = probes_of(conversation(fact("f", "User lives in Rome"), said=["I moved house."]))
     assert (reasons(made)["f"], made.gates["unanswerable"] > 0) == ("unanswerable", True)
 
 
-def test_the_turn_that_the_dataset_names_must_tell_it() -> None:
+def test_the_turn_named_by_the_dataset_must_state_the_fact() -> None:
     said = ["I live in Rome.", "I like opera.", "Yes.", "No."]
     assert not reasons(probes_of(conversation(fact("f", "User lives in Rome", turn="t1"), said=said)))
     made = probes_of(conversation(fact("f", "User lives in Rome", turn="t4"), said=said))

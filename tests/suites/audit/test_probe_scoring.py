@@ -73,16 +73,16 @@ The user moved from Rome to Oslo.
 
 
 @pytest.mark.parametrize("reply", REFUSALS.strip().splitlines())
-def test_it_is_seen_that_a_reply_does_not_know(reply: str) -> None:
+def test_a_reply_that_declines_is_recognised(reply: str) -> None:
     assert refuses(reply)
 
 
 @pytest.mark.parametrize("reply", ANSWERS.strip().splitlines())
-def test_an_answer_is_no_refusal(reply: str) -> None:
+def test_an_answer_is_not_a_refusal(reply: str) -> None:
     assert not refuses(reply)
 
 
-def test_an_empty_reply_is_no_refusal() -> None:
+def test_an_empty_reply_is_not_a_refusal() -> None:
     assert not refuses("")
 
 

@@ -32,12 +32,12 @@ def chain(*values: str, **more: object) -> AuditConversation:
     )
 
 
-def test_recall_asks_only_for_what_holds() -> None:
+def test_recall_asks_only_about_current_facts() -> None:
     made = probes_of(chain("Assam", "rooibos"))
     assert [probe.expected_answer for probe in of_kind(made, "recall")] == ["rooibos"]
 
 
-def test_what_is_past_its_end_is_not_asked_and_counted() -> None:
+def test_expired_facts_are_skipped_and_counted() -> None:
     made = probes_of(conversation(fact("f", "User lives in Rome", valid_to=day(0)), fact("g", "User loves chess")))
     assert reasons(made)["f"] == "no longer valid"
     assert [probe.related_facts for probe in of_kind(made, "recall")] == [("g",)]
@@ -60,7 +60,7 @@ def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None
     }
 
 
-def test_who_flags_a_contradiction_names_both() -> None:
+def test_a_flag_probe_expects_both_values() -> None:
     (probe,) = of_kind(probes_of(chain("Assam", "rooibos"), policy="flag"), "flag")
     assert probe.flags
     assert "rooibos" in probe.expected_answer
@@ -78,13 +78,13 @@ def test_events_that_change_a_state_are_asked_about_as_the_state() -> None:
     )
 
 
-def test_values_that_name_one_another_are_no_conflict() -> None:
+def test_values_that_contain_each_other_are_not_a_conflict() -> None:
     made = probes_of(chain("Boston blend", "South Boston blend"))
     assert not of_kind(made, "latest")
     assert made.gates["values overlap"] == 1
 
 
-def test_where_two_facts_supersede_one_nothing_is_asked_about_the_change() -> None:
+def test_a_fact_with_two_successors_has_no_conflict_probe() -> None:
     forked = conversation(
         fact("f", "User's tea is Assam"),
         fact("g", "User's tea is sencha", supersedes="f"),
@@ -337,7 +337,7 @@ def test_what_other_conversations_speak_of_is_asked_first() -> None:
     assert asked[0] == "What is the user's chess rating?"
 
 
-def test_only_the_kinds_that_were_asked_for_come_and_the_twins() -> None:
+def test_only_the_requested_kinds_and_twins_are_generated() -> None:
     dataset = AuditDataset(id="d", conversations=(conversation(*TOLD),))
     made = generate(dataset, ["hallucination"])
     twins = {probe.twin for probe in absent(made)}
@@ -345,7 +345,7 @@ def test_only_the_kinds_that_were_asked_for_come_and_the_twins() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 20, 61])
-def test_a_limit_parts_no_pair(limit: int) -> None:
+def test_a_limit_splits_no_pair(limit: int) -> None:
     made = generate(sample(), PROBE_TYPES, limit=limit)
     ids = {probe.id for probe in made.probes}
     assert limit - 1 <= len(ids) <= limit
@@ -379,7 +379,7 @@ def test_questions_of_one_conversation_differ_and_ids_are_unique() -> None:
     assert max(Counter((probe.conversation, probe.question) for probe in made.probes).values()) == 1
 
 
-def test_a_probe_knows_how_long_ago_it_was_told() -> None:
+def test_a_probe_has_the_age_of_its_evidence() -> None:
     (probe, *_) = [probe for probe in probes_of(conversation(*TOLD)).probes if probe.related_facts == ("dog",)]
     assert (probe.age_turns, probe.age_days) == (5, 100)
     assert (probe.labels["turns_back"], probe.labels["days_back"]) == ("0-9", "31-180")

@@ -1,4 +1,4 @@
-"""What code reads in a reply is right, or it is not read: held against replies that people have labelled.
+"""Code reads a reply correctly or returns None: compared with replies that people have labelled.
 
 `labelled_replies.json` groups replies by the question. A label is the option that is taken (`order`), whether the reply
 refuses (`refusal`), or whether it is right (all other kinds); null: a person can not tell either.
@@ -18,7 +18,7 @@ from memorybench.core.plans import Steps
 from memorybench.datasets.audit import load_audit
 from memorybench.suites.audit.admissions import ADMISSIONS, DENIALS, Admission
 from memorybench.suites.audit.generation import generate
-from memorybench.suites.audit.judgement import Judged, answered, judged
+from memorybench.suites.audit.judgement import Judgement, is_answered, judge_answer
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe, ProbeType
 from memorybench.suites.audit.scoring import chosen_option, mentions, refuses
 
@@ -41,7 +41,7 @@ def probe_of(group: Group, **more: Any) -> Probe:
 
 def judged_by_code(probe: Probe, text: str) -> bool | None:
     try:
-        return asyncio.run(judged(cast(Steps, None), None, probe, text)).correct
+        return asyncio.run(judge_answer(cast(Steps, None), None, probe, text)).correct
     except Unreadable:
         return None
 
@@ -63,7 +63,7 @@ LABELLED = [
 
 
 @pytest.mark.parametrize(("group", "text", "label"), LABELLED)
-def test_a_reply_is_read_as_a_person_reads_it_or_not_at_all(group: Group, text: str, label: str | bool | None) -> None:
+def test_a_reply_is_read_as_labelled_or_not_at_all(group: Group, text: str, label: str | bool | None) -> None:
     assert read(group, text) in (label, None)
 
 
@@ -103,7 +103,7 @@ ABSENT = {"kind": "complement", "question": "Which gym is the user a member of?"
     ("text", "right"),
     [("I don't know.", True), ("FitHub.", False), ("", True), ("It depends.", None)],
 )
-def test_what_is_absent_is_unscored_where_code_can_not_tell(text: str, right: bool | None) -> None:
+def test_an_unclear_answer_about_an_absent_fact_is_unscored(text: str, right: bool | None) -> None:
     assert judged_by_code(probe_of(ABSENT, type="hallucination", abstain=True), text) is right
 
 
@@ -120,11 +120,11 @@ RECALL = {"kind": "recall", "question": "What is the user's diet?", "expected": 
         ("", False, False),
     ],
 )
-def test_a_right_answer_is_an_answer_whatever_it_looks_like(text: str, correct: bool, said: bool | None) -> None:
-    assert answered(probe_of(RECALL), text, Judged(correct=correct)) is said
+def test_a_correct_answer_always_counts_as_answered(text: str, correct: bool, said: bool | None) -> None:
+    assert is_answered(probe_of(RECALL), text, Judgement(correct=correct)) is said
 
 
-def test_an_order_that_is_refused_is_wrong_and_one_that_is_not_read_is_unscored() -> None:
+def test_a_declined_order_is_wrong_and_an_unclear_one_is_unscored() -> None:
     order = probe_of(GROUPS[0])
     assert judged_by_code(order, "I don't know.") is False
     assert judged_by_code(order, "Either A or B.") is None
@@ -141,5 +141,5 @@ def test_an_order_that_is_refused_is_wrong_and_one_that_is_not_read_is_unscored(
         ("", "Rome", False),
     ],
 )
-def test_a_value_is_compared_by_stem_and_worth(text: str, value: str, found: bool | None) -> None:
+def test_values_are_compared_by_stem_and_number(text: str, value: str, found: bool | None) -> None:
     assert mentions(text, value) is found

@@ -19,9 +19,9 @@ from itertools import islice, zip_longest
 from memorybench.datasets.audit import AuditFact
 
 from .absent_topics import NAMES, PREMISES, RELATIVES, SIBLINGS, TOPICS, Topic
-from .choosing import Study, Told
+from .choosing import AskableFact, Study
 from .clauses import Clause, read_clause
-from .evidence import Heard
+from .evidence import IndexedConversation
 from .grammar import possessive
 from .probes import Probe, probe
 from .subjects import USER, split_subject, tidy
@@ -40,11 +40,13 @@ _PLANS = re.compile(
 _LONGEST_PLAN = 10
 
 
-def absent_probes(study: Study, told: Sequence[Told], others: Sequence[Heard], seed: int) -> Iterator[Probe]:
+def absent_probes(
+    study: Study, told: Sequence[AskableFact], others: Sequence[IndexedConversation], seed: int
+) -> Iterator[Probe]:
     """As many of each kind as there are, up to a quarter of the recall probes."""
     if not told:
         return
-    chance = random.Random(f"{seed}:{study.heard.conversation.id}")
+    chance = random.Random(f"{seed}:{study.indexed.conversation.id}")
     most = min(len(told), MOST)
     quota = -(-most // _KINDS)
     twins = _Twins(told)
@@ -56,13 +58,13 @@ def absent_probes(study: Study, told: Sequence[Told], others: Sequence[Heard], s
     yield from islice((candidate for row in zip_longest(*found) for candidate in row if candidate is not None), most)
 
 
-def recall_id(study: Study, told: Told) -> str:
-    return f"{study.heard.conversation.id}/recall/{told.fact.id}"
+def recall_id(study: Study, told: AskableFact) -> str:
+    return f"{study.indexed.conversation.id}/recall/{told.fact.id}"
 
 
-def _absent(study: Study, kind: str, name: str, question: str, twin: Told, facts: Sequence[str] = ()) -> Probe:
+def _absent(study: Study, kind: str, name: str, question: str, twin: AskableFact, facts: Sequence[str] = ()) -> Probe:
     return probe(
-        study.heard, f"absent/{kind.replace(' ', '-')}/{name}", "hallucination", kind, question, NOT_TOLD,
+        study.indexed, f"absent/{kind.replace(' ', '-')}/{name}", "hallucination", kind, question, NOT_TOLD,
         origin=twin.askable.origin, related_facts=facts, twin=recall_id(study, twin), abstain=True,
     )  # fmt: skip
 
@@ -94,19 +96,19 @@ _FRONTS = {"did": "event", "does": "habit", "do": "habit", "happened": "event"}
 class _Twins:
     """Gives each absent probe an answerable one of its sort, the least used first, as long as there are some."""
 
-    def __init__(self, told: Sequence[Told]) -> None:
-        self._sorts: dict[Sort, list[Told]] = {}
+    def __init__(self, told: Sequence[AskableFact]) -> None:
+        self._sorts: dict[Sort, list[AskableFact]] = {}
         for one in told:
             self._sorts.setdefault(sort_of(one.askable.question), []).append(one)
         self._used: Counter[str] = Counter()
 
-    def beside(self, question: str) -> Told | None:
+    def beside(self, question: str) -> AskableFact | None:
         alike = self._sorts.get(sort_of(question), [])
         # of equals min takes the first
         twin = min(alike, key=lambda one: self._used[one.fact.id], default=None)
         return twin if twin is not None and self.take(twin) else None
 
-    def take(self, one: Told) -> bool:
+    def take(self, one: AskableFact) -> bool:
         if self._used[one.fact.id] >= _SERVES:
             return False
         self._used[one.fact.id] += 1
@@ -114,7 +116,11 @@ class _Twins:
 
 
 def _complements(
-    study: Study, told: Sequence[Told], twins: _Twins, others: Sequence[Heard], chance: random.Random
+    study: Study,
+    told: Sequence[AskableFact],
+    twins: _Twins,
+    others: Sequence[IndexedConversation],
+    chance: random.Random,
 ) -> Iterator[Probe]:
     """Attributes that other conversations speak of come first."""
     topics = list(TOPICS)
@@ -123,16 +129,16 @@ def _complements(
     return _of_topics(study, told, twins, "complement", topics)
 
 
-def _false_premises(study: Study, told: Sequence[Told], twins: _Twins, chance: random.Random) -> Iterator[Probe]:
+def _false_premises(study: Study, told: Sequence[AskableFact], twins: _Twins, chance: random.Random) -> Iterator[Probe]:
     return _of_topics(study, told, twins, "false premise", chance.sample(PREMISES, len(PREMISES)))
 
 
 def _of_topics(
-    study: Study, told: Sequence[Told], twins: _Twins, kind: str, topics: Sequence[Topic]
+    study: Study, told: Sequence[AskableFact], twins: _Twins, kind: str, topics: Sequence[Topic]
 ) -> Iterator[Probe]:
-    subject = _main_subject(study.heard, told)
+    subject = _main_subject(study.indexed, told)
     for topic in topics:
-        if _speaks_of(study.heard, topic):
+        if _speaks_of(study.indexed, topic):
             study.dropped["not absent"] += 1
             continue
         question = topic.question.replace("{own}", possessive(subject)).replace("{s}", subject)
@@ -143,18 +149,18 @@ def _of_topics(
         yield _absent(study, kind, topic.name.replace(" ", "-"), question, twin)
 
 
-def _speaks_of(heard: Heard, topic: Topic) -> bool:
+def _speaks_of(heard: IndexedConversation, topic: Topic) -> bool:
     return heard.has_any((topic.words,))
 
 
-def _main_subject(heard: Heard, told: Sequence[Told]) -> str:
+def _main_subject(heard: IndexedConversation, told: Sequence[AskableFact]) -> str:
     """The speaker whom most facts are about; where facts are about the user, or speakers have no names, the user."""
     speakers = heard.speakers | {USER}
     subjects = Counter(one.askable.subject for one in told if one.askable.subject in speakers)
     return max(subjects, key=lambda subject: (subjects[subject], subject), default=USER)
 
 
-def _near_misses(study: Study, told: Sequence[Told], twins: _Twins, chance: random.Random) -> Iterator[Probe]:
+def _near_misses(study: Study, told: Sequence[AskableFact], twins: _Twins, chance: random.Random) -> Iterator[Probe]:
     shuffled = list(told)
     chance.shuffle(shuffled)
     for one in shuffled:
@@ -165,9 +171,9 @@ def _near_misses(study: Study, told: Sequence[Told], twins: _Twins, chance: rand
             yield _absent(study, "near miss", one.fact.id, question, one, [one.fact.id])
 
 
-def _near_miss(study: Study, one: Told, chance: random.Random) -> str | None:
+def _near_miss(study: Study, one: AskableFact, chance: random.Random) -> str | None:
     for old, new in _swaps(one, chance):
-        if study.heard.has_any((new,)):
+        if study.indexed.has_any((new,)):
             study.dropped["not absent"] += 1
             continue
         question = re.sub(rf"\b{re.escape(old)}\b", new, one.askable.question, count=1, flags=re.IGNORECASE)
@@ -180,7 +186,7 @@ def _near_miss(study: Study, one: Told, chance: random.Random) -> str | None:
 _HERS, _HIS = re.compile(r"\b(?:her|hers|she|herself)\b", re.I), re.compile(r"\b(?:his|him|he|himself)\b", re.I)
 
 
-def _swaps(one: Told, chance: random.Random) -> Iterator[tuple[str, str]]:
+def _swaps(one: AskableFact, chance: random.Random) -> Iterator[tuple[str, str]]:
     """Nouns of the question and what may be put in their place, the nearest first; of nobody's gender but theirs."""
     question = one.askable.question
     genders = {name for name, said in (("f", _HERS), ("m", _HIS)) if said.search(question)}
@@ -205,7 +211,7 @@ def _stands_alone(word: str, question: str) -> bool:
     return re.search(owned, question) is not None
 
 
-def _not_yet_stated(study: Study, told: Sequence[Told], twins: _Twins) -> Iterator[Probe]:
+def _not_yet_stated(study: Study, told: Sequence[AskableFact], twins: _Twins) -> Iterator[Probe]:
     """How a plan went of which nothing was heard again."""
     asked = {one.fact.id: one for one in told}
     for fact in study.history.current:
@@ -227,13 +233,13 @@ def _not_yet_stated(study: Study, told: Sequence[Told], twins: _Twins) -> Iterat
             yield _absent(study, "not yet stated", fact.id, question, twin, [fact.id])
 
 
-def _told_at(study: Study, fact: AuditFact, asked: Told | None) -> int | None:
+def _told_at(study: Study, fact: AuditFact, asked: AskableFact | None) -> int | None:
     if asked is not None:
         return max(asked.places)
-    return None if fact.turn is None else study.heard.place(fact.turn)
+    return None if fact.turn is None else study.indexed.place(fact.turn)
 
 
-def _own(asked: Told | None, twins: _Twins) -> Told | None:
+def _own(asked: AskableFact | None, twins: _Twins) -> AskableFact | None:
     """What was planned, where no event is told to stand beside."""
     alike = asked is not None and sort_of(asked.askable.question)[0] == "what"
     return asked if alike and asked is not None and twins.take(asked) else None
@@ -259,9 +265,9 @@ def _plan(fact: AuditFact) -> Clause | None:
 
 def _heard_again(study: Study, fact: AuditFact, place: int, planned: str) -> bool:
     named = frozenset(keys(" ".join(re.findall(r"[A-Z][\w-]+", planned)))) - frozenset(
-        keys(" ".join(study.heard.speakers))
+        keys(" ".join(study.indexed.speakers))
     )
     wanted = content(planned)
-    later = study.heard.turn_keys[place + 1 :]
-    facts = (content(other.content) for other in study.heard.conversation.facts if other.id != fact.id)
+    later = study.indexed.turn_keys[place + 1 :]
+    facts = (content(other.content) for other in study.indexed.conversation.facts if other.id != fact.id)
     return any(named & held or len(wanted & held) * 2 >= len(wanted) for held in (*later, *facts))

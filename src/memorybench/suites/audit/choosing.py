@@ -1,4 +1,4 @@
-"""The best way to ask about each fact that passes every gate."""
+"""Chooses, for each fact, the best question that passes every gate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from memorybench.datasets.audit import AuditFact
 
 from .askable import Askable
-from .evidence import Heard
+from .evidence import IndexedConversation
 from .gates import asked_key, empty_context, leaks, no_value, rivals, vague
 from .history import History, history
 from .reading import ways_to_ask
@@ -19,8 +19,8 @@ NO_SHAPE = "no shape fits"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A fact with the question that asks for it, and the places of the turns that tell it."""
+class AskableFact:
+    """A fact with its question and the places of the turns that state it."""
 
     fact: AuditFact
     askable: Askable
@@ -29,42 +29,42 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """All that probes of one conversation are made from."""
+    """The data from which the probes of one conversation are generated."""
 
-    heard: Heard
+    indexed: IndexedConversation
     history: History
     ways: Mapping[str, tuple[Askable, ...]]
-    """Every way to ask about a fact, by its id."""
+    """Fact id -> all its questions."""
     openings: Mapping[str, Sequence[Askable]]
-    """Every way to ask about a fact that holds, by the word its question opens with."""
+    """First word -> all questions about current facts that begin with it."""
     dropped: Counter[str]
 
     def gate(
         self, askable: Askable, fact: AuditFact, *, others: Sequence[str] = (), kin: Sequence[str] = ()
     ) -> tuple[str | None, tuple[int, ...]]:
-        """The first gate that drops it, or None and the places of the turns that answer it.
+        """Return the first gate that drops the question, or None and the places of the turns that answer it.
 
-        `others` are values that the question must not name either; `kin` facts that are no rivals of this one.
+        The question must not contain the values `others` either; the facts `kin` do not count as other answers.
         """
-        reason = _wording(askable, others)
-        if reason is None and askable.value.removesuffix("'s") in self.heard.speakers:
-            reason = "empty context"  # who else is there?
+        reason = _check_wording(askable, others)
+        if reason is None and askable.value.removesuffix("'s") in self.indexed.speakers:
+            reason = "empty context"  # the speakers are easy to guess
         if reason is not None:
             return reason, ()
-        places = self.heard.gold(fact, askable.value)
+        places = self.indexed.gold(fact, askable.value)
         if not places:
             return "unanswerable", ()
         asked = self.openings.get(asked_key(askable.question)[0], ())
-        beside = (way for way in asked if way.fact not in kin)
-        return ("not unique", ()) if rivals(askable, beside) else (None, places)
+        competing = (way for way in asked if way.fact not in kin)
+        return ("not unique", ()) if rivals(askable, competing) else (None, places)
 
-    def choose(self, fact: AuditFact) -> Told | str:
-        """The first way to ask that passes; else the gate that dropped the best way."""
+    def choose(self, fact: AuditFact) -> AskableFact | str:
+        """Return the first question that passes, or else the gate that dropped the best one."""
         first = NO_SHAPE
         for number, askable in enumerate(self.ways[fact.id]):
             reason, places = self.gate(askable, fact)
             if reason is None:
-                return Told(fact, askable, places)
+                return AskableFact(fact, askable, places)
             self.dropped[reason] += 1
             first = reason if number == 0 else first
         if first == NO_SHAPE:
@@ -72,7 +72,8 @@ class Study:
         return first
 
 
-def _wording(askable: Askable, others: Sequence[str]) -> str | None:
+def _check_wording(askable: Askable, others: Sequence[str]) -> str | None:
+    """Return the first gate that drops the wording, or None."""
     if no_value(askable.value):
         return "no value"
     if leaks(askable.question, (askable.value, *others)):
@@ -84,11 +85,11 @@ def _wording(askable: Askable, others: Sequence[str]) -> str | None:
     return "empty context" if empty_context(askable.question, askable.value) else None
 
 
-def study(heard: Heard) -> Study:
-    ways = {fact.id: tuple(ways_to_ask(fact)) for fact in heard.conversation.facts}
-    past = history(heard)
+def study(indexed: IndexedConversation) -> Study:
+    ways = {fact.id: tuple(ways_to_ask(fact)) for fact in indexed.conversation.facts}
+    past = history(indexed)
     openings: dict[str, list[Askable]] = {}
     for fact in past.current:
         for way in ways[fact.id]:
             openings.setdefault(asked_key(way.question)[0], []).append(way)
-    return Study(heard, past, ways, openings, Counter())
+    return Study(indexed, past, ways, openings, Counter())

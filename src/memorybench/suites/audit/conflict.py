@@ -38,7 +38,7 @@ def conflict_probes(study: Study, policy: Policy) -> Iterator[Probe]:
         if policy == "flag":
             question, expected = question + _FLAG, f"{askable.value}; before that it was {' and '.join(stale)}"
         yield probe(
-            study.heard, f"conflict/{chain[-1].id}", "conflict", policy, question, expected, origin=askable.origin,
+            study.indexed, f"conflict/{chain[-1].id}", "conflict", policy, question, expected, origin=askable.origin,
             places=places, related_facts=[fact.id for fact in chain], category=chain[-1].category, stale=stale,
             current=askable.value, flags=policy == "flag",
         )  # fmt: skip
@@ -60,7 +60,7 @@ def _now(study: Study, chain: Chain) -> Now | str:
             reason = "no stale value"
         if reason is None and any(overlap(way.value, value) for value in stale):
             reason = "values overlap"
-        then = [study.heard.gold(fact, value) for fact, value in zip(chain, values, strict=False) if value]
+        then = [study.indexed.gold(fact, value) for fact, value in zip(chain, values, strict=False) if value]
         if reason is None and not all(then):
             reason = "unanswerable"
         if reason is None:
@@ -127,8 +127,8 @@ def _as_of(study: Study, chain: Chain, place: int, askable: Askable, values: Seq
     since, until = began(fact), began(chain[place + 1])
     if value is None or since is None or until is None:
         return "undated"
-    places = [at for one, told in zip(chain, values, strict=True) if told for at in study.heard.gold(one, told)]
-    if any(turn.at is None for turn in study.heard.turns(places)):
+    places = [at for one, told in zip(chain, values, strict=True) if told for at in study.indexed.gold(one, told)]
+    if any(turn.at is None for turn in study.indexed.turns(places)):
         return "undated"
     when = between(since, until)
     question = asked_then(askable)
@@ -141,7 +141,7 @@ def _as_of(study: Study, chain: Chain, place: int, askable: Askable, values: Seq
     if reason is not None:
         return reason
     return probe(
-        study.heard, f"as-of/{fact.id}", "temporal", "as of", question, value, origin=askable.origin,
+        study.indexed, f"as-of/{fact.id}", "temporal", "as of", question, value, origin=askable.origin,
         places=sorted(set(places)), related_facts=[one.id for one in chain], category=fact.category, stale=others,
     )  # fmt: skip
 

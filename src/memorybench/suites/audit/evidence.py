@@ -1,4 +1,4 @@
-"""Which turns of a conversation tell a fact, and what stands in it anywhere."""
+"""Finds the turns of a conversation that state a fact, and the words that occur in it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .words import MONTHS, WEEKDAYS, akin, content, keys
 
 
 @dataclass(frozen=True)
-class Heard:
-    """A conversation with its words looked up once."""
+class IndexedConversation:
+    """A conversation with an index of its words."""
 
     conversation: AuditConversation
     turn_keys: tuple[frozenset[str], ...] = field(init=False)
@@ -25,21 +25,21 @@ class Heard:
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """Every word of every turn, speaker and fact, by key."""
-        said = frozenset().union(*self.turn_keys) if self.turn_keys else frozenset()
+        """The keys of all words of turns, speakers and facts."""
+        spoken = frozenset().union(*self.turn_keys) if self.turn_keys else frozenset()
         speakers = (turn.speaker or "" for turn in self.conversation.turns)
         facts = (
             " ".join(filter(None, (fact.content, fact.subject, fact.attribute, fact.value)))
             for fact in self.conversation.facts
         )
-        return said | frozenset(key for text in (*speakers, *facts) for key in keys(text))
+        return spoken | frozenset(key for text in (*speakers, *facts) for key in keys(text))
 
     @cached_property
     def speakers(self) -> frozenset[str]:
         return frozenset(turn.speaker for turn in self.conversation.turns if turn.speaker)
 
     def without_speakers(self, text: str) -> frozenset[str]:
-        """Its content but for the names of who speaks: these stand everywhere."""
+        """Return the content words without the names of the speakers, which occur everywhere."""
         return content(text) - frozenset(keys(" ".join(self.speakers)))
 
     @cached_property
@@ -49,63 +49,61 @@ class Heard:
         return max(turns or [fact.at for fact in self.conversation.facts if fact.at is not None], default=None)
 
     def has_any(self, texts: Iterable[str]) -> bool:
-        """Whether a content word of these stands anywhere, in any inflection or at the beginning of a longer word."""
-        wanted = frozenset().union(*(content(text) for text in texts))
-        longer = tuple(one for one in wanted if len(one) >= 5)
-        return bool(wanted & self.vocabulary) or any(key.startswith(longer) for key in self.vocabulary if longer)
+        """Return whether a content word of the texts occurs, in any inflection or as the beginning of a longer word."""
+        searched = frozenset().union(*(content(text) for text in texts))
+        prefixes = tuple(word for word in searched if len(word) >= 5)
+        return bool(searched & self.vocabulary) or any(key.startswith(prefixes) for key in self.vocabulary if prefixes)
 
     def place(self, turn_id: str) -> int | None:
         return self._places.get(turn_id)
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        turns = reversed(tuple(enumerate(self.conversation.turns)))  # of a repeated id the first counts
+        turns = reversed(tuple(enumerate(self.conversation.turns)))  # the first turn of a repeated id counts
         return {turn.id: place for place, turn in turns if turn.id is not None}
 
     def gold(self, fact: AuditFact, value: str) -> tuple[int, ...]:
-        """Places of the turns that tell this value of this fact; empty: none do.
+        """Return the places of the turns that state this value of this fact; empty if there are none.
 
-        Where the dataset names the turn it is that one, with its neighbours where a question and its answer only
-        together tell it. Else the turn that shares most with the fact among those that hold every content word of
-        the value, and something else of the fact: a value alone may stand for anything.
+        If the dataset names the turn, it is that one, with its neighbours if a question and its answer state the value
+        only together. Otherwise it is the turn that shares most words with the fact among those that contain every
+        content word of the value and another word of the fact.
         """
-        wanted = content(value)
-        if not wanted:
+        expected = content(value)
+        if not expected:
             return ()
         if fact.turn is not None and (named := self.place(fact.turn)) is not None:
             spans = [(named,), (named - 1, named), (named, named + 1), (named - 1, named, named + 1)]
-            return next((span for span in map(self._within, spans) if self._tells(span, wanted, value)), ())
-        rest = content(fact.content) - wanted
+            inside = (tuple(place for place in span if 0 <= place < len(self.turn_keys)) for span in spans)
+            return next((span for span in inside if self._states(span, expected, value)), ())
+        rest = content(fact.content) - expected
         best: tuple[int, ...] = ()
         most = 0 if rest else -1
-        for spans in (self._single, self._pairs):
+        for spans in (self._singles, self._pairs):
             for span in spans:
                 overlap = len(rest & self._keys(span))
-                if overlap > most and self._tells(span, wanted, value):
+                if overlap > most and self._states(span, expected, value):
                     best, most = span, overlap
             if best:
                 return best
         return ()
 
     @cached_property
-    def _single(self) -> list[tuple[int, ...]]:
+    def _singles(self) -> list[tuple[int, ...]]:
         return [(place,) for place in range(len(self.turn_keys))]
 
     @cached_property
     def _pairs(self) -> list[tuple[int, ...]]:
         return [(place, place + 1) for place in range(len(self.turn_keys) - 1)]
 
-    def _within(self, span: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(place for place in span if 0 <= place < len(self.turn_keys))
-
     def _keys(self, span: tuple[int, ...]) -> frozenset[str]:
         return frozenset().union(*(self.turn_keys[place] for place in span))
 
-    def _tells(self, span: tuple[int, ...], wanted: frozenset[str], value: str) -> bool:
-        held = self._keys(span)
+    def _states(self, span: tuple[int, ...], expected: frozenset[str], value: str) -> bool:
+        present = self._keys(span)
         if is_date(value):
-            held |= frozenset().union(*(_date_keys(self.conversation.turns[place].at) for place in span))
-        return all(one in held or any(akin(one, key) for key in held if len(key) > 3) for one in wanted)
+            present |= frozenset().union(*(_date_keys(self.conversation.turns[place].at) for place in span))
+        return all(word in present or any(akin(word, key) for key in present if len(key) > 3) for word in expected)
 
     def turns(self, places: Iterable[int]) -> tuple[Turn, ...]:
         return tuple(self.conversation.turns[place] for place in places)
@@ -115,11 +113,10 @@ _DATE_WORDS = frozenset(key for name in (*MONTHS, *WEEKDAYS) for key in keys(nam
 
 
 def is_date(value: str) -> bool:
-    """Whether nothing but a date is said: `12 June`, `March 2022`. A turn tells the date it has."""
-    told = content(value)
-    return bool(told & _DATE_WORDS or {one for one in told if len(one) == 4 and one.isdigit()}) and all(
-        one.isdigit() or one in _DATE_WORDS for one in told
-    )
+    """Return whether the value is only a date, such as `12 June`. The date of a turn counts as stated in it."""
+    parts = content(value)
+    has_month_or_year = bool(parts & _DATE_WORDS) or any(len(part) == 4 and part.isdigit() for part in parts)
+    return has_month_or_year and all(part.isdigit() or part in _DATE_WORDS for part in parts)
 
 
 def _date_keys(at: datetime | None) -> frozenset[str]:

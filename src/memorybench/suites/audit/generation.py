@@ -1,4 +1,4 @@
-"""Probes of a dataset: pure, and the same for the same dataset, policy and seed."""
+"""Generates the probes of a dataset, always the same for the same dataset, policy and seed."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset
 
 from .absent import absent_probes
-from .choosing import Study, Told, study
+from .choosing import AskableFact, Study, study
 from .conflict import as_of_probes, conflict_probes
-from .evidence import Heard
+from .evidence import IndexedConversation
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
 from .rewordings import admit
 from .temporal import temporal_probes
@@ -26,55 +26,57 @@ def generate(
     limit: int | None = None,
     seed: int = 0,
 ) -> Probes:
-    """Probes of these kinds, by conversation.
+    """Return the probes of these kinds, in the order of the conversations.
 
-    What is absent is asked beside its answerable twin: with `hallucination`, the recall probes that are twins come
-    along. A limit takes turns among kinds and conversations, and never parts a pair.
+    An absent fact has an answerable twin: `hallucination` includes the recall probes that are twins. A limit alternates
+    between kinds and conversations and never splits a pair.
     """
-    asked = set(kinds)
-    wanted = [kind for kind in PROBE_TYPES if kind in asked]
-    heard = [Heard(conversation) for conversation in dataset.conversations]
-    made: list[Probe] = []
+    requested = set(kinds)
+    types = [kind for kind in PROBE_TYPES if kind in requested]
+    conversations = [IndexedConversation(conversation) for conversation in dataset.conversations]
+    generated: list[Probe] = []
     skipped: list[Skipped] = []
     dropped: Counter[str] = Counter()
-    for place, one in enumerate(heard):
-        examined = study(one)
-        told, left_out = _told(examined)
-        others = heard[:place] + heard[place + 1 :]
-        probes = list(_probes(examined, told, others, wanted, policy, seed))
-        made += probes
-        skipped += _skipped(examined, left_out, probes)
+    for place, indexed in enumerate(conversations):
+        examined = study(indexed)
+        askable, reasons = _choose_facts(examined)
+        others = conversations[:place] + conversations[place + 1 :]
+        probes = list(_generate_probes(examined, askable, others, types, policy, seed))
+        generated += probes
+        skipped += _find_skipped(examined, reasons, probes)
         dropped += examined.dropped
-    kept = _limited(made, wanted, limit, seed)
+    selected = _apply_limit(generated, types, limit, seed)
     return Probes(
-        probes=tuple(kept), skipped=tuple(skipped),
-        gates={"made": len(kept), "beyond the limit": len(made) - len(kept), **dict(sorted(dropped.items()))},
+        probes=tuple(selected), skipped=tuple(skipped),
+        gates={
+            "made": len(selected), "beyond the limit": len(generated) - len(selected), **dict(sorted(dropped.items()))
+        },
     )  # fmt: skip
 
 
-def _told(examined: Study) -> tuple[list[Told], dict[str, str]]:
-    """Facts that can be asked about, and why the others can not."""
-    told: list[Told] = []
-    left_out: dict[str, str] = {}
-    asked: set[str] = set()
+def _choose_facts(examined: Study) -> tuple[list[AskableFact], dict[str, str]]:
+    """Return the current facts that have a question, and the reasons for the others by id."""
+    askable: list[AskableFact] = []
+    reasons: dict[str, str] = {}
+    questions: set[str] = set()
     for fact in examined.history.current:
-        found: Told | str = examined.choose(fact)
-        if isinstance(found, Told) and found.askable.question in asked:
-            found = "asked already"
-            examined.dropped[found] += 1
-        if isinstance(found, Told):
-            told.append(found)
-            asked.add(found.askable.question)
+        choice: AskableFact | str = examined.choose(fact)
+        if isinstance(choice, AskableFact) and choice.askable.question in questions:
+            choice = "asked already"
+            examined.dropped[choice] += 1
+        if isinstance(choice, AskableFact):
+            askable.append(choice)
+            questions.add(choice.askable.question)
         else:
-            left_out[fact.id] = found
-    return told, left_out
+            reasons[fact.id] = choice
+    return askable, reasons
 
 
-def _skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
-    """Facts that none of the probes is about, in their order."""
+def _find_skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
+    """Return the facts without a probe, in their order."""
     probed = {id for one in probes for id in one.related_facts}
     reasons = {**left_out, **{fact.id: reason for fact, reason in examined.history.past}}
-    conversation = examined.heard.conversation
+    conversation = examined.indexed.conversation
     return [
         Skipped(fact=fact.id, conversation=conversation.id, reason=reasons[fact.id])
         for fact in conversation.facts
@@ -82,55 +84,48 @@ def _skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence[Prob
     ]
 
 
-def _probes(
+def _generate_probes(
     examined: Study,
-    told: Sequence[Told],
-    others: Sequence[Heard],
-    wanted: Sequence[ProbeType],
+    askable: Sequence[AskableFact],
+    others: Sequence[IndexedConversation],
+    types: Sequence[ProbeType],
     policy: Policy,
     seed: int,
 ) -> Iterator[Probe]:
-    absent = list(absent_probes(examined, told, others, seed)) if "hallucination" in wanted else []
+    absent = list(absent_probes(examined, askable, others, seed)) if "hallucination" in types else []
     twins = {one.twin for one in absent}
-    for one in told:
-        recalled = _recall(examined, one)
-        if "recall" in wanted or recalled.id in twins:
-            yield recalled
+    for one in askable:
+        recall = probe(
+            examined.indexed, f"recall/{one.fact.id}", "recall", "recall", one.askable.question, one.askable.value,
+            origin=one.askable.origin, places=one.places, related_facts=(one.fact.id,), category=one.fact.category,
+        )  # fmt: skip
+        if "recall" in types or recall.id in twins:
+            yield recall
     yield from absent
-    if "conflict" in wanted:
+    if "conflict" in types:
         yield from conflict_probes(examined, policy)
-    if "temporal" in wanted:
-        yield from temporal_probes(examined, told)
+    if "temporal" in types:
+        yield from temporal_probes(examined, askable)
         yield from as_of_probes(examined)
 
 
-def _recall(examined: Study, one: Told) -> Probe:
-    return probe(
-        examined.heard, f"recall/{one.fact.id}", "recall", "recall", one.askable.question, one.askable.value,
-        origin=one.askable.origin, places=one.places, related_facts=(one.fact.id,), category=one.fact.category,
-    )  # fmt: skip
-
-
-def _limited(made: Sequence[Probe], wanted: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
-    """In the order they were made; pairs whole."""
-    if limit is None or limit >= len(made):
-        return list(made)
-    by_id = {one.id: one for one in made}
-    conversations = dict.fromkeys(one.conversation for one in made)
-    # one conversation in every kind, then the next
-    queues: dict[tuple[str, str], list[Probe]] = {(name, kind): [] for name in conversations for kind in wanted}
-    # by its own id: another probe more or less does not change which others are taken
-    for one in sorted(made, key=lambda one: digest([seed, one.id])):
-        if one.type in wanted:
+def _apply_limit(generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
+    """Return at most `limit` probes in their original order; pairs are not split."""
+    if limit is None or limit >= len(generated):
+        return list(generated)
+    by_id = {one.id: one for one in generated}
+    conversations = dict.fromkeys(one.conversation for one in generated)
+    # all kinds of one conversation, then the next conversation
+    queues: dict[tuple[str, str], list[Probe]] = {(name, kind): [] for name in conversations for kind in types}
+    # sorted by a digest of the id, so that one more probe does not change the choice of the others
+    for one in sorted(generated, key=lambda one: digest([seed, one.id])):
+        if one.type in types:
             queues[one.conversation, one.type].append(one)
-    taken: set[str] = set()
+    taken: set[str | None] = set()
     while any(queues.values()) and len(taken) < limit:
         for queue in filter(None, queues.values()):
-            pair = {one.id for one in _with_twin(queue.pop(), by_id)}
+            one = queue.pop()
+            pair = {one.id, one.twin} if one.twin in by_id else {one.id}
             if len(taken | pair) <= limit:
                 taken |= pair
-    return [one for one in made if one.id in taken]
-
-
-def _with_twin(one: Probe, by_id: dict[str, Probe]) -> list[Probe]:
-    return [one, *([by_id[one.twin]] if one.twin in by_id else [])]
+    return [one for one in generated if one.id in taken]

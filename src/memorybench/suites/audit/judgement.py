@@ -1,4 +1,4 @@
-"""Whether an answer to a probe is right: by code where code can tell for certain, else by the judge."""
+"""Decides whether the answer to a probe is correct: by code if code is certain, otherwise by the judge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from .scoring import chosen_option, mentions, names_as_current, refuses
 from .standings import standings
 
 FLAG = "flag"
-_NAMED = {"recall": "default", "hallucination": "abstention", "conflict": "knowledge-update", "temporal": "temporal"}
+_PROMPT_NAMES = {
+    "recall": "default",
+    "hallucination": "abstention",
+    "conflict": "knowledge-update",
+    "temporal": "temporal",
+}
 _FLAG_PROMPT = """\
 I will give you a question about something that was said to be one thing and later to be another, the answer that \
 tells both, and a response from a model.
@@ -27,24 +32,24 @@ Please answer yes if the response points out that there were different statement
 which of them is the current one. Answer no if it gives one value as if nothing else had ever been said.
 """
 _CHANGED = re.compile(r"\b(?:chang|contradict|differ|conflict|used to|no longer|previous|before|earlier|former)")
-"""Words of one who has noticed that it is no longer so."""
+"""Words by which an answer points out a change."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Judgement:
     correct: bool
     reason: str = ""
     choice: int | None = None
-    """Which option was taken, where the probe has options and it could be told."""
+    """The index of the chosen option, if the probe has options and the choice is clear."""
 
 
 def judge_prompts() -> JudgePrompts:
-    """The prompts of an audit. What contradicts itself has its own where it must be flagged."""
-    return JudgePrompts(names=_NAMED, by_type={FLAG: Template((_FLAG_PROMPT,), "judge prompt flag")})
+    """Return the judge prompts of an audit; conflicts that must be flagged have their own."""
+    return JudgePrompts(names=_PROMPT_NAMES, by_type={FLAG: Template((_FLAG_PROMPT,), "judge prompt flag")})
 
 
 def question_of(probe: Probe) -> Question:
-    """The probe as a judge is asked about it."""
+    """Return the probe as a question for the judge."""
     kind = FLAG if probe.flags else probe.type
     return Question(
         id=probe.id,
@@ -56,83 +61,87 @@ def question_of(probe: Probe) -> Question:
     )
 
 
-async def judged(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> Judged:
-    """Raises Unreadable where nobody can tell."""
-    certain = _certain(probe, response)
+async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> Judgement:
+    """Judge an answer; raise Unreadable if neither code nor a judge can decide."""
+    certain = _judge_if_certain(probe, response)
     if certain is not None:
         return certain
     if judge is not None:
         verdict = await judge.verdict(steps, question_of(probe), response)
         flags = "".join(f" ({flag})" for flag in verdict.flags)
-        return Judged(correct=verdict.correct, reason=f"{verdict.reason}{flags}")
-    return _by_code(probe, response)
+        return Judgement(correct=verdict.correct, reason=f"{verdict.reason}{flags}")
+    return _judge_by_code(probe, response)
 
 
-def answered(probe: Probe, response: str, judged: Judged) -> bool | None:
-    """Whether it gives an answer, right or wrong; None: it can not be told. A right one is, whatever code reads."""
-    if judged.correct or not response.strip():
-        return judged.correct
+def is_answered(probe: Probe, response: str, judgement: Judgement) -> bool | None:
+    """Return whether the response gives an answer, right or wrong; None: unclear. A correct response always does."""
+    if judgement.correct or not response.strip():
+        return judgement.correct
     refused = refuses(response, probe.question)
     return None if refused is None else not refused
 
 
-def _certain(probe: Probe, response: str) -> Judged | None:
+def _judge_if_certain(probe: Probe, response: str) -> Judgement | None:
     if not response.strip():
-        return Judged(correct=probe.abstain, reason="empty answer")
+        return Judgement(correct=probe.abstain, reason="empty answer")
     if probe.options:
         choice = chosen_option(response, probe.options)
         if choice is not None:
             right = probe.options[choice] == probe.expected_answer
-            return Judged(correct=right, reason=f"took option {choice + 1}", choice=choice)
-    stale = _given(probe.stale, probe, response)
+            return Judgement(correct=right, reason=f"chose option {choice + 1}", choice=choice)
+    stale = _mentioned(probe.stale, probe, response)
     if stale and not probe.flags and mentions(response, probe.expected_answer, probe.question) is False:
-        return Judged(correct=False, reason=f"gives the outdated {stale[0]!r}")
+        return Judgement(correct=False, reason=f"gives the outdated {stale[0]!r}")
     return None
 
 
-def _by_code(probe: Probe, response: str) -> Judged:
+def _judge_by_code(probe: Probe, response: str) -> Judgement:
     refused = refuses(response, probe.question)
     if probe.abstain:
-        reason = "says that it does not know" if refused else "answers all the same"
-        return _told(refused, reason, f"whether {response[:80]!r} answers")
+        reason = "declines to answer" if refused else "answers a question about an absent fact"
+        return _decide(refused, reason, f"whether {response[:80]!r} answers")
     if probe.options:
-        return _told(False if refused else None, "takes neither option", f"which option {response[:80]!r} takes")
+        return _decide(False if refused else None, "chooses neither option", f"which option {response[:80]!r} chooses")
     if probe.flags:
-        return _flagged(probe, response)
+        return _judge_flag(probe, response)
     if probe.kind == "duration":
         right = days_right(response, int(probe.expected_answer))
-        return _told(False if refused else right, "compared in days", f"how many days {response[:80]!r} tells")
-    return _compared(probe, response, refused)
+        return _decide(False if refused else right, "compared in days", f"how many days {response[:80]!r} means")
+    return _judge_value(probe, response, refused)
 
 
-def _flagged(probe: Probe, response: str) -> Judged:
-    """To name both values is not enough: which of them holds must be told."""
+def _judge_flag(probe: Probe, response: str) -> Judgement:
+    """Judge an answer that must point out a change: it must name both values and say which one is current."""
     if not standings(response, probe.current, probe.question):
-        return Judged(correct=False, reason="does not name what holds")
+        return Judgement(correct=False, reason="does not name the current value")
     if not any(standings(response, value, probe.question) for value in probe.stale):
-        silent = _CHANGED.search(response.lower()) is None
-        return _told(False if silent else None, "does not tell that it has changed", "whether that flags the change")
+        mentions_change = _CHANGED.search(response.lower()) is not None
+        return _decide(
+            None if mentions_change else False, "does not mention the change", "whether it mentions the change"
+        )
     right = names_as_current(response, probe.current, probe.stale, probe.question)
-    reason = "tells what holds and what held before" if right else "takes what held before for what holds"
-    return _told(right, reason, f"which of the values in {response[:80]!r} holds")
+    reason = "names the current and the earlier value" if right else "names an earlier value as current"
+    return _decide(right, reason, f"which of the values in {response[:80]!r} is current")
 
 
-def _compared(probe: Probe, response: str, refused: bool | None) -> Judged:
-    found = mentions(response, probe.expected_answer, probe.question)
-    if found and _given(probe.stale, probe, response):
-        # of what held at a date, the order in which values are named tells nothing
-        later = names_as_current(response, probe.current, probe.stale, probe.question) if probe.current else None
-        return _told(later, "names what held at other times as well", "which of the values is meant")
+def _judge_value(probe: Probe, response: str, refused: bool | None) -> Judgement:
+    has_value = mentions(response, probe.expected_answer, probe.question)
+    if has_value and _mentioned(probe.stale, probe, response):
+        # for a question about a past date, the order of the values decides nothing
+        is_current = names_as_current(response, probe.current, probe.stale, probe.question) if probe.current else None
+        return _decide(is_current, "also names values of other times", "which of the values is meant")
     if refused:
-        return _told(None if found else False, "does not answer", "whether it answers")
-    return _told(found, "holds the answer" if found else "does not hold the answer", f"what {response[:80]!r} answers")
+        return _decide(None if has_value else False, "does not answer", "whether it answers")
+    reason = "contains the answer" if has_value else "does not contain the answer"
+    return _decide(has_value, reason, f"what {response[:80]!r} answers")
 
 
-def _told(correct: bool | None, reason: str, asked: str) -> Judged:
+def _decide(correct: bool | None, reason: str, question: str) -> Judgement:
     if correct is None:
-        raise Unreadable(f"{asked} can not be told without a judge")
-    return Judged(correct=correct, reason=reason)
+        raise Unreadable(f"cannot decide without a judge {question}")
+    return Judgement(correct=correct, reason=reason)
 
 
-def _given(values: Sequence[str], probe: Probe, response: str) -> list[str]:
+def _mentioned(values: Sequence[str], probe: Probe, response: str) -> list[str]:
+    """Return the values that the response mentions."""
     return [value for value in values if mentions(response, value, probe.question)]

@@ -1,4 +1,4 @@
-"""Probes × subjects as jobs: what was said is replayed or remembered, the question asked, the answer judged."""
+"""One job per probe and subject: replay or search the conversation, ask the question, judge the answer."""
 
 from __future__ import annotations
 
@@ -20,89 +20,81 @@ from memorybench.suites.ingest import Ingest
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 
 from .generation import admit
-from .judgement import Judged, answered, judge_prompts, judged, question_of
+from .judgement import Judgement, is_answered, judge_answer, judge_prompts, question_of
 from .measures import DATED, REVERSED, measures
 from .probes import Probe
 from .writing import write_question
 
 SHOWN = 10
+_SHOWN_CONTEXT = 600
 REWRITTEN = "rewritten"
-"""A score: whether the question that a model wrote was asked, or the gates held it back."""
-_FOR_THE_REPLY = 1024
-"""Tokens of a model's window that are left for its answer."""
+"""A score: 1 if the question was asked as a model wrote it, 0 if the gates rejected that wording."""
+_REPLY_RESERVE = 1024
+"""Tokens of the context window that are reserved for the answer."""
 
 
 class Transcripts:
-    """The conversations of an audit, as a memory is told them: a session for each day."""
+    """The conversations of an audit, split into one session per day."""
 
     def __init__(self, dataset: AuditDataset) -> None:
         self.name = dataset.id
         self._conversations = {conversation.id: conversation for conversation in dataset.conversations}
-        # asked for by probe after probe: the last few conversations are kept
+        # consecutive probes are about the same few conversations
         self.transcript = lru_cache(maxsize=SIDE_BY_SIDE)(self._transcript)
-        self.ended = lru_cache(maxsize=SIDE_BY_SIDE)(self._ended)
-
-    def haystack(self, id: str) -> Haystack:
-        return Haystack(id=id, sessions=_sessions(self._conversations[id]))
-
-    def _transcript(self, id: str) -> str:
-        """All of it, in lines of `[date] speaker: text`."""
-        return context_of(lines_of(self._conversations[id].turns))
+        self.end_time = lru_cache(maxsize=SIDE_BY_SIDE)(self._end_time)
 
     def conversation(self, id: str) -> AuditConversation:
         return self._conversations[id]
 
-    def _ended(self, id: str) -> datetime | None:
+    def haystack(self, id: str) -> Haystack:
+        days: dict[str, list[Turn]] = {}
+        day = ""
+        for turn in self._conversations[id].turns:
+            day = f"{turn.at:%Y-%m-%d}" if turn.at else day  # an undated turn belongs to the day of the previous one
+            days.setdefault(day, []).append(turn)
+        sessions = (
+            Session(id=f"{id}:{day or 'undated'}", turns=tuple(turns), at=turns[0].at) for day, turns in days.items()
+        )
+        return Haystack(id=id, sessions=tuple(sessions))
+
+    def _transcript(self, id: str) -> str:
+        """Return the whole conversation in lines of `[date] speaker: text`."""
+        lines = []
+        for turn in self._conversations[id].turns:
+            date = f"[{turn.at:%Y-%m-%d}] " if turn.at else ""
+            lines.append(Memory(id=turn.id or "", content=f"{date}{turn.speaker or turn.role}: {turn.content}"))
+        return context_of(lines)
+
+    def _end_time(self, id: str) -> datetime | None:
         return max((turn.at for turn in self._conversations[id].turns if turn.at), default=None)
 
 
-def lines_of(turns: Sequence[Turn]) -> list[Memory]:
-    return [Memory(id=turn.id or "", content=_line(turn)) for turn in turns]
-
-
-def _line(turn: Turn) -> str:
-    said = f"{turn.speaker or turn.role}: {turn.content}"
-    return f"[{turn.at:%Y-%m-%d}] {said}" if turn.at else said
-
-
-def _sessions(conversation: AuditConversation) -> tuple[Session, ...]:
-    days: dict[str, list[Turn]] = {}
-    day = ""
-    for turn in conversation.turns:
-        day = f"{turn.at:%Y-%m-%d}" if turn.at else day  # one without a date goes with the one before it
-        days.setdefault(day, []).append(turn)
-    return tuple(
-        Session(id=f"{conversation.id}:{day or 'undated'}", turns=tuple(turns), at=turns[0].at)
-        for day, turns in days.items()
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """Who is audited: a model that is told everything, or a memory system that was told and is searched."""
+class AuditedSubject:
+    """A model that gets the whole conversation, or a memory system that is searched."""
 
     subject: Subject
     ingest: Ingest | None = None
-    """None: the whole conversation is replayed."""
+    """None: the model gets the whole conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPlan:
     transcripts: Transcripts
     probes: Sequence[Probe]
-    audited: Sequence[Audited]
+    audited: Sequence[AuditedSubject]
     answering: Answering
-    """Who reads, by which prompt. The same for a replayed conversation and for a memory."""
+    """The answering model and its prompt, the same for whole conversations and for memories."""
     judge: Judge | None = None
-    """None: code compares answers with the expected words."""
+    """None: answers are searched for the expected words."""
     shown: int = SHOWN
-    """Memories that are asked for and read."""
+    """The number of memories that are retrieved for a question."""
     writer: Model | None = None
-    """Who writes the questions anew; None: they stay as they are."""
-    verified: bool = False
-    """Whether recall questions are also asked without any context: what is known anyway tests no memory."""
+    """The model that rewrites the questions; None: they are not rewritten."""
+    verify: bool = False
+    """Whether questions are also asked without context: a question that is answered then does not test memory."""
     window: int | None = None
-    """Tokens that the answering model can take; None: unknown."""
+    """Context window of the answering model in tokens; None: unknown."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
@@ -155,21 +147,15 @@ def trial_of(probe: Probe, dataset: str, subject: Subject) -> Trial:
         case_id=probe.id,
         subject=subject,
         labels=probe.labels,
-        variant=_variant(probe),
+        variant=DATED if probe.type == "temporal" and not probe.options else REVERSED if probe.reversed else "",
         cluster=probe.conversation,
     )
 
 
-def _variant(probe: Probe) -> str:
-    if probe.type == "temporal" and not probe.options:
-        return DATED
-    return REVERSED if probe.reversed else ""
-
-
 class _Probing:
-    """All probes put to one subject. A twin's steps are the same steps: to look at both costs nothing more."""
+    """Performs all probes of one subject. The steps of a twin are recorded, so a second look at it costs nothing."""
 
-    def __init__(self, plan: AuditPlan, audited: Audited) -> None:
+    def __init__(self, plan: AuditPlan, audited: AuditedSubject) -> None:
         self._plan = plan
         self._audited = audited
         self._by_id = {probe.id: probe for probe in plan.probes}
@@ -178,7 +164,7 @@ class _Probing:
         try:
             performed = await self._probe(steps, probe)
         except Blocked:
-            raise  # a larger budget will go on from here: the memory stays filled
+            raise  # a resumed run with a larger budget continues with the filled memory
         except Exception:
             await self._leave(steps, probe)
             raise
@@ -189,120 +175,99 @@ class _Probing:
         if self._audited.ingest is not None:
             await self._audited.ingest.leave(steps, probe.conversation)
 
-    async def _probe(self, steps: Steps, made: Probe) -> Performed:
-        probe = await self._written(steps, made)
+    async def _probe(self, steps: Steps, original: Probe) -> Performed:
+        probe = await self._rewrite(steps, original)
         await self._check_needs_context(steps, probe)
-        said, context = await self._answer(steps, probe)
+        answer, context = await self._answer(steps, probe)
+        shown = Exhibit(asked=probe.question, expected=probe.expected_answer, got=answer, context=_shorten(context))
         try:
-            found = await judged(steps, self._plan.judge, probe, said)
+            judgement = await judge_answer(steps, self._plan.judge, probe, answer)
         except Unreadable as error:
-            failure = Failure(kind="Unreadable", message=str(error))
-            return Performed(shown=_exhibit(probe, said, context), unscored=failure)
-        scores = [Score(name="correct", value=float(found.correct), reason=found.reason)]
+            return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
+        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason)]
         if probe.abstain:
-            scores.append(Score(name="hallucinated", value=float(not found.correct)))
+            scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
         elif probe.type == "recall":
-            told = answered(probe, said, found)
-            scores += [] if told is None else [Score(name="answered", value=float(told))]
+            answered = is_answered(probe, answer, judgement)
+            scores += [] if answered is None else [Score(name="answered", value=float(answered))]
         if self._plan.writer is not None and not probe.options:
             scores.append(Score(name=REWRITTEN, value=float(probe.origin == "model")))
-        scores += await self._beside_twin(steps, probe, found)
-        return Performed(scores=tuple(scores), shown=_exhibit(probe, said, context, found.reason))
+        scores += await self._score_pair(steps, probe, judgement)
+        return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": judgement.reason}))
 
-    async def _beside_twin(self, steps: Steps, probe: Probe, found: Judged) -> list[Score]:
-        """What only both together tell: an order asked both ways, what is absent beside what is there."""
+    async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement) -> list[Score]:
+        """Return the scores of a pair: both orders of an order question, or an absent fact and its present twin."""
         twin = self._by_id.get(probe.twin or "")
         if twin is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
             return []
         try:
-            twin = await self._written(steps, twin)
+            twin = await self._rewrite(steps, twin)
             await self._check_needs_context(steps, twin)
-            said, _ = await self._answer(steps, twin)
-            other = await judged(steps, self._plan.judge, twin, said)
+            answer, _ = await self._answer(steps, twin)
+            other = await judge_answer(steps, self._plan.judge, twin, answer)
         except (Unreadable, ServiceError, Lacking):
-            return []  # the twin has its own trial, which tells why
-        both = float(found.correct and other.correct)
+            return []  # the trial of the twin reports the reason
+        both = float(judgement.correct and other.correct)
         if probe.type == "hallucination":
             return [Score(name="paired", value=both)]
         scores = [Score(name="ordered", value=both)]
-        if found.choice is not None and other.choice is not None:
-            same = probe.options[found.choice] == twin.options[other.choice]
+        if judgement.choice is not None and other.choice is not None:
+            same = probe.options[judgement.choice] == twin.options[other.choice]
             scores.append(Score(name="consistent", value=float(same)))
         return scores
 
-    async def _written(self, steps: Steps, probe: Probe) -> Probe:
-        """With the question as a model puts it, where it passes the gates that our own has passed."""
+    async def _rewrite(self, steps: Steps, probe: Probe) -> Probe:
+        """Return the probe with a question that a model wrote, if that question passes the gates."""
         writer = self._plan.writer
         if writer is None or probe.options:
             return probe
         question = await write_question(steps, writer, probe)
-        written = probe.model_copy(update={"question": question, "origin": "model"})
+        rewritten = probe.model_copy(update={"question": question, "origin": "model"})
         others = [other for other in self._plan.probes if other.conversation == probe.conversation]
-        held_back = admit(written, self._plan.transcripts.conversation(probe.conversation), others=others)
-        return probe if held_back else written
+        rejection = admit(rewritten, self._plan.transcripts.conversation(probe.conversation), others=others)
+        return probe if rejection else rewritten
 
     async def _check_needs_context(self, steps: Steps, probe: Probe) -> None:
-        """What is answered rightly without any context tests what the model knows anyway, not what it was told."""
-        if not self._plan.verified or probe.abstain or probe.options:
+        """Raise Lacking if the model answers correctly without context: the question does not test memory."""
+        if not self._plan.verify or probe.abstain or probe.options:
             return
-        said = await self._ask(steps, probe, "")
+        answer = await self._ask(steps, probe, "")
         try:
-            known = (await judged(steps, self._plan.judge, probe, said)).correct
+            is_known = (await judge_answer(steps, self._plan.judge, probe, answer)).correct
         except Unreadable:
-            return  # nobody can say that it is known anyway
-        if known:
-            raise Lacking(f"answered without any context: {probe.question!r} tests no memory")
+            return
+        if is_known:
+            raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
     async def _answer(self, steps: Steps, probe: Probe) -> tuple[str, str]:
-        """What was said, and what it was read from."""
+        """Return the answer and its context."""
         plan, ingest = self._plan, self._audited.ingest
         if ingest is None:
+            if plan.window is not None and (problems := find_oversized(plan.transcripts, [probe], plan.window)):
+                raise ServiceError(problems[0])
             context = plan.transcripts.transcript(probe.conversation)
-            self._check_fits(probe, context)
         else:
             memories = await ingest.search(steps, probe.conversation, probe.question, plan.shown)
             context = context_of(memories)
         return await self._ask(steps, probe, context), context
 
     async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
-        ended = self._plan.transcripts.ended(probe.conversation)
-        return (await ask(steps, self._plan.answering, probe.question, context, at=ended)).text
-
-    def _check_fits(self, probe: Probe, context: str) -> None:
-        """Nothing is cut off in silence."""
-        if self._plan.window is None:
-            return
-        tokens = estimated_tokens(context) + _FOR_THE_REPLY
-        if tokens > self._plan.window:
-            raise ServiceError(too_long(probe.conversation, tokens, self._plan.window))
+        end_time = self._plan.transcripts.end_time(probe.conversation)
+        return (await ask(steps, self._plan.answering, probe.question, context, at=end_time)).text
 
 
-def too_long(conversation: str, tokens: int, window: int) -> str:
-    return (
-        f"conversation {conversation} takes about {tokens:,} tokens and the model reads {window:,};"
-        " put a memory before it with --provider"
-    )
-
-
-def oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) -> list[str]:
-    """What does not fit, one line each."""
-    lines = []
+def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) -> list[str]:
+    """Return one error per conversation that exceeds the context window."""
+    problems = []
     for conversation in dict.fromkeys(probe.conversation for probe in probes):
-        tokens = estimated_tokens(transcripts.transcript(conversation)) + _FOR_THE_REPLY
+        tokens = estimated_tokens(transcripts.transcript(conversation)) + _REPLY_RESERVE
         if tokens > window:
-            lines.append(too_long(conversation, tokens, window))
-    return lines
+            problems.append(
+                f"conversation {conversation} has about {tokens:,} tokens; the context window of the model has"
+                f" {window:,}; use a memory with --provider"
+            )
+    return problems
 
 
-def _exhibit(probe: Probe, said: str, context: str, reason: str = "") -> Exhibit:
-    return Exhibit(
-        asked=probe.question,
-        expected=probe.expected_answer,
-        got=said,
-        context=_beginning(context),
-        reason=reason,
-    )
-
-
-def _beginning(text: str, most: int = 600) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _shorten(text: str) -> str:
+    return text if len(text) <= _SHOWN_CONTEXT else text[: _SHOWN_CONTEXT - 1] + "…"

@@ -1,4 +1,4 @@
-"""From an audit spec to a run. Every name is resolved and every problem reported before anything is spent."""
+"""Prepares a run from an audit spec: resolves names and reports problems before any paid call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 from .generation import Probes, generate
 from .judgement import judge_prompts, question_of
 from .measures import measures, selected
-from .plan import SHOWN, Audited, AuditPlan, Transcripts, oversized, trial_of
+from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
 from .spec import AuditSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMAUDIT_MODEL", "MEMORYBENCH_JUDGE"
@@ -41,10 +41,10 @@ DEFAULT_MODEL, DEFAULT_JUDGE, NO_JUDGE = "gpt-4o-mini", "gpt-4o", "none"
 
 
 def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    """Reads the dataset, makes its probes and resolves everybody who takes part."""
+    """Read the dataset, generate its probes and resolve the models and providers."""
     dataset = load_audit(Path(spec.dataset))
-    made = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.seed or 0)
-    if not made.probes:
+    generated = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.seed or 0)
+    if not generated.probes:
         raise BadInput(
             spec.dataset,
             f"no probes of the kinds {', '.join(spec.kinds)}",
@@ -64,32 +64,32 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     writer = wiring.model(spec.probe_model) if spec.probe_model else None
     window = spec.context_window or answerer.listed_window
     if window is not None and not providers:
-        too_long = oversized(Transcripts(dataset), made.probes, window)
+        too_long = find_oversized(Transcripts(dataset), generated.probes, window)
         if too_long:
             more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
             raise BadInput("--model", f"{too_long[0]}{more}")
-    run = _AuditRun(spec, wiring, dataset, made, providers, answerer, judge, writer, window)
+    run = _AuditRun(spec, wiring, dataset, generated, providers, answerer, judge, writer, window)
     subjects = tuple(provider.name for provider in providers) or (answerer.name,)
-    anybody = Subject(role="", name="")
+    any_subject = Subject(role="", name="")
     hints = {}
     if not providers:
-        hints[f"memorybench audit {spec.dataset} --provider bm25 hybrid"] = "the same probes, through a memory"
+        hints[f"memorybench audit {spec.dataset} --provider bm25 hybrid"] = "ask the same probes through a memory"
     return PreparedRun(
         spec=spec,
-        totals={(dataset.id, subject): len(made.probes) for subject in subjects},
+        totals={(dataset.id, subject): len(generated.probes) for subject in subjects},
         subjects=subjects,
         fingerprints=run.fingerprints(),
         metrics=measures(),
         open_plan=run.open_plan,
         details={
-            "selected": selected(trial_of(probe, dataset.id, anybody) for probe in made.probes),
+            "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in generated.probes),
             "answerer": answerer.name,
             "judge": judge.name if judge else None,
             "conversations": len(dataset.conversations),
             "facts": sum(len(conversation.facts) for conversation in dataset.conversations),
-            "probes": dict(Counter(probe.type for probe in made.probes)),
-            "gates": dict(made.gates),
-            "skipped": dict(Counter(skipped.reason for skipped in made.skipped)),
+            "probes": dict(Counter(probe.type for probe in generated.probes)),
+            "gates": dict(generated.gates),
+            "skipped": dict(Counter(skipped.reason for skipped in generated.skipped)),
         },
         models=(answerer, judge, writer),
         estimate=run.estimate,
@@ -100,23 +100,23 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
 
 @dataclass(frozen=True, slots=True)
 class _AuditRun:
-    """Resolved names and made probes."""
+    """A spec with its probes and its resolved models and providers."""
 
     spec: AuditSpec
     wiring: Wiring
     dataset: AuditDataset
-    made: Probes
+    generated: Probes
     providers: tuple[ResolvedProvider, ...]
     answerer: ResolvedModel
     judge: ResolvedModel | None
     writer: ResolvedModel | None
-    """Rewrites the questions; None: they stay as the code made them."""
+    """The model that rewrites the questions; None: they are not rewritten."""
     window: int | None
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
         texts[f"dataset {self.dataset.id}"] = canonical(self.dataset)
-        texts["probes"] = canonical([probe.plain() for probe in self.made.probes])
+        texts["probes"] = canonical([probe.plain() for probe in self.generated.probes])
         texts["prompt"] = load_prompt("audit-answer")
         texts["model"] = self.answerer.described()
         if self.judge is not None:
@@ -129,7 +129,7 @@ class _AuditRun:
         answerer = await self.answerer.open(opening.stack, seed=self.spec.seed)
         judge = await self.judge.open(opening.stack) if self.judge else None
         transcripts = Transcripts(self.dataset)
-        audited: list[Audited] = []
+        audited: list[AuditedSubject] = []
         limits: dict[str, Limits] = {}
         window = self.window
         if self.providers:
@@ -137,34 +137,34 @@ class _AuditRun:
             for resolved in self.providers:
                 opened = await opener.open(resolved.name)
                 subject = opened.provider.subject
-                trials = [trial_of(probe, self.dataset.id, subject) for probe in self.made.probes]
+                trials = [trial_of(probe, self.dataset.id, subject) for probe in self.generated.probes]
                 pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
                 ingest = Ingest(
                     opening.run_id, transcripts, opened.provider, opened.spends, DEFAULT_INGEST_OPTIONS, pending
                 )
-                audited.append(Audited(subject, ingest))
+                audited.append(AuditedSubject(subject, ingest))
                 limits[subject.key] = opened.limits
         else:
-            audited.append(Audited(answerer.subject))
+            audited.append(AuditedSubject(answerer.subject))
             if window is None:
                 window = await self.answerer.fetch_window()
         return AuditPlan(
             transcripts,
-            self.made.probes,
+            self.generated.probes,
             audited,
             Answering(
                 answerer, {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}, Scoring(method="audit")
             ),
             Judge(judge, judge_prompts()) if judge else None,
             writer=await self.writer.open(opening.stack) if self.writer else None,
-            verified=self.spec.verify_probes,
+            verify=self.spec.verify_probes,
             window=window,
             limits=limits,
         ).plan()
 
     def estimate(self) -> Iterator[Estimate]:
-        """A twin is asked once, whoever looks at its answer."""
-        name, probes = self.dataset.id, self.made.probes
+        """Yield the calls per stage. The answer of a twin is recorded and counts once."""
+        name, probes = self.dataset.id, self.generated.probes
         transcripts = Transcripts(self.dataset)
         for subject in [provider.name for provider in self.providers] or [self.answerer.name]:
             if self.providers:

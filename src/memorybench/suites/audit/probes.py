@@ -1,9 +1,8 @@
-"""What an audit asks, and what scoring it takes."""
+"""Probes: the questions of an audit, with everything that scoring needs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Literal
 
 from memorybench.core.conversation import Turn
@@ -11,7 +10,7 @@ from memorybench.core.records import Record
 from memorybench.core.trials import Case
 
 from .askable import Origin
-from .evidence import Heard
+from .evidence import IndexedConversation
 
 ProbeType = Literal["recall", "hallucination", "conflict", "temporal"]
 PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "temporal")
@@ -21,36 +20,36 @@ Policy = Literal["latest", "flag"]
 class Probe(Case):
     type: ProbeType
     kind: str
-    """Within its type: `as of`, `order`, `duration`, `near miss`…"""
+    """The kind within its type, such as `as of`, `order`, `duration` or `near miss`."""
     conversation: str
     question: str
     expected_answer: str
     related_facts: tuple[str, ...] = ()
     current: str = ""
-    """Of a conflict the value that holds, whatever else the expected answer says."""
+    """The current value of a conflict, without the rest of the expected answer."""
     stale: tuple[str, ...] = ()
-    """Values that held at other times: to give one is wrong, unless the probe flags."""
+    """Values of other times: an answer with one of them is wrong, unless `flags` is set."""
     flags: bool = False
-    """To name what holds and what held before is right."""
+    """Whether a correct answer names the current and the earlier value."""
     twin: str | None = None
-    """Of an absent probe the answerable one beside it; of an order probe the one with its options exchanged."""
+    """The id of the paired probe: for an absent fact, an answerable one; for an order, the one with swapped options."""
     reversed: bool = False
     """The second of two order probes."""
     abstain: bool = False
-    """The conversation does not tell; to say so is right."""
+    """Whether the conversation does not contain the answer, so that declining is correct."""
     options: tuple[str, ...] = ()
-    """As the question lists them."""
+    """The options, in the order of the question."""
     gold_context: tuple[Turn, ...] = ()
-    """The turns that answer it."""
+    """The turns that contain the answer."""
     origin: Origin
     category: str | None = None
     age_turns: int | None = None
-    """How many turns come after the one that answers it."""
+    """The number of turns after the one that contains the answer."""
     age_days: int | None = None
 
 
 class Skipped(Record):
-    """A fact that no probe asks about, and why."""
+    """A fact without a probe, and the reason."""
 
     fact: str
     conversation: str
@@ -61,11 +60,11 @@ class Probes(Record):
     probes: tuple[Probe, ...]
     skipped: tuple[Skipped, ...]
     gates: Mapping[str, int]
-    """How many probes were made, and how many candidate questions each gate has dropped."""
+    """The number of generated probes, and of the questions that each gate dropped."""
 
 
 def probe(
-    heard: Heard,
+    indexed: IndexedConversation,
     id: str,
     type: ProbeType,
     kind: str,
@@ -77,37 +76,33 @@ def probe(
     category: str | None = None,
     **more: Any,
 ) -> Probe:
-    """A probe with its ages and labels, from the places of the turns that answer it."""
-    age_turns = len(heard.conversation.turns) - 1 - max(places) if places else None
-    age_days = _days_back(heard, places)
+    """Create a probe. Its ages and labels follow from the places of the turns that contain the answer."""
+    age_turns = len(indexed.conversation.turns) - 1 - max(places) if places else None
+    dates = [turn.at for turn in indexed.turns(places) if turn.at is not None]
+    age_days = (indexed.now - max(dates)).days if dates and indexed.now is not None else None
     labels = {
         "probe_type": type,
         "kind": kind,
-        "conversation": heard.conversation.id,
+        "conversation": indexed.conversation.id,
         "category": category,
         "turns_back": _bucket(age_turns, _TURN_BUCKETS),
         "days_back": _bucket(age_days, _DAY_BUCKETS),
     }
     return Probe(
-        id=f"{heard.conversation.id}/{id}",
+        id=f"{indexed.conversation.id}/{id}",
         labels={name: text for name, text in labels.items() if text},
         type=type,
         kind=kind,
-        conversation=heard.conversation.id,
+        conversation=indexed.conversation.id,
         question=question,
         expected_answer=expected,
-        gold_context=heard.turns(sorted(places)),
+        gold_context=indexed.turns(sorted(places)),
         origin=origin,
         category=category,
         age_turns=age_turns,
         age_days=age_days,
         **more,
     )
-
-
-def _days_back(heard: Heard, places: Sequence[int]) -> int | None:
-    told: list[datetime] = [turn.at for turn in heard.turns(places) if turn.at is not None]
-    return (heard.now - max(told)).days if told and heard.now is not None else None
 
 
 _TURN_BUCKETS = ((10, "0-9"), (50, "10-49"), (200, "50-199"), (None, "200+"))

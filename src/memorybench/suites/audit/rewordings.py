@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from memorybench.datasets.audit import AuditConversation
 
 from .absent_topics import PREMISES, TOPICS
-from .evidence import Heard
+from .evidence import IndexedConversation
 from .gates import empty_context, leaks, vague
 from .lexicon import KIN, PETS
 from .probes import Probe
@@ -157,7 +157,7 @@ def _same_sort(question: str, original: str) -> bool:
 
 def _still_absent(probe: Probe, conversation: AuditConversation, originals: Sequence[str]) -> bool:
     """The words that were verified to stand nowhere must be there, beside most of what ours speaks of."""
-    vocabulary = Heard(conversation).vocabulary
+    vocabulary = IndexedConversation(conversation).vocabulary
     said = set(keys(probe.question))
     if probe.kind != "not yet stated" and not any(_new(one, vocabulary) for one in content(probe.question)):
         return False

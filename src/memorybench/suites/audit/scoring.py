@@ -1,6 +1,7 @@
-"""What a reply says, as far as code can tell: which option it takes, whether it refuses, whether it gives a value.
+"""Reads replies by code: the chosen option, whether it declines, whether it gives a value.
 
-Each answers None where it can not tell. Words are compared, by stem and worth: the same in other words takes a judge.
+Each function returns None if the reply is unclear. Words are compared by stem and numbers by value; a paraphrase needs
+a judge.
 """
 
 from __future__ import annotations
@@ -20,25 +21,24 @@ _UNDECIDED = frozenset((Standing.PARTLY, Standing.ONE_OF_TWO, Standing.WAS))
 
 
 def mentions(text: str, value: str, question: str = "") -> bool | None:
-    """Whether a reply gives a value as the answer to the question; None: it can not be told.
+    """Return whether a reply gives a value as the answer to the question; None: unclear.
 
-    What is denied is not given, nor is what held before, unless the question is about the past. One of three or more
-    alternatives is not given either: who names everything has answered nothing. One of two, one in a row of bare
-    names, and a part of the value can not be told.
+    A denied value is not given, nor is an earlier one, unless the question is about the past, nor one of three or more
+    alternatives. One of two alternatives, one in a list of bare names, and a part of the value are unclear.
     """
-    found = standings(text, value, question)
+    senses = standings(text, value, question)
     past = _ABOUT_THE_PAST.search(question.lower()) is not None
-    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in found):
+    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in senses):
         return True
-    if Standing.WAS in found and len(sentences(text)) == 1:
-        return True  # of what is, people say `it was`; after something else it tells what is no more
-    return None if found & _UNDECIDED else False
+    if Standing.WAS in senses and len(sentences(text)) == 1:
+        return True  # a single sentence with `it was` may be about the present
+    return None if senses & _UNDECIDED else False
 
 
 def names_as_current(text: str, current: str, stale: Sequence[str], question: str = "") -> bool | None:
-    """Whether a reply that names both tells that the one holds and the others held before; None: it does not tell."""
-    ours = [standing for standing in standings(text, current, question) if standing >= Standing.PAST]
-    others = [one for value in stale for one in standings(text, value, question) if one >= Standing.PAST]
-    if not ours or not others or max(ours) == max(others):
+    """Return whether a reply names one value as current and the others as earlier ones; None: unclear."""
+    for_current = [standing for standing in standings(text, current, question) if standing >= Standing.PAST]
+    for_stale = [one for value in stale for one in standings(text, value, question) if one >= Standing.PAST]
+    if not for_current or not for_stale or max(for_current) == max(for_stale):
         return None
-    return max(ours) > max(others)
+    return max(for_current) > max(for_stale)

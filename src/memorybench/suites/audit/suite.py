@@ -1,4 +1,4 @@
-"""The audit suite: does a model, or a memory system, recall what was said?"""
+"""The audit suite: checks what a model or memory system recalls of conversations."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from memorybench.datasets.audit import AuditFact
 
 from .askable import Origin
-from .choosing import Study, Told
+from .choosing import AskableFact, Study
 from .gates import overlap
 from .history import began
 from .probes import Probe, probe
@@ -57,7 +57,7 @@ class Moment:
     """When it happened; None: only the order of telling is known."""
 
 
-def temporal_probes(study: Study, told: Sequence[Told]) -> Iterator[Probe]:
+def temporal_probes(study: Study, told: Sequence[AskableFact]) -> Iterator[Probe]:
     by_fact = {one.fact.id: one for one in told}
     moments = [moment for fact in study.history.current if (moment := _moment(study, fact, by_fact.get(fact.id)))]
     events = sorted((one for one in moments if one.at is not None), key=lambda one: (one.at, one.place, one.fact.id))
@@ -72,7 +72,7 @@ def temporal_probes(study: Study, told: Sequence[Told]) -> Iterator[Probe]:
             yield from _duration(study, one, other)
 
 
-def _moment(study: Study, fact: AuditFact, told: Told | None) -> Moment | None:
+def _moment(study: Study, fact: AuditFact, told: AskableFact | None) -> Moment | None:
     """An event may be put in order that no question can ask for: `the code freeze began`."""
     event = fact.category == "event"
     place = told.places[0] if told is not None else _named_place(study, fact) if event else None
@@ -88,8 +88,8 @@ def _moment(study: Study, fact: AuditFact, told: Told | None) -> Moment | None:
 
 def _named_place(study: Study, fact: AuditFact) -> int | None:
     """Of the turn that the dataset names, if it speaks of the fact at all."""
-    place = None if fact.turn is None else study.heard.place(fact.turn)
-    return place if place is not None and content(fact.content) & study.heard.turn_keys[place] else None
+    place = None if fact.turn is None else study.indexed.place(fact.turn)
+    return place if place is not None and content(fact.content) & study.indexed.turn_keys[place] else None
 
 
 def option_text(fact: AuditFact) -> str | None:
@@ -127,7 +127,7 @@ def _unfit(study: Study, one: Moment, other: Moment) -> str | None:
     if one.at is not None and other.at is not None:
         if one.at.date() == other.at.date():
             return "tie"
-        turns = study.heard.turns((one.place, other.place))
+        turns = study.indexed.turns((one.place, other.place))
         return None if one.place < other.place or all(turn.at for turn in turns) else "undated"
     if one.place == other.place:
         return "tie"
@@ -142,14 +142,14 @@ _MOSTLY = 0.6
 def _first_told(study: Study, moment: Moment) -> int:
     """The first place at which its value, or most of what it speaks of, is told: in one turn, or a question and its
     answer, or another fact."""
-    value, spoken = content(moment.value), study.heard.without_speakers(moment.option)
-    held = study.heard.turn_keys
+    value, spoken = content(moment.value), study.indexed.without_speakers(moment.option)
+    held = study.indexed.turn_keys
     for at in range(moment.place):
         said = held[at] | (held[at + 1] if at + 1 < moment.place else frozenset())
         if value <= held[at] or _mostly(spoken, said):
             return at
     earlier = (
-        place for fact in study.heard.conversation.facts
+        place for fact in study.indexed.conversation.facts
         if fact.id != moment.fact.id and (place := _named_place(study, fact)) is not None
         and _mostly(spoken, content(fact.content))
     )  # fmt: skip
@@ -166,10 +166,10 @@ def _both_orders(study: Study, first: Moment, second: Moment) -> Iterator[Probe]
     for number, options in enumerate(((first.option, second.option), (second.option, first.option)), 1):
         question = f"{opening}: (A) {options[0]}, or (B) {options[1]}?"
         yield probe(
-            study.heard, f"{stem}/{number}", "temporal", "order", question, first.option,
+            study.indexed, f"{stem}/{number}", "temporal", "order", question, first.option,
             origin=first.origin, places=sorted({first.place, second.place}), options=options,
             related_facts=(first.fact.id, second.fact.id), category=first.fact.category,
-            reversed=number == 2, twin=f"{study.heard.conversation.id}/{stem}/{3 - number}",
+            reversed=number == 2, twin=f"{study.indexed.conversation.id}/{stem}/{3 - number}",
         )  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def _duration(study: Study, one: Moment, other: Moment) -> Iterator[Probe]:
         study.dropped["leak"] += 1
         return
     yield probe(
-        study.heard, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration", question, str(days),
+        study.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration", question, str(days),
         origin=one.origin, places=sorted({one.place, other.place}),
         related_facts=(one.fact.id, other.fact.id), category=one.fact.category,
     )  # fmt: skip
@@ -195,10 +195,10 @@ def _duration(study: Study, one: Moment, other: Moment) -> Iterator[Probe]:
 def _tells_day(study: Study, moment: Moment) -> bool:
     """By the date of its turn, by day and month, or by how long before its turn it was: yesterday, on Monday."""
     assert moment.at is not None  # durations are of events
-    said = study.heard.turn_keys[moment.place]
+    said = study.indexed.turn_keys[moment.place]
     if set(keys(f"{moment.at.day} {MONTHS[moment.at.month - 1]}")) <= said:
         return True
-    turn = study.heard.conversation.turns[moment.place]
+    turn = study.indexed.conversation.turns[moment.place]
     if turn.at is None:
         return False
     back = (turn.at.date() - moment.at.date()).days
