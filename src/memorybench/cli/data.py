@@ -27,13 +27,33 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 def configure(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    pull = actions.add_parser("pull", help="download the data of benchmarks", allow_abbrev=False)
+    pull = actions.add_parser(
+        "pull",
+        help="download the data of benchmarks",
+        description="download the data of benchmarks",
+        allow_abbrev=False,
+    )
     pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark")
-    listing = actions.add_parser("list", help="list datasets and whether they are present", allow_abbrev=False)
+    listing = actions.add_parser(
+        "list",
+        help="list datasets and whether they are present",
+        description="list datasets and whether they are present",
+        allow_abbrev=False,
+    )
     add_json(listing)
-    verify = actions.add_parser("verify", help="check that the data is unchanged", allow_abbrev=False)
+    verify = actions.add_parser(
+        "verify",
+        help="check that the data is unchanged",
+        description="check that the data is unchanged",
+        allow_abbrev=False,
+    )
     verify.add_argument("names", metavar="NAME", nargs="*", help="Verify this benchmark (default: all present)")
-    convert = actions.add_parser("convert", help="convert a benchmark to an audit dataset", allow_abbrev=False)
+    convert = actions.add_parser(
+        "convert",
+        help="convert a benchmark to an audit dataset",
+        description="convert a benchmark to an audit dataset",
+        allow_abbrev=False,
+    )
     convert.add_argument("benchmark", choices=("locomo", "longmemeval"), help="Read the format of this benchmark")
     convert.add_argument("file", metavar="FILE", type=Path, help="Convert this file, as its authors publish it")
     convert.add_argument("--to", metavar="FILE", type=Path, required=True, help="Write the dataset to this file")

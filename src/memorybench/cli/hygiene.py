@@ -10,7 +10,12 @@ from .arguments import add_config_dir, add_json, add_list, split_list
 
 
 def add_actions(actions: Any) -> None:
-    record = actions.add_parser("record", help="record an agent as a scenario draft", allow_abbrev=False)
+    record = actions.add_parser(
+        "record",
+        help="record an agent as a scenario draft",
+        description="record an agent as a scenario draft",
+        allow_abbrev=False,
+    )
     record.add_argument(
         "--store", metavar="NAME", default="reference", help="Record on this store (default: reference)"
     )
@@ -26,7 +31,9 @@ def add_actions(actions: Any) -> None:
     add_config_dir(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)
-    listing = actions.add_parser("list", help="list the scenarios", allow_abbrev=False)
+    listing = actions.add_parser(
+        "list", help="list the scenarios", description="list the scenarios", allow_abbrev=False
+    )
     add_list(listing, "--scenarios", metavar="DIR", help="Add folders with scenarios")
     add_json(listing)
     listing.set_defaults(handler=_list)

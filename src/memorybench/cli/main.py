@@ -19,7 +19,7 @@ VERBS = {
     "results": "show and compare results",
     "export": "write one row per question to a file",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
-    "describe": "describe one of them",
+    "describe": "describe a provider, benchmark, extractor, store or agent",
     "data": "pull, list, verify and convert datasets",
     "judge": "calibrate a judge against human labels",
     "schema": "print the JSON Schema of a config file or run spec",

@@ -43,13 +43,17 @@ def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) 
     add_fields(parser, RunOptions, {"output": f"./{command.output}"})
     parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
     parser.add_argument(
-        "--threshold", metavar="NAME=VALUE", action="append", default=[], help="Exit with 3 if a measure misses this"
+        "--threshold",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="Exit with 3 if a measure misses VALUE (repeatable)",
     )
     parser.add_argument(
         "--threshold-on",
         choices=("value", "lower"),
         default="value",
-        help="Compare thresholds with the estimate or lower bound (default: value)",
+        help="Compare thresholds with the estimate or the worse interval end (default: value)",
     )
     add_json(parser)
     parser.set_defaults(handler=partial(_run, suite, command))

@@ -63,5 +63,5 @@ def _choose(answer: Any, choices: Sequence[Choice]) -> Choice | None:
 
 def _text(value: Any, where: Callable[[], str]) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text")
+        raise BadInput(where(), f"invalid choice {preview(value)}", expected="a text or a number")
     return str(value).strip()

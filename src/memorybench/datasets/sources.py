@@ -213,7 +213,10 @@ def _record(piece: Piece, sha256: str, size: int) -> None:
 
 @contextmanager
 def _lock_draft(piece: Piece) -> Iterator[Path]:
-    """Lock the draft of a file for this process. An interrupted draft stays, and the download resumes from it."""
+    """Lock the `.part` file of a download. Raise RunConflict if another process has the lock.
+
+    The file of an interrupted download stays; the next download resumes from it.
+    """
     try:
         piece.file.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(piece.file.with_name(f".{piece.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)

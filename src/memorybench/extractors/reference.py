@@ -28,7 +28,11 @@ UNCHANGED = "unchanged"
 
 _FENCED = re.compile(r"```\w*\s*\n(.*?)\n?\s*```", re.DOTALL)
 _THOUGHT = re.compile(r"\s*<think>.*?</think>", re.DOTALL)
-_UNFINISHED = {"length": "was cut off", "filter": "was filtered", "tools": "called a tool"}
+_UNFINISHED = {
+    "length": "the reply was cut off",
+    "filter": "the reply was filtered",
+    "tools": "the model called a tool",
+}
 
 
 def parse_prompt(text: str, where: str) -> Template:

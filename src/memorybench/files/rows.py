@@ -81,7 +81,7 @@ def _decode_line(line: str, path: str, number: int) -> Any:
         # only the last line can lack a line end: a writer or a download was interrupted
         raise BadInput(
             bad.where,
-            f"the last line is incomplete: {bad.problem}",
+            f"the last line is invalid, perhaps incomplete: {bad.problem}",
             expected="one JSON value",
             remedy="complete or remove the line",
         ) from None

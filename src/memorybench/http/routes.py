@@ -51,12 +51,14 @@ def _find_proxy(origin: URL) -> URL | None:
     text = configured.get(origin.scheme) or configured.get("all")
     if not text:
         return None
-    where = f"{origin.scheme.upper()}_PROXY"
+    where = f"{origin.scheme.upper()}_PROXY or ALL_PROXY"
     try:
         proxy = URL(text if "://" in text else f"http://{text}")
     except ValueError:
         raise BadInput(where, "invalid URL", expected="http://host:port") from None
-    if proxy.scheme != "http" or not proxy.host:
+    if not proxy.host:
+        raise BadInput(where, "the proxy has no host", expected="http://host:port")
+    if proxy.scheme != "http":
         raise BadInput(where, f"a proxy of type {proxy.scheme} is not supported", expected="http://host:port")
     return proxy
 

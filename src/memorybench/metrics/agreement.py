@@ -58,7 +58,7 @@ def specificity(confusion: Confusion) -> Interval:
 
 
 def agreement(confusion: Confusion) -> Interval:
-    """The share of responses on which judge and person agree, chance included."""
+    """The share of responses on which judge and person agree, not corrected for chance (see `kappa`)."""
     return _share(confusion.both_yes + confusion.both_no, confusion.n)
 
 

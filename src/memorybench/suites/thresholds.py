@@ -48,7 +48,11 @@ def check_thresholds(given: Sequence[Threshold], prepared: PreparedRun) -> list[
     Each must name a measure of this run, and some subject must be held to it. Older names of a measure are accepted.
     """
     if given and not prepared.subjects:
-        raise BadInput("--threshold", "no baseline is held to a threshold", remedy="name a provider")
+        raise BadInput(
+            "--threshold",
+            "thresholds do not apply to baselines, and the run has only baselines",
+            remedy="add a provider",
+        )
     known = [metric.name for metric in prepared.metrics]
     named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
     usual = [

@@ -1,4 +1,4 @@
-"""Renames a provider or a dataset to the name that it was chosen by: two configs of one adapter are two providers."""
+"""Gives a provider or dataset the name that the user chose, because two configs can use the same adapter."""
 
 from __future__ import annotations
 

@@ -151,7 +151,9 @@ def _known_names(config: ProviderConfig, used: Iterator[Used], known: frozenset[
         if name == "embedding" and config.embedding is None:
             raise BadInput(where, "missing embedder", remedy="add a section embedding")
         if name == "metadata" and config.capabilities.supports_metadata is False:
-            raise BadInput(where, "metadata is sent, but capabilities.supportsMetadata is false", remedy="change one")
+            raise BadInput(
+                where, "metadata is sent, but capabilities.supportsMetadata is false", remedy="change one of the two"
+            )
         names.add(name)
     return frozenset(names)
 
@@ -226,5 +228,5 @@ def _check_capabilities(config: ProviderConfig, document: Document) -> None:
         raise BadInput(
             document.where("capabilities", "supports_chunks"),
             "is false, but endpoints.search.response has a chunksField",
-            remedy="change one",
+            remedy="change one of the two",
         )

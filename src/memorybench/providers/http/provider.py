@@ -31,7 +31,9 @@ _PARALLEL_POLLS = 8
 
 
 class HttpProvider:
-    """Opened by `open_http_provider`. It sends each request once: the engine retries and limits; only `wait` polls.
+    """Opened by `open_http_provider`. Sends each request once, after the configured delay.
+
+    The engine retries and limits concurrency. Only `wait_until_searchable` polls.
 
     Values captured from replies are stored in receipts; a process that resumes passes these to `restore`.
     """

@@ -88,7 +88,7 @@ class Similarity(NamedTuple):
 
 
 class ChunkStore:
-    """The statements that both databases share; a subclass connects to one. Must be used on the thread that opened it.
+    """The SQL statements that SQLite and Postgres share. Must be used on the thread that opened it.
 
     Raises ServiceError if the database fails. Tables and columns have the names of version 0.1.
     """

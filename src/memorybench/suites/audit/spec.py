@@ -35,10 +35,10 @@ class AuditSpec(Spec):
     )
     policy: Policy = flag("latest", help="Choose what is right where facts changed.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
-    seed: int | None = flag(None, help="Seed models and the choice of probes.")
-    context_window: int | None = flag(None, help="Set the model's context window.", metavar="TOKENS", ge=1)
+    seed: int | None = flag(None, help="Seed the model and the choice of probes.")
+    context_window: int | None = flag(None, help="Reject conversations longer than this.", metavar="TOKENS", ge=1)
     probe_model: str | None = flag(None, help="Write the questions with this model.", metavar="MODEL")
-    verify_probes: bool = flag(False, help="Ask each question without context as well.")
+    verify_probes: bool = flag(False, help="Drop probes that the model answers without context.")
     format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
 
     @field_validator("kinds")

@@ -50,7 +50,7 @@ def measures(
 
 
 def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
-    """The metrics of a saved run; neither dataset nor provider is needed."""
+    """Return the definitions of the metrics that apply to a saved run. Only its saved spec is needed."""
     levels = tuple(dict.fromkeys(spec["evidence"].values()))
     return measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels, plugins=plugins)
 

@@ -23,7 +23,7 @@ class BenchSpec(Spec):
     question_types: tuple[str, ...] = flag(
         (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
     )
-    seed: int | None = flag(None, help="Seed models; with --limit, draw a random sample.")
+    seed: int | None = flag(None, help="Seed the answering model; with --limit, sample randomly.")
     answering_model: str | None = flag(
         None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
     )

@@ -1,4 +1,4 @@
-"""The plan of an offline run: one job per case."""
+"""The plan of `memorybench extraction run`: one job per case."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TRACES, LABELS = "traces.jsonl", "labels.jsonl"
 def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Raises before anything is spent; then fetches the traces, which costs nothing."""
     if spec.feedback and spec.source != "langsmith":
-        raise BadInput("--feedback", "not supported by a file of traces", remedy="leave it out")
+        raise BadInput("--feedback", "only works with --source langsmith", remedy="remove the flag")
     source = wiring.traces(
         spec.source,
         file=spec.file,

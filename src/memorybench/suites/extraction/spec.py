@@ -21,10 +21,10 @@ class ExtractionSpec(Spec):
     extractor: str | None = flag(None, help="Test this config, provider or module:function.", metavar="NAME")
     extractor_command: str | None = flag(None, help="Test a program that speaks JSON.", metavar="LINE")
     extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
-    judge_model: str | None = flag(None, help="Decide open cases with this model.", metavar="MODEL")
+    judge_model: str | None = flag(None, help="Decide with this model what the rules cannot.", metavar="MODEL")
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
     limit: int | None = flag(None, help="Run at most N cases.", metavar="N", ge=1)
-    no_targets: bool = flag(False, help="Ignore the default targets.", saved=False)
+    no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
     case_ids: tuple[str, ...] | None = None
     """Only these cases; None: all."""
 
@@ -40,7 +40,7 @@ class OnlineSpec(Spec):
     limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
     feedback: bool = flag(False, help="Write the scores back to LangSmith.")
     judge_model: str | None = flag(
-        None, help="List the facts with this model.", metavar="MODEL", default_text="$MEMORYBENCH_JUDGE or gpt-4o"
+        None, help="Judge the traces with this model.", metavar="MODEL", default_text="$MEMORYBENCH_JUDGE or gpt-4o"
     )
     id_path: str | None = flag(None, help="Find the id of a trace here.", metavar="JSONPATH")
     conversation_path: str | None = flag(None, help="Find the conversation of a trace here.", metavar="JSONPATH")
@@ -56,7 +56,7 @@ class OnlineSpec(Spec):
     @model_validator(mode="before")
     @classmethod
     def _split_source(cls, values: Any) -> Any:
-        """Accepts `jsonl FILE` as typed, and a missing source with the remedy that users need."""
+        """Split `--source jsonl FILE` into source and file. Raise BadInput if the source is missing or invalid."""
         source = values.get("source")
         if isinstance(source, (list, tuple)):
             name, *files = source

@@ -187,7 +187,7 @@ class Residue(BaseAssertion):
 
 
 class Sql(BaseAssertion):
-    """The result of a query on the store's SQLite files; every file that has the tables must agree."""
+    """Checks a query on the store's SQLite files; every file that has the tables must return the expected value."""
 
     needs: ClassVar[tuple[Capability, ...]] = ("sql",)
 

@@ -68,7 +68,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What assertions may read."""
+    """The state of the store and the agent's activity after a script or attempt, for assertions to check."""
 
     store: MemoryStore
     """A copy, if the store can be copied."""
