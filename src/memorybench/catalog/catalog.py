@@ -107,8 +107,9 @@ class Catalog:
         sources = self._sources.get((kind, name))
         if sources is None:
             known = [named for family, named in self._sources if family == kind]
-            listing = f"(memorybench list --{kind}s)" if kind != "metric" else "(memorybench list)"
-            remedy = f"{suggestion(name, known)} {listing}".strip()
+            listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
+            close = suggestion(name, known)
+            remedy = f"{close} ({listing})" if close else f"`{listing}` shows all"
             raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=remedy)
         entry = _check(sources)
         if entry.broken is not None:

@@ -9,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 
 from memorybench import __version__
+from memorybench.suites.registry import BUILT_IN
 
+RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}
+"""Verbs that run a suite: cli/run.py makes them from the suite's spec."""
 VERBS = {
-    "eval": "compare memory providers on benchmarks",
-    "audit": "check what a model or memory recalls of conversations",
-    "extraction": "test what a memory extractor writes down",
-    "hygiene": "check a store or agent for noise, secrets, duplicates and lost facts",
-    "score": "judge the recorded answers of a run again",
+    **RUN_VERBS,
     "results": "show and compare results",
     "export": "write one row per question to a file",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
@@ -26,8 +25,6 @@ VERBS = {
     "doctor": "check what is installed and which keys are set",
     "validate": "check a config, a dataset or a results file",
 }
-RUN_VERBS = ("eval", "audit", "extraction", "hygiene", "score")
-"""Verbs that run a suite: cli/run.py makes them from the suite's spec."""
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 

@@ -92,6 +92,7 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _compare(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
     from memorybench.core.report_sections import Column, Table, text_column
     from memorybench.reporting.terminal import console, show_table
     from memorybench.suites.comparison import compare_subjects
@@ -101,6 +102,8 @@ def _compare(args: argparse.Namespace) -> int:
     from memorybench.text.sanitize import sanitize
 
     subjects = tuple(dict.fromkeys(split_list(args.compare)))
+    if len(subjects) < 2:
+        raise BadInput("--compare", f"only {subjects[0]} is named", expected="two or more providers")
 
     def metrics(stored: StoredRun) -> Sequence[Metric]:
         return suite_of(stored.run).metrics(stored)

@@ -51,7 +51,7 @@ def _find_proxy(origin: URL) -> URL | None:
     text = configured.get(origin.scheme) or configured.get("all")
     if not text:
         return None
-    where = f"{origin.scheme.upper()}_PROXY or ALL_PROXY"
+    where = f"{origin.scheme.upper()}_PROXY"
     try:
         proxy = URL(text if "://" in text else f"http://{text}")
     except ValueError:

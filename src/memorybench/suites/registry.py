@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
@@ -16,8 +17,16 @@ if TYPE_CHECKING:
     from .suite import Command, Suite
 
 GROUP = "memorybench.suites"
-BUILT_IN = {"bench": ("eval", "score"), "audit": ("audit",), "extraction": ("extraction",), "hygiene": ("hygiene",)}
-"""By suite: its verbs. A suite is the object SUITE in suites/<name>/suite.py, loaded when it is needed."""
+BUILT_IN = {
+    "bench": {
+        "eval": "compare memory providers on benchmarks",
+        "score": "judge the recorded answers of a run again",
+    },
+    "audit": {"audit": "check what a model or memory recalls of conversations"},
+    "extraction": {"extraction": "test what a memory extractor writes down"},
+    "hygiene": {"hygiene": "check a store or agent for noise, secrets, duplicates and lost facts"},
+}
+"""By suite: its verbs with their help. A suite is the object SUITE in suites/<name>/suite.py, loaded when needed."""
 
 
 def suite(name: str) -> Suite | None:
@@ -73,4 +82,8 @@ def _plugins() -> Iterator[Suite]:
     from importlib.metadata import entry_points
 
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-        yield point.load()
+        try:
+            yield point.load()
+        except Exception as error:  # third-party code must not stop other commands
+            origin = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            print(f"suite {point.name} of {origin}: skipped: {error}", file=sys.stderr)

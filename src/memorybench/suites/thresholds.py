@@ -106,6 +106,6 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
         return value is not None and (value >= least if higher else value <= least)
 
     value = "no value" if measure.value is None else f"{measure.value:.3f}"
-    interval = "clears" if reaches(safe_end) else "does not clear"
+    worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else f'{safe_end:.3f}'}"
     missed = not reaches(safe_end if on == "lower" else measure.value)
-    return f"{name} {value}, expected {'≥' if higher else '≤'} {least:g}; the interval's end {interval} it", missed
+    return f"{name} {value}, expected {'≥' if higher else '≤'} {least:g}; {worse_end}", missed

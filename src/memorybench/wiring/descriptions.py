@@ -24,7 +24,9 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
     entries = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
     by_name = {entry.name: entry for entry in reversed(entries)}
     if name not in by_name:
-        raise BadInput("", f'unknown name "{name}"', remedy=f"{suggestion(name, list(by_name))} (memorybench list)")
+        close = suggestion(name, list(by_name))
+        remedy = f"{close} (memorybench list)" if close else "`memorybench list` shows all"
+        raise BadInput("", f'unknown name "{name}"', remedy=remedy)
     entry = by_name[name]
     if entry.broken is not None:
         raise entry.broken

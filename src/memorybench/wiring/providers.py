@@ -18,6 +18,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
+from memorybench.http.config import auth_headers
 from memorybench.providers.config.provider import Embedding, ProviderConfig
 from memorybench.providers.plugin import (
     BUILTIN,
@@ -62,6 +63,8 @@ def check_provider(catalog: Catalog, entry: Entry, *, allow_code: bool) -> None:
         LOCAL_EMBEDDER.check_installed(where)
     for package in provider.required_packages if provider is not None else ():
         package.check_installed(where)
+    if config.type != "local":
+        auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
     judged = f"judged by {spec['judge']}" if spec["judge"] else scoring
     return {
         "Run ID": " + ".join(shard.id for shard in runs),
-        "Benchmarks": ", ".join(f"{name} ({n} questions)" for name, n in questions.items()),
+        "Benchmarks": ", ".join(f"{name} ({n} question{'' if n == 1 else 's'})" for name, n in questions.items()),
         "Providers": ", ".join(spec["providers"]),
         "Answering model": f"{spec.get('answerer', spec.get('reader'))}, {judged}"
         if spec["answered"]
