@@ -27,7 +27,9 @@ def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
 def test_a_real_model_is_audited_by_replay(local_llm: str, tmp_path: Path) -> None:
     counts = audit(tmp_path, local_llm, "--limit", "3", "--probes", "recall")["counts"]
     assert isinstance(counts, dict)
-    assert counts["scored"] == counts["planned"] == 3
+    # whether code can decide an answer depends on the words of a small model
+    assert counts["scored"] + counts["unscored"] == counts["planned"] == 3
+    assert counts["failed"] == 0
 
 
 def test_a_real_model_reads_for_a_memory(local_llm: str, tmp_path: Path) -> None:
