@@ -61,8 +61,9 @@ def up(fault: str, container: str) -> None:
     if fault in COMPLAINTS:
         sys.exit(COMPLAINTS[fault])
     pid = 0 if fault in ("pulls for ever", "dies", "never healthy") else start(f"{container}.db")
-    with open(container, "w") as file:
+    with open(f"{container}.new", "w") as file:
         file.write(str(pid))
+    os.replace(f"{container}.new", container)  # a killed command leaves no half-written file
     if fault == "pulls for ever":
         import time
 
