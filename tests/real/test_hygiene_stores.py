@@ -172,9 +172,9 @@ class TestMem0(StoreContract):
     def test_a_memory_that_is_not_there_can_not_be_changed_or_forgotten(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             await store.remember(ANN, TEA)
-            with pytest.raises(ServiceError, match="no memory has the id"):
+            with pytest.raises(ServiceError, match="memory not found"):
                 await store.update(ANN, "nobody", "Nothing")
-            with pytest.raises(ServiceError, match="no memory has the id"):
+            with pytest.raises(ServiceError, match="memory not found"):
                 await store.forget(ANN, "nobody")
 
         in_store("mem0-oss", tmp_path, live)
