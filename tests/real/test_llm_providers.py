@@ -70,7 +70,7 @@ def add_and_search(
 
 def test_aqrag_stores_valid_questions_and_rejects_an_invalid_reply(local_llm: str, tmp_path: Path) -> None:
     """The model is tiny and its words differ between machines: it may or may not follow the requested form."""
-    run = add_and_search(local_llm, Aqrag, "aqrag", tmp_path / "aqrag.db")
+    run = add_and_search(local_llm, Aqrag.open_file, "aqrag", tmp_path / "aqrag.db")
     with closing(sqlite3.connect(tmp_path / "aqrag.db")) as db:
         questions = dict(db.execute("SELECT session, count(*) FROM handles WHERE kind = 'question' GROUP BY session"))
     stored = {one.id for one in SESSIONS} - run.rejected
@@ -87,7 +87,7 @@ def test_aqrag_stores_valid_questions_and_rejects_an_invalid_reply(local_llm: st
 
 
 def test_contextual_retrieval_stores_the_model_context_before_the_chunk(local_llm: str, tmp_path: Path) -> None:
-    run = add_and_search(local_llm, ContextualRetrieval, "contextual-retrieval", tmp_path / "contextual.db")
+    run = add_and_search(local_llm, ContextualRetrieval.open_file, "contextual-retrieval", tmp_path / "contextual.db")
     assert run.rejected == set()
     assert [spent.calls for spent in run.spent.values()] == [1, 1]
     assert set(sessions_of(run.found)) == {"cat", "car"}
