@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,13 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.reporting.export import rows
+from memorybench.reporting.report_files import FORMATS, write_reports
 from memorybench.suites import running
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
-from memorybench.suites.registry import commands, open_run
+from memorybench.suites.registry import commands, open_run, suite_of
 from memorybench.suites.spec import RunOptions, make_spec
+from memorybench.suites.suite import RunPlace
 from memorybench.suites.summary import Summary
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.wiring.live import LiveWiring
@@ -54,6 +56,14 @@ class RunResult:
                     return measure
         raise BadInput(self.run_id, f"no measure {name} of {subject}")
 
+    def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
+        """Writes report.json and report.md again: into the run's folder, or into `output`."""
+        with open_run([self.run_id], [self.folder]) as stored:
+            report = suite_of(stored.run).report(stored)
+        if output is not None:
+            return write_reports(report, Path(output), formats)
+        return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), formats)
+
     def to_pandas(self) -> pandas.DataFrame:
         """One row per question and provider, with one column per score. Needs pandas."""
         try:
@@ -76,9 +86,10 @@ def run(command: str, **values: Any) -> RunResult:
     if not matches:
         raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
     options = make_spec(RunOptions, {name: values.pop(name) for name in RunOptions.model_fields if name in values})
-    start = running.start(*matches[0], values, options, LiveWiring())
-    running.run(start)
-    return RunResult(start.place.run_id, start.place.results)
+    finished = running.find_finished(*matches[0], values, options)
+    if finished is None:
+        finished = running.run(running.start(*matches[0], values, options, LiveWiring()))
+    return RunResult(finished.place.run_id, finished.place.results)
 
 
 def evaluate(

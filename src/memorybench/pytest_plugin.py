@@ -106,11 +106,14 @@ class MemoryCases(pytest.Collector):
 
         given = parse_thresholds(self.config.option.memory_threshold)
         start, finished = self._run
-        thresholds = check_thresholds(given, start.prepared)
+        prepared = start.prepared
+        thresholds = check_thresholds(
+            given, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds
+        )
         counts = finished.summary.counts
         unscored = counts["planned"] - counts["scored"]
         lines = [f"{unscored} of {counts['planned']} cases have no score"] if unscored else []
-        held, _ = missed_thresholds(finished.summary, thresholds, "value", start.prepared.subjects)
+        held, _ = missed_thresholds(finished.summary, thresholds, "value", prepared.subjects)
         return lines + [line for line in held if line.startswith("threshold missed")]
 
     @cached_property

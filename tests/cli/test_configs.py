@@ -76,8 +76,7 @@ def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -
         if not command.killed(*arguments, "--run-id", f"r{place}", at=place):
             break
         killed += 1
-        said = command("eval", "--resume", f"r{place}")
-        assert said.code == 0 or "is finished" in said.err  # only its report was not written yet
+        assert command("eval", "--resume", f"r{place}").code == 0
         assert command("results", f"r{place}", "--json").json["status"] == "complete"
     assert killed > 3
 

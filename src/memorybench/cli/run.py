@@ -69,24 +69,52 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
 
     given = given_fields(args, command.spec)
     options = make_spec(RunOptions, given_fields(args, RunOptions))
+    if not args.dry_run:
+        complete = running.find_finished(suite, command, given, options, args.threshold)
+        if complete is not None:
+            return _show_finished(command, complete, args)
     start = running.start(suite, command, given, options, LiveWiring(), args.threshold)
     if args.dry_run:
         _show_plan(start, args.json)
         return 0
-    finished = running.run(
-        start,
-        announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
-        watching=progress,
-    )
+    try:
+        finished = running.run(
+            start,
+            announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
+            watching=progress,
+        )
+    except KeyboardInterrupt:
+        print(f"memorybench: interrupted; continue with: {_resume_command(start)}", file=sys.stderr)
+        raise
     if args.json:
         sys.stdout.write(to_json(finished.report))
     else:
         _show(start, finished)
+    return _exit_code(finished, args)
+
+
+def _exit_code(finished: FinishedRun, args: argparse.Namespace) -> int:
+    from memorybench.suites import running
+
     messages = sys.stderr if args.json else sys.stdout
-    code = running.exit_code(start, finished, args.threshold_on, lambda line: print(line, file=messages))
-    if start.prepared.blocked:
-        print(f"memorybench: {start.prepared.blocked}", file=sys.stderr)
+    code = running.exit_code(finished, args.threshold_on, lambda line: print(line, file=messages))
+    if finished.blocked:
+        print(f"memorybench: {finished.blocked}", file=sys.stderr)
     return code
+
+
+def _show_finished(command: Command, finished: FinishedRun, args: argparse.Namespace) -> int:
+    """Shows a run that --resume found complete."""
+    from memorybench.reporting.json_document import to_json
+    from memorybench.reporting.terminal import console, show_report
+
+    if args.json:
+        sys.stdout.write(to_json(finished.report))
+    else:
+        out = console()
+        show_report(out, finished.report)
+        out.print(f"\nRun {finished.place.run_id} is complete; nothing was repeated. Results: {finished.place.folder}/")
+    return _exit_code(finished, args)
 
 
 def _show_plan(start: Start, as_json: bool) -> None:
@@ -116,10 +144,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
     files = ", ".join(FORMATS[name][0] for name in reversed(start.prepared.formats))
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
     if finished.ending.interrupted or summary.status == "partial":
-        command = next(one for one in start.suite.commands if one.marks == start.command.marks)
-        output = f" --output {place.results}" if place.results != Path(command.output) else ""
-        budget = " --budget DOLLARS" if start.options.budget is not None else ""
-        out.print(f"Continue with: memorybench {command.name} --resume {place.run_id}{output}{budget}")
+        out.print(f"Continue with: {_resume_command(start)}")
     elif not start.prepared.blocked:
         results = "" if place.results == Path(RESULTS) else f" --results {place.results}"
         out.print("What to try next:")
@@ -130,3 +155,11 @@ def _show(start: Start, finished: FinishedRun) -> None:
                 **start.prepared.hints,
             },
         )
+
+
+def _resume_command(start: Start) -> str:
+    place = start.place
+    command = next(one for one in start.suite.commands if one.marks == start.command.marks)
+    output = f" --output {place.results}" if place.results != Path(command.output) else ""
+    budget = " --budget DOLLARS" if start.options.budget is not None else ""
+    return f"memorybench {command.name} --resume {place.run_id}{output}{budget}"

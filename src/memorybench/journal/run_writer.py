@@ -170,10 +170,10 @@ class RunWriter:
         rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
         return {trial for (trial,) in rows}
 
-    def end(self, status: RunStatus) -> None:
-        """Record how the run ended."""
+    def end(self, status: RunStatus, time: str | None = None) -> None:
+        """Record how the run ended, and when (None: now)."""
         self._writer.write_now(
-            [("UPDATE runs SET status = ?, finished = ? WHERE id = ?", (status, now(), self.run.id))]
+            [("UPDATE runs SET status = ?, finished = ? WHERE id = ?", (status, time or now(), self.run.id))]
         )
 
     def close(self) -> None:

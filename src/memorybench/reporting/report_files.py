@@ -1,4 +1,4 @@
-"""Writes report files into a run's folder."""
+"""Writes report files into a folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from memorybench.core.report_sections import Report
+from memorybench.files.writing import write_file
 
 from .json_document import to_json
 from .markdown import to_markdown
@@ -17,11 +18,11 @@ FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
 """File name and renderer by the name of the format."""
 
 
-def write_reports(report: Report, folder: Path, formats: Iterable[str] = FORMATS) -> None:
-    """Writes each format to a draft first: a reader never sees half a file."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+def write_reports(report: Report, folder: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
+    """Write a file for each format and return their paths."""
+    files = []
     for name in formats:
         file_name, render = FORMATS[name]
-        draft = folder / f".{file_name}"
-        draft.write_text(render(report), encoding="utf-8")
-        draft.replace(folder / file_name)
+        write_file(folder / file_name, render(report))
+        files.append(folder / file_name)
+    return files

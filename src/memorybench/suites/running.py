@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +18,13 @@ from memorybench.core.report_sections import Report
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id
+from memorybench.journal.database import FILE_NAME
+from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, reopen_run
+from memorybench.journal.run_writer import RunWriter, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
-from memorybench.reporting.report_files import write_reports
+from memorybench.reporting.report_files import FORMATS, write_reports
 
 from .blocking import blocking
 from .estimates import check_prices
@@ -64,11 +66,17 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
+    place: RunPlace
     ending: Ending
     summary: Summary
     report: Report
     passed: bool
     """Whether the suite's own checks passed."""
+    thresholds: Sequence[Threshold]
+    subjects: Sequence[str]
+    """Subjects that thresholds apply to."""
+    blocked: str = ""
+    """Why nothing was allowed to start."""
 
 
 def start(
@@ -83,26 +91,18 @@ def start(
 
     Raises before anything is spent or written.
     """
-    results = options.output or Path(command.output)
     limits = parse_thresholds(thresholds)
     if options.resume is None:
         run_id = safe_run_id(options.run_id, "--run-id") if options.run_id else f"run_{secrets.token_hex(3)}"
         spec = make_spec(command.spec, given)
     else:
-        run_id = safe_run_id(options.resume, "--resume")
-        changed = changed_flag(command.spec, given) or ("--run-id" if options.run_id else None)
-        if changed:
-            raise BadInput(
-                "--resume",
-                f"{changed} cannot change a run that was started",
-                remedy="start a new run; --reuse RUN reuses its unchanged steps",
-            )
-        spec = saved_spec(command.spec, _unfinished_run(run_id, results, suite, command).spec, given)
-    place = RunPlace(results, run_id)
+        saved = _saved_run(suite, command, given, options)
+        run_id, spec = saved.id, saved_spec(command.spec, saved.spec, given)
+    place = RunPlace(_results(command, options), run_id)
     wiring = wiring.configured(spec.config_dirs, spec.allow_code)
     prepared = command.prepare(spec, wiring, place)
     try:
-        limits = check_thresholds(limits, prepared)
+        limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)
         check_prices(prepared.models, options.budget)
     except BaseException:
         if prepared.discard is not None and options.resume is None:
@@ -111,17 +111,77 @@ def start(
     return Start(suite, command, prepared, place, options, wiring, limits)
 
 
-def _unfinished_run(run_id: str, results: Path, suite: Suite, command: Command) -> Run:
-    """A saved run of this command that has something left to do."""
+def _results(command: Command, options: RunOptions) -> Path:
+    return options.output or Path(command.output)
+
+
+def _saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions) -> Run:
+    """The saved run of this command that `options.resume` names."""
+    run_id, results = safe_run_id(options.resume or "", "--resume"), _results(command, options)
+    changed = changed_flag(command.spec, given) or ("--run-id" if options.run_id else None)
+    if changed:
+        raise BadInput(
+            "--resume",
+            f"{changed} cannot change a run that was started",
+            remedy="start a new run; --reuse RUN reuses its unchanged steps",
+        )
+    if not (results / FILE_NAME).exists():
+        raise BadInput(
+            "--resume",
+            f"run {run_id} not found; {results} has no {FILE_NAME}",
+            remedy="name the folder of its results with --output; if the run was stopped at its start, start it again",
+        )
     with RunReader.open(results) as run_reader:
+        if not run_reader.has(run_id) and (results / run_id).is_dir():
+            raise BadInput(
+                "--resume",
+                f"run {run_id} was stopped before anything was recorded",
+                remedy=f"start it again: the same command with --run-id {run_id} instead of --resume",
+            )
         saved = run_reader.run(run_id)
-        if saved.status == "complete" and run_reader.counts(run_id)["scored"] == saved.planned:
-            raise BadInput("--resume", f"run {run_id} is finished", remedy=f"memorybench results {run_id} shows it")
     right = "judge calibrate" if saved.suite == "calibration" else suite_of(saved).command_of(saved).name
     if saved.suite != suite.name or right != command.name:
         remedy = f"use `memorybench {right} --resume {run_id}`"
         raise BadInput("--resume", f"run {run_id} is a run of `memorybench {right}`", remedy=remedy)
     return saved
+
+
+def find_finished(
+    suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions, thresholds: Sequence[str] = ()
+) -> FinishedRun | None:
+    """The run that `options.resume` names, if all of it is scored: None otherwise, or if there is no such option.
+
+    Reads the journal only. Reports that are missing are written again.
+    """
+    if options.resume is None:
+        return None
+    limits = parse_thresholds(thresholds)
+    saved = _saved_run(suite, command, given, options)
+    place = RunPlace(_results(command, options), saved.id)
+    with open_run([place.run_id], [place.results]) as stored:
+        counts = stored.parts[0][0].counts(place.run_id)
+        if stored.run.status != "complete" or counts["scored"] < stored.run.planned:
+            return None
+        subjects = {one.trial.subject.name: one.trial.subject.role for one in stored.outcomes()}
+        held = tuple(name for name, role in subjects.items() if role != "baseline")
+        spec = stored.spec
+        checked = check_thresholds(
+            limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
+        )
+        report = suite.report(stored)
+        if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
+            rewrite_reports(report, place)
+        ending = Ending("complete", False, 0)
+        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held)
+
+
+def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FORMATS) -> list[Path]:
+    """Write the reports of a run into its folder, unless a process is writing the run."""
+    lock = RunLock(place.folder, place.run_id)
+    try:
+        return write_reports(report, place.folder, formats)
+    finally:
+        lock.release()
 
 
 def run(
@@ -157,18 +217,35 @@ def run(
     with opened as run_writer:
         with suppress(OSError):  # a closed terminal must not stop the run
             announce(start.suite.facts([run_writer.run]))
-        with watching(prepared.totals, done) as watch:
-            try:
+        try:
+            with watching(prepared.totals, done) as watch:
                 ending = blocking(_perform(start, run_writer, Budget(start.options.budget, spent), watch))
-            except BaseException:
-                with suppress(JournalError):
-                    run_writer.end("partial")
-                raise
-        run_writer.end(ending.status)
+            return _finish(start, run_writer, ending)
+        except BaseException:
+            with suppress(JournalError):
+                run_writer.end("partial")
+            raise
+
+
+def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
+    """Write the reports, then record how the run ended: a run that was killed in between is resumed to its reports."""
+    prepared, place, time = start.prepared, start.place, now()
     with open_run([place.run_id], [place.results]) as stored:
+        stored = stored.ended(ending.status, time)
         report = start.suite.report(stored)
         write_reports(report, place.folder, prepared.formats)
-        return FinishedRun(ending, stored.summary, report, start.suite.passes(stored))
+        finished = FinishedRun(
+            place,
+            ending,
+            stored.summary,
+            report,
+            start.suite.passes(stored),
+            start.thresholds,
+            prepared.subjects,
+            prepared.blocked,
+        )
+    run_writer.end(ending.status, time)
+    return finished
 
 
 def _row(start: Start) -> Run:
@@ -183,6 +260,7 @@ def _row(start: Start) -> Run:
             **prepared.spec.model_dump(mode="json"),
             **start.command.marks,
             **prepared.details,
+            **({"targets": prepared.targets, "lower_bounds": prepared.lower_bounds} if prepared.targets else {}),
             "concurrency": start.options.concurrency or CONCURRENCY,
         },
         fingerprints=prepared.fingerprints,
@@ -208,13 +286,13 @@ async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: W
     return ending
 
 
-def exit_code(start: Start, finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
+def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
     """0 complete, 1 incomplete, 2 not allowed to start, 3 a threshold or check was missed, 130 interrupted."""
     if finished.ending.interrupted:
         return 130
-    if start.prepared.blocked:
+    if finished.blocked:
         return 2
-    lines, missed = missed_thresholds(finished.summary, start.thresholds, on, start.prepared.subjects)
+    lines, missed = missed_thresholds(finished.summary, finished.thresholds, on, finished.subjects)
     for line in lines:
         tell(line)
     if missed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +15,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
 from memorybench.journal.lock import is_held
-from memorybench.journal.rows import Run, differences
+from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RunReader
 
 from .summary import Summary, summarise
@@ -48,6 +48,11 @@ class StoredRun:
     @cached_property
     def summary(self) -> Summary:
         return summarise(self.parts, self.metrics(self))
+
+    def ended(self, status: RunStatus, time: str) -> StoredRun:
+        """The run as it is once its end is recorded: reports are written before that."""
+        parts = ((one, run.model_copy(update={"status": status, "finished": time})) for one, run in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def settled(self) -> Iterator[tuple[str, str, Outcome]]:
         """Yields the run id, the time and the outcome of every trial."""

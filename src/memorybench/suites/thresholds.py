@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from memorybench.core.errors import BadInput
-from memorybench.core.measures import Measure
+from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.metrics.names import ALIASES
 from memorybench.text.spelling import suggestion
 
-from .suite import PreparedRun
 from .summary import Summary
 
 Held = Literal["value", "lower"]
@@ -42,26 +41,31 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
     return thresholds
 
 
-def check_thresholds(given: Sequence[Threshold], prepared: PreparedRun) -> list[Threshold]:
+def check_thresholds(
+    given: Sequence[Threshold],
+    subjects: Sequence[str],
+    metrics: Sequence[Metric],
+    targets: Mapping[str, float],
+    lower_bounds: Mapping[str, str],
+) -> list[Threshold]:
     """The given thresholds and the usual targets, checked before anything is spent.
 
     Each must name a measure of this run, and some subject must be held to it. Older names of a measure are accepted.
     """
-    if given and not prepared.subjects:
+    if given and not subjects:
         raise BadInput(
             "--threshold",
             "thresholds do not apply to baselines, and the run has only baselines",
             remedy="add a provider",
         )
-    known = [metric.name for metric in prepared.metrics]
+    known = [metric.name for metric in metrics]
     named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
     usual = [
         Threshold(name=name, least=least, if_any=True)
-        for name, least in prepared.targets.items()
+        for name, least in targets.items()
         if name not in {threshold.name for threshold in named}
     ]
-    bounds = prepared.lower_bounds
-    return [one.model_copy(update={"lower_bound": bounds.get(one.name, "")}) for one in (*usual, *named)]
+    return [one.model_copy(update={"lower_bound": lower_bounds.get(one.name, "")}) for one in (*usual, *named)]
 
 
 def _measure_name(name: str, known: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Plan
 from memorybench.core.trials import Subject
+from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
@@ -94,4 +95,4 @@ def _write_labels(place: RunPlace) -> None:
         records = run_reader.step_records(place.run_id, DISAGREEMENTS)
         disagreements = [PairsToReview.model_validate_json(result) for _, result in records]
     if disagreements:
-        (place.folder / LABELS).write_text("".join(one.jsonl() for one in disagreements), encoding="utf-8")
+        write_file(place.folder / LABELS, "".join(one.jsonl() for one in disagreements))

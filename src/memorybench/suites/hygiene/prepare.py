@@ -12,6 +12,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
 from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
+from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.processes.programs import temporary_folder
@@ -136,6 +137,4 @@ def _write_transcripts(place: RunPlace) -> None:
         for inputs, result in run_reader.step_records(place.run_id, "agent"):
             report = AttemptReport.model_validate_json(result)
             step = json.loads(inputs)
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = folder / f"{step['title']}-{step['repeat']}.json"
-            file.write_text(report.model_dump_json(indent=2), encoding="utf-8")
+            write_file(folder / f"{step['title']}-{step['repeat']}.json", report.model_dump_json(indent=2))
