@@ -16,6 +16,7 @@ RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.i
 VERBS = {
     **RUN_VERBS,
     "results": "show and compare results",
+    "report": "write the report files of a run again",
     "export": "write one row per question to a file",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
     "describe": "describe a provider, benchmark, extractor, store or agent",
