@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from memorybench.core.errors import BadInput, JournalError, MemorybenchError
@@ -39,22 +40,35 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _create(path: Path) -> None:
-    """Create the file under a temporary name and link it into place, since other processes may open it meanwhile."""
+    """Create the file under a temporary name and rename it, since other processes may open it meanwhile.
+
+    A lock allows one process at a time to do so; hard links, which would need no lock, are not always supported.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    draft = path.with_name(f".{path.name}-{os.getpid()}")
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    lock_path, draft = path.with_name(f".{path.name}.lock"), path.with_name(f".{path.name}.part")
+    lock = os.open(lock_path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        with sqlite_errors(path), closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            # one sync at the end is enough: until then the draft is not in use
-            db.execute("PRAGMA synchronous=OFF")
-            db.execute("PRAGMA journal_mode=MEMORY")
-            migrate(db)
-            db.execute("PRAGMA synchronous=FULL")
-            db.execute("PRAGMA journal_mode=WAL")
-        with suppress(FileExistsError):  # another process created the file first
-            os.link(draft, path)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            for leftover in ("", "-wal", "-shm", "-journal"):  # of a process that was killed here
+                draft.with_name(draft.name + leftover).unlink(missing_ok=True)
+            os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            _fill(draft, path)
+            draft.rename(path)
+        lock_path.unlink(missing_ok=True)  # those who wait for the lock find the file
     finally:
-        draft.unlink()
+        os.close(lock)
+
+
+def _fill(draft: Path, path: Path) -> None:
+    """Create the tables; errors name the file that the draft becomes."""
+    with sqlite_errors(path), closing(sqlite3.connect(draft, isolation_level=None)) as db:
+        # one sync at the end is enough: until then the draft is not in use
+        db.execute("PRAGMA synchronous=OFF")
+        db.execute("PRAGMA journal_mode=MEMORY")
+        migrate(db)
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA journal_mode=WAL")
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
@@ -128,6 +142,13 @@ def _check_content(path: Path, db: sqlite3.Connection, thorough: bool) -> None:
                 f"was written by a newer memorybench (schema {version}, this version knows {len(MIGRATIONS)})",
                 remedy="upgrade memorybench",
             )
+        if not tables:
+            raise BadInput(
+                str(path),
+                "is empty",
+                expected="a memorybench results file",
+                remedy="remove it, or use another folder; it was not changed",
+            )
         if thorough and path.stat().st_size <= _CHECK_LIMIT:
             (answer,) = db.execute("PRAGMA integrity_check(1)").fetchone()
             if answer != "ok":
@@ -164,6 +185,12 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
             "is not a SQLite file",
             expected="a memorybench results file",
             remedy="use another folder, or move the file; it was not changed",
+        )
+    if "no such" in text:
+        return BadInput(
+            str(path),
+            f"lacks a table or column of a memorybench results file ({text})",
+            remedy="restore a copy, or use another folder; it was not changed",
         )
     if "malformed" in text:
         return _damaged(path, text)
