@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.core.errors import BadInput
+from memorybench.journal.checksums import check_rows, crc
 from memorybench.journal.database import APPLICATION_ID, FILE_NAME
 from memorybench.journal.migrations import MIGRATIONS
-from memorybench.journal.rows import Step, crc
+from memorybench.journal.rows import Step
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
 from tests.engine.workload import RUN
@@ -83,6 +85,20 @@ def test_an_old_file_is_read_without_being_changed(old_folder: Path) -> None:
     assert set(stages) == {*STEPS, "wait_until_searchable"} - {"settle"}, "reports use the new name of the step"
     assert stages["wait_until_searchable"].seconds == (0.5,)
     assert (old_folder / FILE_NAME).read_bytes() == before
+
+
+def test_an_old_file_is_validated_as_far_as_it_has_checksums(old_folder: Path) -> None:
+    """R8"""
+    path = old_folder / FILE_NAME
+    checked = check_rows(path)
+    assert (checked.runs, checked.rows) == (1, 1 + len(STEPS))
+    assert checked.unchecked == 1, "the status of the run has no checksum"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE steps SET seconds = 9 WHERE name = 'add'")
+        db.commit()
+    with pytest.raises(BadInput) as error:
+        check_rows(path)
+    assert error.value.where == str(path)
 
 
 def test_an_old_run_is_migrated_when_it_is_resumed(old_folder: Path) -> None:

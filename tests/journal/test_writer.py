@@ -45,7 +45,7 @@ def insert_run(id: str) -> Statement:
 
 
 def insert_note(text: str) -> Statement:
-    return "INSERT INTO notes VALUES ('r', 'note', ?)", (text,)
+    return "INSERT INTO notes (run, kind, text) VALUES ('r', 'note', ?)", (text,)
 
 
 def read_notes(writer: Writer) -> list[str]:

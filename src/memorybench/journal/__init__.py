@@ -4,6 +4,7 @@ run_writer.py  writes one run
 run_reader.py  reads runs
 writer.py      group commit: one thread commits the rows of all callers
 database.py    opens and checks the file
+checksums.py   detects rows that were changed after they were written
 migrations.py  the tables, as numbered migrations
 rows.py        the rows of the tables, as records
 lock.py        allows one process per run

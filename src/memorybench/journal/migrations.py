@@ -60,5 +60,17 @@ def shared_column(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX shared_steps ON steps (key) WHERE shared = 1")
 
 
+def checksums_of_all_rows(db: sqlite3.Connection) -> None:
+    """Attempts, notes and the status of a run get a checksum; it is NULL in rows of earlier versions."""
+    db.execute("ALTER TABLE attempts ADD COLUMN crc INTEGER")
+    db.execute("ALTER TABLE notes ADD COLUMN crc INTEGER")
+    db.execute("ALTER TABLE runs ADD COLUMN state_crc INTEGER")
+
+
 _SHARED_BEFORE_3 = ("canary", "entail", "feedback", "stated", "written")
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (first_tables, shared_steps, shared_column)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    first_tables,
+    shared_steps,
+    shared_column,
+    checksums_of_all_rows,
+)

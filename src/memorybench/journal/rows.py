@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import zlib
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -56,11 +55,6 @@ class Step(NamedTuple):
     """The id of its attempt, if the work was paid."""
     shared: bool = False
     """Whether any run of the folder may reuse it."""
-
-
-def crc(*columns: object) -> int:
-    """Return the checksum of a row: SQLite does not detect a flipped bit inside a value."""
-    return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
 
 
 def storable(text: str) -> str:

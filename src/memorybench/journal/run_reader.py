@@ -11,13 +11,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
 
+from .checksums import checked_rows
 from .database import FILE_NAME, check, open_for_reading, sqlite_errors
-from .rows import Run, crc
+from .rows import Run
 
 OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
@@ -26,7 +27,6 @@ OPEN_ATTEMPT = (
 """Paid work of a run that was begun, and neither recorded nor failed."""
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
 """Names in files written before 0.2."""
-_RUN = "SELECT id, suite, spec, fingerprints, program, planned, created, crc, status, finished FROM runs"
 
 
 class Stage(Record):
@@ -65,23 +65,22 @@ class RunReader:
 
     def runs(self) -> list[Run]:
         """Return all runs, oldest first."""
-        rows = self._db.execute(f"{_RUN} ORDER BY created, id")
-        return [self._run(row) for row in rows]
+        return [_run(row) for row in self._rows("runs", "true ORDER BY created, id")]
 
     def has(self, run: str) -> bool:
         return self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
 
     def run(self, run: str) -> Run:
-        row = self._db.execute(f"{_RUN} WHERE id = ?", (run,)).fetchone()
+        row = next(self._rows("runs", "id = ?", run), None)
         if row is None:
             known = [name for (name,) in self._db.execute("SELECT id FROM runs ORDER BY created DESC, id")]
             close = difflib.get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
             raise BadInput(str(self._path), f"run {run!r} not found", remedy=f"{hint}`memorybench results` lists them")
-        return self._run(row)
+        return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
-        counter = Counter(row[6] for row in self._outcome_rows(run))
+        counter = Counter(row["status"] for row in self._rows("outcomes", "run = ?", run))
         return {status: counter[status] for status in STATUSES}
 
     def outcomes(self, run: str) -> Iterator[Outcome]:
@@ -90,28 +89,14 @@ class RunReader:
 
     def dated_outcomes(self, run: str) -> Iterator[tuple[str, Outcome]]:
         """Return outcomes with the time at which each was recorded, in the order of the plan."""
-        for row in self._outcome_rows(run):
-            yield row[8], Outcome.model_validate_json(row[7])
-
-    def _outcome_rows(self, run: str) -> Iterator[tuple[Any, ...]]:
-        rows = self._db.execute(
-            "SELECT run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc FROM outcomes"
-            " WHERE run = ? ORDER BY ordinal, trial",
-            (run,),
-        )
-        for row in rows:
-            self._check_row(row, f"outcome {row[1]}")
-            yield row
+        for row in self._rows("outcomes", "run = ? ORDER BY ordinal, trial", run):
+            yield row["finished"], Outcome.model_validate_json(row["body"])
 
     def case(self, run: str, benchmark: str, case: str) -> Mapping[str, Any] | None:
-        row = self._db.execute(
-            "SELECT run, benchmark, id, body, crc FROM cases WHERE run = ? AND benchmark = ? AND id = ?",
-            (run, benchmark, case),
-        ).fetchone()
+        row = next(self._rows("cases", "run = ? AND benchmark = ? AND id = ?", run, benchmark, case), None)
         if row is None:
             return None
-        self._check_row(row, f"case {case}")
-        body: Mapping[str, Any] = json.loads(row[3])
+        body: Mapping[str, Any] = json.loads(row["body"])
         return body
 
     def stages(self, run: str) -> list[Stage]:
@@ -120,22 +105,17 @@ class RunReader:
         steps: Counter[tuple[str, str]] = Counter()
         reused: Counter[tuple[str, str]] = Counter()
         spent: dict[tuple[str, str], Spending] = {}
-        rows = self._db.execute(
-            "SELECT name, subject, 1, reused_from IS NOT NULL, seconds, calls, input_tokens, output_tokens, cost"
-            " FROM steps WHERE run = :run"
-            " UNION ALL SELECT name, subject, 0, 0, NULL, calls, input_tokens, output_tokens, cost"
-            " FROM attempts WHERE run = :run",
-            {"run": run},
-        )
-        for name, subject, is_step, is_reused, duration, calls, inputs, outputs, cost in rows:
-            key = (_OLD_STEP_NAMES.get(name, name), subject)
-            steps[key] += is_step
-            reused[key] += is_reused
-            if is_step and not is_reused:
-                seconds.setdefault(key, []).append(duration)
-            if calls or inputs or outputs or cost != 0:
-                paid = Spending(calls=calls, input_tokens=inputs, output_tokens=outputs, cost=cost)
-                spent[key] = spent.get(key, NOTHING) + paid
+        for table in ("steps", "attempts"):
+            for row in self._rows(table, "run = ?", run):
+                key = (_OLD_STEP_NAMES.get(row["name"], row["name"]), row["subject"])
+                is_reused = table == "steps" and row["reused_from"] is not None
+                steps[key] += table == "steps"
+                reused[key] += is_reused
+                if table == "steps" and not is_reused:
+                    seconds.setdefault(key, []).append(row["seconds"])
+                if row["calls"] or row["input_tokens"] or row["output_tokens"] or row["cost"] != 0:
+                    names = ("calls", "input_tokens", "output_tokens", "cost")
+                    spent[key] = spent.get(key, NOTHING) + Spending(**{name: row[name] for name in names})
         return [
             Stage(
                 name=key[0],
@@ -150,13 +130,13 @@ class RunReader:
 
     def step_inputs(self, run: str, name: str) -> str | None:
         """Return the inputs of one step of that name, as JSON."""
-        row = self._db.execute("SELECT inputs FROM steps WHERE run = ? AND name = ? LIMIT 1", (run, name)).fetchone()
-        return None if row is None else str(row[0])
+        row = next(self._rows("steps", "run = ? AND name = ? LIMIT 1", run, name), None)
+        return None if row is None else str(row["inputs"])
 
     def step_records(self, run: str, name: str) -> Iterator[tuple[str, str]]:
         """Return inputs and result of all steps of that name, as JSON, by start time."""
-        sql = "SELECT inputs, result FROM steps WHERE run = ? AND name = ? ORDER BY started, key"
-        return ((str(inputs), str(result)) for inputs, result in self._db.execute(sql, (run, name)))
+        rows = self._rows("steps", "run = ? AND name = ? ORDER BY started, key", run, name)
+        return ((str(row["inputs"]), str(row["result"])) for row in rows)
 
     def spent(self, run: str) -> Spending:
         return sum((stage.spent for stage in self.stages(run)), Spending())
@@ -175,19 +155,15 @@ class RunReader:
         return int(interrupted + uncertain)
 
     def notes(self, run: str) -> list[tuple[str, str]]:
-        return self._db.execute(
-            "SELECT kind, text FROM notes WHERE run = ? GROUP BY kind, text ORDER BY min(rowid)", (run,)
-        ).fetchall()
+        rows = self._rows("notes", "run = ? ORDER BY rowid", run)
+        return list(dict.fromkeys((str(row["kind"]), str(row["text"])) for row in rows))
 
-    def _run(self, row: tuple[Any, ...]) -> Run:
-        *columns, expected, status, finished = row
-        self._check_row((*columns, expected), f"run {row[0]}")
-        names = ("id", "suite", "spec", "fingerprints", "program", "planned", "created")
-        values = dict(zip(names, columns, strict=True))
-        values["spec"], values["fingerprints"] = json.loads(values["spec"]), json.loads(values["fingerprints"])
-        return Run.model_validate({**values, "status": status, "finished": finished})
+    def _rows(self, table: str, condition: str, *values: object) -> Iterator[sqlite3.Row]:
+        return checked_rows(self._path, self._db, table, condition, values)
 
-    def _check_row(self, row: tuple[Any, ...], what: str) -> None:
-        *columns, expected = row
-        if crc(*columns) != expected:
-            raise JournalError(f"{self._path}: {what} is damaged; restore a copy of the file")
+
+def _run(row: sqlite3.Row) -> Run:
+    values = {name: row[name] for name in Run.model_fields}
+    return Run.model_validate(
+        {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}
+    )

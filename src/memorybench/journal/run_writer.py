@@ -18,9 +18,10 @@ from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome
 
+from .checksums import CHECKSUMS, crc
 from .database import FILE_NAME, check, connect, sqlite_errors
 from .lock import RunLock
-from .rows import Fingerprint, Run, RunStatus, Step, crc, differences, storable
+from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_reader import OPEN_ATTEMPT, RunReader
 from .writer import Statement, Writer
 
@@ -28,17 +29,25 @@ Redact = Callable[[str], str]
 
 _INSERT_STEP = (
     "INSERT INTO steps (run, key, name, subject, inputs, result, started, seconds, tries, uncertain, calls,"
-    " input_tokens, output_tokens, cost, reused_from, attempt, crc, shared)"
+    " input_tokens, output_tokens, cost, reused_from, attempt, shared, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 _SELECT_STEP = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
-    " calls, input_tokens, output_tokens, cost, reused_from, attempt, crc FROM steps WHERE run = ? AND key = ?"
+    " calls, input_tokens, output_tokens, cost, reused_from, attempt, shared, crc FROM steps WHERE run = ? AND key = ?"
 )
 _INSERT_OUTCOME = (
     "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
+"""The columns of an attempt that are filled when it ends, as the table's defaults set them."""
+_SEAL_ATTEMPTS = f"UPDATE attempts SET crc = crc({', '.join(CHECKSUMS['attempts']['crc'])})"  # noqa: S608  ours
+
+
+def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
+    sql = "UPDATE runs SET status = ?, finished = ?, state_crc = ? WHERE id = ?"
+    return sql, (status, finished, crc(run, status, finished), run)
 
 
 def now() -> str:
@@ -90,15 +99,17 @@ class RunWriter:
 
     def _step_row(self, run: str, key: str) -> tuple[Any, ...] | None:
         row = self._reads.execute(_SELECT_STEP, (run, key)).fetchone()
-        if row is not None and crc(run, key, *row[:-1]) != row[-1]:
+        # earlier versions did not cover `shared`
+        if row is not None and row[-1] not in (crc(run, key, *row[:-1]), crc(run, key, *row[:-2])):
             raise JournalError(f"{self._writer.path}: step {key} is damaged; restore a copy, or start a new run")
         return cast("tuple[Any, ...] | None", row)
 
     async def record_attempt(self, key: str, name: str, subject: str) -> int:
         """Record that paid work is about to start, so that a resumed run knows of it after a crash."""
         attempt = next(self._attempts)
-        sql = "INSERT INTO attempts (id, run, key, name, subject, started) VALUES (?,?,?,?,?,?)"
-        await self._writer.write([(sql, (attempt, self.run.id, key, name, subject, now()))])
+        row = (attempt, self.run.id, key, name, subject, now())
+        sql = "INSERT INTO attempts (id, run, key, name, subject, started, crc) VALUES (?,?,?,?,?,?,?)"
+        await self._writer.write([(sql, (*row, crc(*row, *_UNENDED)))])
         return attempt
 
     def redact_json(self, result: str) -> str:
@@ -127,9 +138,9 @@ class RunWriter:
             spent.cost,
             step.reused_from,
             step.attempt,
+            int(step.shared),
         )
-        # `shared` is newer than the checksum, which must stay the same for old rows
-        await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns), step.shared))])
+        await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns)))])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Record that paid work failed, and what it cost."""
@@ -139,7 +150,8 @@ class RunWriter:
         )
         text = storable(self._redact(error))
         cost = (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost)
-        await self._writer.write([(sql, (now(), text, tries, uncertain, *cost, attempt))])
+        values = (now(), text, tries, uncertain, *cost, attempt)
+        await self._writer.write([(sql, values), (f"{_SEAL_ATTEMPTS} WHERE id = ?", (attempt,))])
 
     async def record_outcome(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
         trial = outcome.trial
@@ -163,7 +175,7 @@ class RunWriter:
 
     async def note(self, kind: str, text: str) -> None:
         row = (self.run.id, kind, storable(self._redact(text)))
-        await self._writer.write([("INSERT INTO notes VALUES (?,?,?)", row)])
+        await self._writer.write([("INSERT INTO notes (run, kind, text, crc) VALUES (?,?,?,?)", (*row, crc(*row)))])
 
     def scored(self) -> set[str]:
         """Return the keys of trials that need no more work."""
@@ -172,9 +184,7 @@ class RunWriter:
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now)."""
-        self._writer.write_now(
-            [("UPDATE runs SET status = ?, finished = ? WHERE id = ?", (status, time or now(), self.run.id))]
-        )
+        self._writer.write_now([_set_status(self.run.id, status, time or now())])
 
     def close(self) -> None:
         self._reads.close()
@@ -208,7 +218,7 @@ def open_run(
         " VALUES (?,?,?,?,?,?,?,?,'running')"
     )
     with _locked(folder, run, redact, fault, reuse) as run_writer:
-        run_writer._writer.write_now([(sql, (*columns, crc(*columns)))])
+        run_writer._writer.write_now([(sql, (*columns, crc(*columns))), _set_status(run.id, "running", None)])
         yield run_writer
 
 
@@ -241,7 +251,8 @@ def reopen_run(
                     f"UPDATE attempts SET ended = :ended, error = 'interrupted' WHERE {OPEN_ATTEMPT}",  # noqa: S608  ours
                     {"ended": now(), "run": run_id},
                 ),
-                ("UPDATE runs SET status = 'running', finished = NULL WHERE id = ?", (run_id,)),
+                (f"{_SEAL_ATTEMPTS} WHERE run = ? AND error = 'interrupted'", (run_id,)),
+                _set_status(run_id, "running", None),
             ]
         )
         yield run_writer

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from memorybench.core.errors import JournalError
 
+from .checksums import crc
 from .database import FILE_NAME, open_for_writing, sqlite_errors
 
 Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
@@ -33,6 +34,7 @@ class Writer:
         """`fault` is called before and after every commit; tests use it to kill the process there."""
         self.path = folder / FILE_NAME
         self._db = open_for_writing(folder)
+        self._db.create_function("crc", -1, crc, deterministic=True)
         self._lock = Lock()
         self._fault = fault or (lambda: None)
         self._queue: SimpleQueue[_Entry | None] = SimpleQueue()

@@ -142,6 +142,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
     for run in runs:
         asked = run.spec.get("questions", {})
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
+    stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     return Summary(
         run_id=" + ".join(run.id for run in runs),
         suite=runs[0].suite,
@@ -155,8 +156,8 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
             runs[0].spec.get("selected", NOTHING_SELECTED),
         ),
         differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
-        stages=_merged([stage for run_reader, run in parts for stage in run_reader.stages(run.id)]),
-        spent=sum((run_reader.spent(run.id) for run_reader, run in parts), NOTHING),
+        stages=_merged(stages),
+        spent=sum((stage.spent for stage in stages), NOTHING),
         possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),

@@ -11,8 +11,7 @@ from memorybench.core.errors import BadInput
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
-from memorybench.journal.database import FILE_NAME, check
-from memorybench.journal.run_reader import RunReader
+from memorybench.journal.checksums import check_rows
 from memorybench.metrics.names import known_metrics
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.stores.config_reading import read_store
@@ -31,11 +30,9 @@ def is_config(path: Path) -> bool:
 def describe_database(path: Path) -> str:
     if not path.exists():
         raise BadInput(str(path), "file not found", remedy="check the path")
-    check(path)
-    if path.name != FILE_NAME:
-        return "results file"
-    with RunReader.open(path.parent, thorough=False) as run_reader:
-        return f"results file, {len(run_reader.runs())} runs"
+    checked = check_rows(path)
+    old = f"; {checked.unchecked} rows of an earlier version without a full checksum" if checked.unchecked else ""
+    return f"results file, {checked.runs} runs, {checked.rows} rows unchanged since they were written{old}"
 
 
 def describe_config(document: Document) -> str:

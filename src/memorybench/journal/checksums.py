@@ -1,0 +1,125 @@
+"""Checksums of rows: SQLite detects neither a flipped bit inside a value nor a row that was edited."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from memorybench.core.errors import BadInput, JournalError
+
+from .database import check, open_for_reading, sqlite_errors
+
+_SPENT = ("calls", "input_tokens", "output_tokens", "cost")
+CHECKSUMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "runs": {
+        "crc": ("id", "suite", "spec", "fingerprints", "program", "planned", "created"),
+        "state_crc": ("id", "status", "finished"),
+    },
+    "cases": {"crc": ("run", "benchmark", "id", "body")},
+    "steps": {
+        "crc": (
+            *("run", "key", "name", "subject", "inputs", "result", "started", "seconds", "tries", "uncertain"),
+            *(*_SPENT, "reused_from", "attempt", "shared"),
+        )
+    },
+    "attempts": {
+        "crc": (
+            *("id", "run", "key", "name", "subject", "started", "ended", "error", "tries", "uncertain"),
+            *_SPENT,
+        )
+    },
+    "outcomes": {
+        "crc": ("run", "trial", "ordinal", "benchmark", "case_id", "subject", "status", "body", "finished"),
+    },
+    "notes": {"crc": ("run", "kind", "text")},
+}
+"""By table and checksum column: the columns that it covers, in order."""
+_NAMES = {"runs": "id", "cases": "id", "steps": "key", "attempts": "id", "outcomes": "trial", "notes": "kind"}
+_MOST_NAMED = 3
+
+
+def crc(*columns: object) -> int:
+    return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
+
+
+def is_unchanged(table: str, row: sqlite3.Row) -> bool | None:
+    """Return whether a row is as it was written; None if an earlier version wrote (part of) it without a checksum."""
+    known = row.keys()
+    unchanged: bool | None = True
+    for checksum, columns in CHECKSUMS[table].items():
+        stored = row[checksum] if checksum in known else None
+        if stored is None:
+            unchanged = None
+            continue
+        values = [row[column] for column in columns if column in known]
+        if stored != crc(*values) and not (table == "steps" and _is_old_step(stored, row)):
+            return False
+    return unchanged
+
+
+def _is_old_step(stored: int, row: sqlite3.Row) -> bool:
+    """Return whether a step matches the checksum of earlier versions, which did not cover `shared`."""
+    return stored == crc(*(row[column] for column in CHECKSUMS["steps"]["crc"][:-1]))
+
+
+def checked_rows(
+    path: Path, db: sqlite3.Connection, table: str, condition: str, values: Sequence[Any]
+) -> Iterator[sqlite3.Row]:
+    """Yield rows of a table; raise JournalError at one that was changed after it was written."""
+    cursor = db.cursor()
+    cursor.row_factory = sqlite3.Row
+    for row in cursor.execute(f"SELECT * FROM {table} WHERE {condition}", values):  # noqa: S608  both are ours
+        if is_unchanged(table, row) is False:
+            raise JournalError(f"{path}: {_name(table, row)} is damaged; restore a copy of the file")
+        yield row
+
+
+def _name(table: str, row: sqlite3.Row) -> str:
+    return f"{table.removesuffix('s')} {row[_NAMES[table]]}"
+
+
+class CheckedRows(NamedTuple):
+    runs: int
+    rows: int
+    unchecked: int
+    """Rows of earlier versions without a checksum, or with one that covers only a part."""
+
+
+def check_rows(path: Path) -> CheckedRows:
+    """Check every row of a results file; raise BadInput if any was changed after it was written."""
+    check(path)
+    with sqlite_errors(path), closing(open_for_reading(path)) as db:
+        db.row_factory = sqlite3.Row
+        damaged: list[str] = []
+        counts = dict.fromkeys(CHECKSUMS, 0)
+        unchecked = 0
+        for table in CHECKSUMS:
+            for row in db.execute(f"SELECT * FROM {table}"):  # noqa: S608  ours
+                unchanged = is_unchanged(table, row)
+                counts[table] += 1
+                unchecked += unchanged is None
+                if unchanged is False:
+                    damaged.append(f"{_name(table, row)} was changed")
+        damaged += _missing_outcomes(db)
+    if damaged:
+        more = f" and {len(damaged) - _MOST_NAMED} more" if len(damaged) > _MOST_NAMED else ""
+        raise BadInput(
+            str(path),
+            f"rows do not match their checksums: {', '.join(damaged[:_MOST_NAMED])}{more}",
+            expected="rows as memorybench wrote them",
+            remedy="restore a copy of the file",
+        )
+    return CheckedRows(counts["runs"], sum(counts.values()), unchecked)
+
+
+def _missing_outcomes(db: sqlite3.Connection) -> list[str]:
+    """Describe complete runs that do not have an outcome for every planned trial."""
+    rows = db.execute(
+        "SELECT id, planned, (SELECT count(*) FROM outcomes WHERE run = runs.id) AS found"
+        " FROM runs WHERE status = 'complete' AND planned != found"
+    )
+    return [f"run {row['id']} is complete and has {row['found']} of {row['planned']} outcomes" for row in rows]
