@@ -4,42 +4,116 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache, cached_property
+from urllib.parse import unquote, urlsplit
 
 REDACTED = "[redacted]"
-SHORTEST_SEARCHED_ENCODED = 6
-"""Shorter secrets turn up in innocent text: they are replaced only as they are, as whole words."""
+SHORTEST = 8
+"""Characters. A shorter value occurs in ordinary text, so that redacting it would damage results."""
+
+_SHORTEST_LINE = 16
+_SCHEME = re.compile(r"(?i:bearer|token|basic|apikey)\s+(\S+)")
+_BACKSLASHES = r"\\{1,16}"  # more than one if JSON is nested in JSON; bounded, so that matching stays linear
+_AMPERSAND = rf"(?:&|{_BACKSLASHES}u0026)(?:amp;){{0,3}}"
+_PERCENT = "%(?:25){0,3}"
+_ENCODED_LETTERS = {
+    "%": re.compile(r"%(?:25){0,3}(?:3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa])"),
+    "#": re.compile(r"#(?:0*(?:4[89]|5[0-7]|6[5-9]|[78]\d|9[07-9]|1[01]\d|12[0-2])\b|[xX]0*[3-7][0-9A-Fa-f]\b)"),
+    "\\": re.compile(r"\\(?:[ux](?:00)?[3-7][0-9A-Fa-f]|U000000|u\{)"),
+}
+"""ASCII letters and digits in URLs, in HTML and in string literals: only unusual texts encode these. One pattern per
+first character, because that is much faster than one for all."""
+_OTHERWISE = {"+": "-", "/": "_"}  # base64 for URLs
 
 
 class Redactor:
-    """Replaces the secrets it was made with, in plain text and in the disguises that errors and logs give them.
+    """Replaces secrets in plain text and in the encodings that errors, logs and documents give them.
 
-    Whoever holds the secrets makes it and passes it on: there is no registry to forget one in.
+    All parts of a program must share one, because secrets are added while it runs, such as the token of a login.
     """
 
-    __slots__ = ("_anchors", "_found")
+    __slots__ = ("_anchors", "_secrets")
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        # A secret that contains another goes first, so that it is replaced whole.
-        known = sorted({secret for secret in secrets if secret.strip()}, key=lambda secret: (-len(secret), secret))
-        short = [secret for secret in known if len(secret) < SHORTEST_SEARCHED_ENCODED]
-        long = [disguise for secret in known if secret not in short for disguise in _disguises(secret)]
-        patterns = [*map(_spelled, long), *(rf"(?<!\w){re.escape(secret)}(?!\w)" for secret in short)]
-        self._found = re.compile("|".join(patterns))
-        self._anchors = [*map(_anchor, long), *short]
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._secrets: dict[str, _Secret] = {}
+        self._anchors: tuple[str, ...] = ()
+        self.add(*secrets)
+
+    def add(self, *values: str) -> None:
+        """Redact these values, too. Those of less than `SHORTEST` characters are ignored."""
+        found = {part for value in values for part in _secrets_in(value) if len(part) >= SHORTEST}
+        if found <= self._secrets.keys():
+            return
+        secrets = self._secrets | {text: _Secret(text) for text in found - self._secrets.keys()}
+        # a secret that contains another goes first, so that it is replaced whole
+        self._secrets = dict(sorted(secrets.items(), key=lambda item: (-len(item[0]), item[0])))
+        self._anchors = tuple(dict.fromkeys(anchor for secret in self._secrets.values() for anchor in secret.anchors))
 
     def clean(self, text: str) -> str:
-        # Nearly every text holds no secret, and `in` finds that out a hundred times faster than a pattern.
-        for anchor in self._anchors:
-            if anchor in text:
-                return self._found.sub(REDACTED, text)
+        anchors = self._anchors
+        if not anchors:
+            return text
+        # nearly every text holds no secret, and `in` finds that out a hundred times faster than a pattern
+        hides_letters = _encodes_letters(text)
+        for anchor in anchors:
+            if hides_letters or anchor in text:
+                break
+        else:
+            return text
+        for secret in self._secrets.values():
+            if hides_letters:
+                text = secret.with_encoded_letters.sub(REDACTED, text)
+            if any(anchor in text for anchor in secret.anchors):
+                text = secret.pattern.sub(REDACTED, text)
         return text
 
 
-def _disguises(secret: str) -> list[str]:
-    octets = secret.encode("utf-8", "surrogateescape")  # as the environment hands over bytes that are not UTF-8
-    in_hex = octets.hex()
-    return [secret, in_hex, in_hex.upper(), *(_base64_middle(octets, shift) for shift in range(3))]
+class _Secret:
+    """The patterns of one secret. They are compiled when they are first needed: most never are."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        octets = text.encode("utf-8", "surrogateescape")  # as the environment holds bytes that are not UTF-8
+        in_hex = octets.hex()
+        self._forms = [text, in_hex, in_hex.upper(), *(_base64_middle(octets, shift) for shift in range(3))]
+        self.anchors = [_anchor(form) for form in self._forms]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches it in any encoding that leaves ASCII letters and digits as they are."""
+        return re.compile("|".join(_pattern(form, _spell_symbol) for form in self._forms))
+
+    @cached_property
+    def with_encoded_letters(self) -> re.Pattern[str]:
+        return re.compile(_pattern(self._text, _any_spelling))
+
+
+def _secrets_in(value: str) -> Iterable[str]:
+    """Yield the value without the spaces around it, and the parts of it that are secrets on their own."""
+    value = value.strip()
+    yield value
+    if scheme := _SCHEME.fullmatch(value):
+        yield scheme[1]
+    if "://" in value:
+        yield from credentials_in_url(value)
+    lines = value.splitlines()
+    if len(lines) > 1:
+        yield from (line for line in map(str.strip, lines) if len(line) >= _SHORTEST_LINE and line[:5] != "-----")
+
+
+def credentials_in_url(url: str) -> list[str]:
+    """Return the password of a URL, as written and decoded; without a password, its user."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    secret = parts.password or parts.username
+    return [secret, unquote(secret)] if secret else []
+
+
+def _encodes_letters(text: str) -> bool:
+    return any(first in text and letter.search(text) for first, letter in _ENCODED_LETTERS.items())
 
 
 def _base64_middle(octets: bytes, shift: int) -> str:
@@ -53,31 +127,52 @@ def _base64_middle(octets: bytes, shift: int) -> str:
     return base64.b64encode(bytes(shift) + octets).decode("ascii")[first:end]
 
 
-def _anchor(disguise: str) -> str:
-    """The longest part that every spelling of it has in common."""
-    runs: list[str] = re.findall(r"[A-Za-z0-9]*", disguise)
+def _anchor(form: str) -> str:
+    """The longest part that every spelling of it has in common, if letters are not encoded."""
+    runs: list[str] = re.findall(r"[A-Za-z0-9]*", form)
     return max(runs, key=len)
 
 
-def _spelled(disguise: str) -> str:
-    """A pattern for it as it is, URL-encoded, as repr() and as JSON write it, and for mixtures of these."""
-    return "".join(c if c.isascii() and c.isalnum() else _any_spelling(c) for c in disguise)
+def _pattern(form: str, spell: Callable[[str], str]) -> str:
+    # any spaces match any others: messages are wrapped and shortened
+    spaces = "|".join([r"\s", r"\+", *(spelling for space in " \t\n\r" for spelling in _encodings(space))])
+    parts = re.split(r"(\s+)", form)
+    return "".join(f"(?:{spaces})+" if part.isspace() else "".join(map(spell, part)) for part in parts)
 
 
+def _spell_symbol(character: str) -> str:
+    return character if character.isascii() and character.isalnum() else _any_spelling(character)
+
+
+@cache
 def _any_spelling(character: str) -> str:
-    octets = character.encode("utf-8", "surrogateescape")
-    in_url = "".join(f"%(?i:{octet:02x})" for octet in octets)
-    spellings = [rf"\\*{re.escape(character)}", in_url, *map(re.escape, _escapes(character))]
-    if character in _OTHERWISE:
-        spellings.append(_OTHERWISE[character])
-    return f"(?:{'|'.join(spellings)})"
+    """A pattern for a character as it is, in URLs, in HTML, and as repr() and JSON write it."""
+    literal = re.escape(character) if character.isalnum() else rf"\\{{0,16}}{re.escape(character)}"
+    return f"(?:{'|'.join([literal, *_encodings(character), *_OTHERWISE.get(character, '')])})"
 
 
-_OTHERWISE = {" ": r"\+", "+": "-", "/": "_"}  # quote_plus; base64 for URLs
+def _encodings(character: str) -> list[str]:
+    code, octets = ord(character), character.encode("utf-8", "surrogateescape")
+    utf_16 = character.encode("utf-16-be", "surrogatepass")
+    units = [utf_16[at : at + 2].hex() for at in range(0, len(utf_16), 2)]
+    escape = ascii(character)[1:-1].lstrip("\\")
+    return [
+        "".join(rf"{_PERCENT}(?i:{octet:02x})" for octet in octets),
+        rf"{_AMPERSAND}#(?:0*{code}|(?i:x0*{code:x}))(?:;|(?!\w))",
+        *(f"{_AMPERSAND}{name}" for name in _entity_names().get(character, ())),
+        "".join(rf"{_BACKSLASHES}u(?i:{unit})" for unit in units),
+        rf"{_BACKSLASHES}(?i:u\{{0*{code:x}\}}|U{code:08x})",
+        "".join(rf"{_BACKSLASHES}(?i:x{octet:02x})" for octet in octets),
+        *([rf"{_BACKSLASHES}{re.escape(escape)}"] if escape and escape != character else []),
+    ]
 
 
-def _escapes(character: str) -> set[str]:
-    r"""As repr() writes it, and as JSON does: \n, \xe9, \u00e9, a surrogate pair."""
-    units = character.encode("utf-16-be", "surrogatepass")
-    in_json = "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
-    return {ascii(character)[1:-1], in_json, in_json.upper().replace("\\U", "\\u")} - {character}
+@cache
+def _entity_names() -> dict[str, list[str]]:
+    from html.entities import html5
+
+    names: dict[str, list[str]] = {}
+    for name, character in html5.items():
+        if name.endswith(";"):
+            names.setdefault(character, []).append(name)
+    return names
