@@ -5,6 +5,7 @@ entries.py     Entry: what `list` shows of one name; the baselines
 files.py       finds YAML files and recognizes what each one is
 plugins.py     entry points of other installed packages
 schemas.py     JSON Schemas for editors
+uses.py        what a config uses: programs, modules, images, SQL, hosts, environment variables
 keys.py        documentation of every key: docs/config-keys.md
 providers/     cards of the bundled providers; benchmarks/, extractors/, stores/ and agents/ likewise
 """

@@ -13,6 +13,9 @@ from pydantic import ConfigDict, Field
 from memorybench.core.questions import EvidenceLevel
 from memorybench.core.records import Record
 
+HUB = "https://huggingface.co"
+"""Address of Hugging Face; HF_ENDPOINT replaces it."""
+
 
 class Section(Record):
     """A mapping in a config file."""

@@ -26,9 +26,8 @@ from memorybench.http.client import open_http
 from memorybench.http.downloads import Progress, download
 from memorybench.secrets.redaction import Redactor
 
-from .config import BenchmarkConfig, Data
+from .config import HUB, BenchmarkConfig, Data
 
-HUB = "https://huggingface.co"
 LARGEST = 8 * 2**30
 """Largest download in bytes, if the config gives no size."""
 

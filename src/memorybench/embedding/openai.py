@@ -13,11 +13,8 @@ from memorybench.http.client import Http, open_http
 from memorybench.http.replies import Reply
 from memorybench.secrets.redaction import Redactor
 
-DEFAULTS = {
-    "openai": ("https://api.openai.com/v1", "text-embedding-3-small"),
-    "google": ("https://generativelanguage.googleapis.com/v1beta/openai", "gemini-embedding-001"),
-}
-"""Provider → base URL and model. Google normalises only vectors with 3,072 dimensions."""
+from .defaults import DEFAULTS
+
 BATCH = 100
 """Texts per request: the limit of Google; that of OpenAI is higher."""
 LARGEST = 3.4e38

@@ -13,7 +13,7 @@ from memorybench.core.errors import BadInput
 from .located import Document, Place
 
 # $${ is a template's escape for ${; lower-case names are template variables
-_REFERENCE = re.compile(
+REFERENCE = re.compile(
     r"(?P<literal>\$\$\{)|\$\{(?P<name>[A-Z][A-Z0-9_]*)(?:(?P<operator>:?[-=?+])(?P<default>[^}]*))?\}"
 )
 
@@ -29,7 +29,7 @@ def expand_environment(document: Document, environment: Mapping[str, str]) -> Do
 def _expand(document: Document, place: Place, value: Any, environment: Mapping[str, str]) -> Any:
     match value:
         case str():
-            return _REFERENCE.sub(partial(_replacement, document, place, environment), value)
+            return REFERENCE.sub(partial(_replacement, document, place, environment), value)
         case dict():
             return {key: _expand(document, (*place, key), inner, environment) for key, inner in value.items()}
         case list():

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
-from memorybench.datasets.config import BenchmarkConfig
+from memorybench.datasets.config import HUB, BenchmarkConfig
 from memorybench.datasets.config_reading import WITHOUT_FILES
-from memorybench.datasets.sources import HUB, Piece, Source, State, pull, source_of, state
+from memorybench.datasets.sources import Piece, Source, State, pull, source_of, state
 
 from .environment import environment, redactor
 

@@ -18,6 +18,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
+from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.http.config import auth_headers
 from memorybench.providers.config.provider import Embedding, ProviderConfig
 from memorybench.providers.plugin import (
@@ -33,8 +34,6 @@ from memorybench.providers.plugin import (
 from .environment import environment, redactor
 from .models import resolve_model
 from .renaming import rename_provider
-
-_EMBEDDER_KEYS = {"openai": ("OPENAI_API_KEY",), "google": ("GEMINI_API_KEY", "GOOGLE_API_KEY")}
 
 
 def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProvider] | None:
@@ -139,7 +138,7 @@ class ProviderOpener:
             return self._local_embedder
         from memorybench.embedding.openai import open_openai_embedder
 
-        names = (embedding.env_var,) if embedding.env_var else _EMBEDDER_KEYS[embedding.provider]
+        names = (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
         key = next((value for name in names if name and (value := environment().get(name))), None)
         return await self._stack.enter_async_context(
             open_openai_embedder(

@@ -1,0 +1,42 @@
+"""What a config makes memorybench start, import, contact and send. catalog/uses.py finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One thing that a config uses."""
+
+    value: str
+    """A command line, a module, an image, SQL, a host, or the name of an environment variable."""
+    key: str
+    """The key of the config that names it, such as `mcp.command`."""
+    to: str = ""
+    """For a variable: the host or program that gets its value; empty if the value stays in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Everything that a config uses outside of this process."""
+
+    programs: tuple[Use, ...] = ()
+    modules: tuple[Use, ...] = ()
+    """Python code that the config names. Installed plug-ins are not listed."""
+    images: tuple[Use, ...] = ()
+    """Container images, as far as the compose file names them in the usual layout."""
+    sql: tuple[Use, ...] = ()
+    hosts: tuple[Use, ...] = ()
+    credentials: tuple[Use, ...] = ()
+    """Variables with a key: those of `auth`, of an embedder, of a model, and of the `Authorization` of an MCP
+    server."""
+    other_variables: tuple[Use, ...] = ()
+
+    @property
+    def code(self) -> tuple[Use, ...]:
+        return (*self.programs, *self.modules, *self.images, *self.sql)
+
+    def __or__(self, other: Uses) -> Uses:
+        names = [field.name for field in fields(self)]
+        return Uses(**{name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in names})
