@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from memorybench.cli.main import main
+from memorybench.files import entry_points
 
 
 def test_a_provider_without_its_key_is_refused_before_anything_is_written(
@@ -26,14 +26,8 @@ def test_a_provider_without_its_key_is_refused_before_anything_is_written(
 def test_a_suite_that_cannot_be_loaded_is_skipped_by_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    installed = importlib.metadata.entry_points
-    broken = importlib.metadata.EntryPoint("zap", "no_such_module:SUITE", "memorybench.suites")
-
-    def entry_points(**selection: Any) -> Any:
-        found = installed(**selection)
-        return (*found, broken) if selection.get("group") == "memorybench.suites" else found
-
-    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    broken = EntryPoint("zap", "no_such_module:SUITE", "memorybench.suites")
+    monkeypatch.setattr(entry_points, "third_party_points", lambda group: [broken] if group == broken.group else [])
     assert main(["list", "--suites"]) == 0
     output = capsys.readouterr()
     assert "hygiene" in output.out

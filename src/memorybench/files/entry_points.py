@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -20,13 +22,10 @@ def built_in_points(group: str) -> dict[str, EntryPoint]:
     """
     from importlib.metadata import EntryPoint, PackageNotFoundError, distribution
 
-    if _CHECKOUT.is_file():
-        import tomllib
-
-        project = tomllib.loads(_CHECKOUT.read_text(encoding="utf-8")).get("project", {})
-        if project.get("name") == OWN_PACKAGE:
-            declared = project.get("entry-points", {}).get(group, {})
-            return {name: EntryPoint(name, value, group) for name, value in declared.items()}
+    project = _read_project(_CHECKOUT)
+    if project.get("name") == OWN_PACKAGE:
+        declared = project.get("entry-points", {}).get(group, {})
+        return {name: EntryPoint(name, value, group) for name, value in declared.items()}
     try:
         own = distribution(OWN_PACKAGE).entry_points.select(group=group)
     except PackageNotFoundError:
@@ -35,8 +34,27 @@ def built_in_points(group: str) -> dict[str, EntryPoint]:
 
 
 def third_party_points(group: str) -> Sequence[EntryPoint]:
-    """Return the entry points of all other installed packages in `group`, sorted by name."""
+    """Return the entry points of all other installed packages in `group`, sorted by name.
+
+    Packages are searched once per process and `sys.path`.
+    """
+    return _third_party_points(group, tuple(sys.path))
+
+
+@cache
+def _third_party_points(group: str, path: tuple[str, ...]) -> Sequence[EntryPoint]:
     from importlib.metadata import entry_points
 
     others = (point for point in entry_points(group=group) if point.dist is None or point.dist.name != OWN_PACKAGE)
     return sorted(others, key=lambda point: point.name)
+
+
+@cache
+def _read_project(path: Path) -> Mapping[str, Any]:
+    """Return the section [project] of pyproject.toml, or {} if there is no such file."""
+    import tomllib
+
+    if not path.is_file():
+        return {}
+    project: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {})
+    return project

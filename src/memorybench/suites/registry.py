@@ -79,9 +79,9 @@ def open_run(runs: Sequence[str], folders: Sequence[Path]) -> Iterator[StoredRun
 
 
 def _plugins() -> Iterator[Suite]:
-    from importlib.metadata import entry_points
+    from memorybench.files.entry_points import third_party_points
 
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in third_party_points(GROUP):
         try:
             yield point.load()
         except Exception as error:  # third-party code must not stop other commands

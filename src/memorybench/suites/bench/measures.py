@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import Any
 
 from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.questions import EvidenceLevel
+from memorybench.files.entry_points import third_party_points
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
 
@@ -58,7 +58,7 @@ def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMet
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:
     """Loads the metrics of installed packages; one that cannot be loaded is skipped with a warning."""
     metrics = []
-    for point in sorted(entry_points(group=METRICS), key=lambda point: point.name):
+    for point in third_party_points(METRICS):
         try:
             metrics.append(point.load())
         except Exception as error:  # third-party code must not stop a report
