@@ -72,4 +72,7 @@ class Metric(Protocol):
 class Selective(Protocol):
     """A metric that applies to some of the trials: only these count as planned."""
 
+    @property
+    def name(self) -> str: ...
+
     def concerns(self, trial: Trial) -> bool: ...

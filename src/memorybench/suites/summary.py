@@ -76,11 +76,11 @@ class _Accumulator:
     rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     clusters: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, outcome: Outcome, metrics: Sequence[Metric]) -> None:
+    def take(self, outcome: Outcome, metrics: Sequence[Metric], selective: Sequence[Selective]) -> None:
         self.outcomes += 1
+        for one in selective:
+            self.concerned[one.name] += one.concerns(outcome.trial)
         for metric in metrics:
-            if isinstance(metric, Selective):
-                self.concerned[metric.name] += metric.concerns(outcome.trial)
             row = metric.read(outcome)
             if row is not None:
                 self.rows.setdefault(metric.name, []).append(row)
@@ -114,10 +114,12 @@ def measure(
     groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
+    selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: not once per outcome
     for outcome in outcomes:
         trial = outcome.trial
         for group in (None, *trial.labels.items()):
-            groups.setdefault((trial.benchmark, trial.subject.name, group), _Accumulator()).take(outcome, metrics)
+            accumulator = groups.setdefault((trial.benchmark, trial.subject.name, group), _Accumulator())
+            accumulator.take(outcome, metrics, selective)
     return tuple(
         Result(
             benchmark=benchmark,
