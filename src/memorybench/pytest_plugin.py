@@ -94,12 +94,14 @@ class MemoryCases(pytest.Collector):
         start = self._start(None if whole else tuple(item.name for item in items))
         return start, running.run(start)
 
-    def outcome(self, case: str) -> Outcome:
+    @cached_property
+    def outcomes(self) -> dict[str, Outcome]:
+        """The outcomes of the run, by case id."""
         from memorybench.suites.registry import open_run
 
         start, _ = self._run
         with open_run([start.place.run_id], [self._folder]) as stored:
-            return next(outcome for outcome in stored.outcomes() if outcome.trial.case_id == case)
+            return {outcome.trial.case_id: outcome for outcome in stored.outcomes()}
 
     def missed_targets(self) -> list[str]:
         from memorybench.suites.thresholds import check_thresholds, missed_thresholds, parse_thresholds
@@ -130,7 +132,7 @@ class CaseItem(pytest.Item):
     parent: MemoryCases
 
     def runtest(self) -> None:
-        outcome = self.parent.outcome(self.name)
+        outcome = self.parent.outcomes[self.name]
         if outcome.status != "scored":
             pytest.fail(outcome.failure.message if outcome.failure else outcome.status, pytrace=False)
         if outcome.score("correct") != 1:
