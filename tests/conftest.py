@@ -1,16 +1,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from tests.cli.command import Command
 from tests.doubles.refusals import refused
 
 # a slow machine must not fail a test
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+@pytest.fixture
+def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command in an empty folder, without keys or models in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MEMORYBENCH_MODEL"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("COLUMNS", "100")
+    return Command(tmp_path, capsys)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -117,27 +118,47 @@ def test_an_extraction_run_is_killed_and_resumed_without_asking_twice(command: C
     assert len(calls.read_text()) <= 10 + said.json["possibly_charged_twice"] <= 11
 
 
-def by_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]  # the plug-in is there with the package
-    return subprocess.run([*program, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+@dataclass
+class PytestRun:
+    """A run of pytest in this process: its exit code and the results by test name."""
+
+    code: int = -1
+    passed: set[str] = field(default_factory=set)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed[report.location[2]] = report.longreprtext
+        elif report.when == "call":
+            self.passed.add(report.location[2])
+
+
+def run_pytest(command: Command, *arguments: str) -> PytestRun:
+    own_streams = ("-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:xdist", "-s")
+    run = PytestRun()
+    run.code = pytest.main([str(command.folder), *own_streams, *arguments], plugins=[run])
+    return run
 
 
 def test_pytest_tests_an_extractor_case_by_case(tmp_path: Path) -> None:
-    good = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:perfect")
-    assert good.returncode == 0, good.stdout
-    assert "81 passed" in good.stdout  # eighty cases, and the targets
-    bad = by_pytest(tmp_path, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:stale")
-    assert bad.returncode == 1
-    assert "memory targets" in bad.stdout
-    assert "conflict_resolution 0.000" in bad.stdout
+    program = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]  # the plug-in is there with the package
+    arguments = ("--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:perfect")
+    done = subprocess.run([*program, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "81 passed" in done.stdout  # eighty cases, and the targets
 
 
-def test_pytest_reports_invalid_cases(tmp_path: Path) -> None:
-    (tmp_path / "cases.json").write_text(json.dumps([{"id": "a"}]))
-    said = by_pytest(tmp_path, "--memory-cases", "cases.json", "--memory-extractor", "amnesiac")
-    assert said.returncode == 4
-    assert "cases.json" in said.stderr
-    assert by_pytest(tmp_path, "--memory-cases", "bundled").returncode == 4
+def test_pytest_fails_an_extractor_that_misses_its_targets(command: Command) -> None:
+    run = run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:stale")
+    assert run.code == 1
+    assert "conflict_resolution 0.000" in run.failed["memory targets"]
+
+
+def test_pytest_reports_invalid_cases(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    (command.folder / "cases.json").write_text(json.dumps([{"id": "a"}]))
+    assert run_pytest(command, "--memory-cases", "cases.json", "--memory-extractor", "amnesiac").code == 4
+    assert "cases.json" in capsys.readouterr().err
+    assert run_pytest(command, "--memory-cases", "bundled").code == 4
 
 
 CASES = json.loads((ROOT / "data/memory_test_cases.json").read_text())["cases"]
@@ -192,19 +213,22 @@ def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:
     assert "could be as low as" in said.out
 
 
-def test_pytest_runs_only_the_selected_cases(tmp_path: Path) -> None:
-    calls = tmp_path / "calls"
-    (tmp_path / "counting.py").write_text(
-        f"def extract(existing, conversation):\n    open({str(calls)!r}, 'a').write('x')\n    return existing\n"
+def test_pytest_runs_only_the_selected_cases(command: Command) -> None:
+    calls = command.folder / "calls"
+    (command.folder / "counting.py").write_text(
+        "def extract(existing, conversation):\n"
+        f"    with open({str(calls)!r}, 'a') as file:\n"
+        "        file.write('x')\n"
+        "    return existing\n"
     )
-    told = ("--memory-cases", "bundled", "--memory-extractor", "counting:extract")
-    by_pytest(tmp_path, *told, "-k", "test_002")
+    bundled = ("--memory-cases", "bundled")
+    run_pytest(command, *bundled, "--memory-extractor", "counting.py:extract", "-k", "test_002")
     assert calls.read_text() == "x"
-    broken = tmp_path / "broken.py"
+    broken = command.folder / "broken.py"
     broken.write_text("def extract(existing, conversation):\n    raise RuntimeError('no')\n")
-    said = by_pytest(tmp_path, *told[:2], "--memory-extractor", "broken:extract", "-k", "targets")
-    assert said.returncode == 1
-    assert "80 of 80 cases have no score" in said.stdout
+    run = run_pytest(command, *bundled, "--memory-extractor", "broken.py:extract", "-k", "targets")
+    assert run.code == 1
+    assert "80 of 80 cases have no score" in run.failed["memory targets"]
 
 
 @pytest.mark.parametrize("columns", ["80", "200"])
