@@ -24,16 +24,16 @@ PROBES = generate(DATASET, PROBE_TYPES).probes
 TRANSCRIPTS = Transcripts(DATASET)
 
 
-def put(prompt: str) -> Probe:
-    """Which probe a prompt asks."""
+def probe_of(prompt: str) -> Probe:
+    """Return the probe that a prompt asks."""
     question = prompt.partition("Question: ")[2].partition("\nAsked on:")[0]
-    found = [
+    matches = [
         probe
         for probe in PROBES
         if probe.question == question and TRANSCRIPTS.transcript(probe.conversation)[:200] in prompt
     ]
-    assert len(found) == 1, f"{question!r} is asked by {[probe.id for probe in found]}"
-    return found[0]
+    assert len(matches) == 1, f"{question!r} is asked by {[probe.id for probe in matches]}"
+    return matches[0]
 
 
 def perfect(probe: Probe) -> str:
@@ -65,7 +65,9 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
 
 
 def audited(command: Command, stub: Stub, subject: Subject, *more: str) -> dict[str, float | None]:
-    stub.always(completion(lambda call: subject(put(call.json["messages"][-1]["content"])), model="", tokens=(9, 1)))
+    stub.always(
+        completion(lambda call: subject(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
+    )
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--json", *more)
     assert said.code == 0, said.err
     (overall,) = (row for row in said.json["results"] if not row["group"])
@@ -107,7 +109,7 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
         1: len(ordered) / 2,
     }
     stub.always(
-        completion(lambda call: first_option(put(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
+        completion(lambda call: first_option(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
     )
     asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--probes", "temporal")
     said = command("audit", str(SAMPLE), *asked, "--json")
@@ -124,7 +126,7 @@ ASKED = ("--model", "gpt-4o-mini", "--judge-model", "gpt-4o")
 
 def says(call: Call) -> str:
     asked = call.json["messages"][-1]["content"]
-    return ("yes" if len(asked) % 3 else "no") if "yes or no" in asked else perfect(put(asked))
+    return ("yes" if len(asked) % 3 else "no") if "yes or no" in asked else perfect(probe_of(asked))
 
 
 def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
@@ -145,7 +147,7 @@ def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stu
     assert sum(n - 1 for n in again.values()) <= resumed["possibly_charged_twice"] <= 2
 
 
-@pytest.mark.parametrize("provider", ["bm25", "hybrid"])
+@pytest.mark.parametrize("provider", ["bm25", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_the_same_probes_go_through_a_memory(command: Command, provider: str) -> None:
     offline = ("--model", "scripted/quote", "--judge-model", "none", "--provider", provider)
     said = command("audit", str(SAMPLE), *offline, "--json")
@@ -159,7 +161,9 @@ def test_the_same_probes_go_through_a_memory(command: Command, provider: str) ->
 
 
 def test_every_field_of_the_older_result_types_is_there(command: Command, stub: Stub) -> None:
-    stub.always(completion(lambda call: perfect(put(call.json["messages"][-1]["content"])), model="", tokens=(9, 1)))
+    stub.always(
+        completion(lambda call: perfect(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
+    )
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")
     result = json.loads((command.folder / "audit-results/r/report.json").read_text())
     assert result == said.json
@@ -281,6 +285,7 @@ def test_a_wrong_command_line_names_the_flag_or_the_nearest_name(
     assert not (command.folder / "audit-results").exists()
 
 
+@pytest.mark.slow
 def test_locomo_is_converted_and_audited(command: Command) -> None:
     file = ROOT / "../shared/data/locomo/locomo10.json"
     if not file.exists():

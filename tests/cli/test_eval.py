@@ -87,14 +87,16 @@ def test_a_store_that_vanished_is_filled_again_and_never_searched_empty(command:
 
 def test_one_persons_memories_are_never_found_in_anothers(command: Command) -> None:
     """Two runs into one folder, twelve histories each: all that is retrieved is from the history asked about."""
+    arguments = ("eval", "--providers", "bm25", "hybrid", "--question-type", "temporal")
     for run in ("first", "second"):
-        assert command("eval", "--providers", "bm25", "hybrid", "--run-id", run).code == 0
+        assert command(*arguments, "--run-id", run).code == 0
     searches = rows(
         command.folder / "results",
         "SELECT o.case_id, s.result FROM outcomes o, json_each(o.body, '$.steps') AS step"
         " JOIN steps s ON s.run = o.run AND s.key = step.value WHERE s.name = 'search'",
     )
-    assert len(searches) == 2 * 2 * 360
+    assert len(searches) == 2 * 2 * 60
+    assert len({case.rpartition("-q")[0] for case, _ in searches}) == 12
     for case, result in searches:
         person = case.rpartition("-q")[0]
         for memory in json.loads(result)["memories"]:
@@ -126,9 +128,9 @@ def test_a_seed_draws_the_same_sample_again(command: Command) -> None:
 
 def test_shards_from_two_folders_read_as_one_run(command: Command) -> None:
     arms = ("--providers", "bm25", "oracle")
-    whole = command("eval", *arms, "--end", "60", "--run-id", "whole", "--json").json
-    command("eval", *arms, "--start", "1", "--end", "25", "--run-id", "one", "--output", "machine-a")
-    command("eval", *arms, "--start", "26", "--end", "60", "--run-id", "two", "--output", "machine-b")
+    whole = command("eval", *arms, "--end", "30", "--run-id", "whole", "--json").json
+    command("eval", *arms, "--start", "1", "--end", "12", "--run-id", "one", "--output", "machine-a")
+    command("eval", *arms, "--start", "13", "--end", "30", "--run-id", "two", "--output", "machine-b")
     both = command("results", "one", "two", "--results", "machine-a", "machine-b", "--json").json
     assert both["counts"] == whole["counts"]
     assert sorted(map(json.dumps, both["results"])) == sorted(map(json.dumps, whole["results"]))
@@ -144,7 +146,7 @@ def test_runs_that_are_not_shards_are_not_merged(command: Command) -> None:
 
 
 def test_comparing_two_providers_says_whether_they_differ(command: Command) -> None:
-    command("eval", "--providers", "bm25", "hybrid", "oracle")
+    command("eval", "--providers", "bm25", "oracle", "--question-type", "temporal")
     said = command("results", "--compare", "oracle", "bm25", "--benchmark", "starter")
     assert "oracle is better in recall@5" in said.out
     said = command("results", "--compare", "oracle", "bm2", "--benchmark", "starter")
@@ -174,7 +176,9 @@ def test_export_has_the_columns_and_keeps_formulas_out_of_spreadsheets(command: 
 
 
 def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> None:
-    said = command("eval", "--providers", "oracle", "none", "--answering-model", "scripted/quote", "--json")
+    said = command(
+        "eval", "--providers", "oracle", "none", "--limit", "60", "--answering-model", "scripted/quote", "--json"
+    )
     document = said.json
     assert recall(document, "oracle", "answer_f1") > recall(document, "none", "answer_f1")
     assert recall(document, "none", "accuracy") == 0
@@ -261,7 +265,7 @@ def test_json_is_the_only_output_on_standard_output(command: Command) -> None:
 
 
 def test_failures_show_the_question_and_what_was_found_instead(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--limit", "30", "--run-id", "r")
     said = command("results", "r", "--failures")
     assert "question" in said.out
     assert "expected" in said.out

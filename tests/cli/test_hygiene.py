@@ -123,10 +123,11 @@ def test_a_recorded_agent_becomes_a_scenario_that_runs(command: Command) -> None
 
 
 def test_a_killed_run_is_resumed(command: Command) -> None:
-    assert command.killed("hygiene", "run", "--run-id", "r", "--concurrency", "1", at=120)
+    scenarios = ("memory-skip-local", "memory-idempotent-write", "memory-secret-rejection")
+    assert command.killed("hygiene", "run", *scenarios, "--run-id", "r", "--concurrency", "1", at=30)
     said = command("hygiene", "run", "--resume", "r", "--json")
     assert said.code == 0, said.err
-    whole = command("hygiene", "run", "--run-id", "whole", "--json").json
+    whole = command("hygiene", "run", *scenarios, "--run-id", "whole", "--json").json
     assert said.json["results"] == whole["results"]
 
 

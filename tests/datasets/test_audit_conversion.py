@@ -173,6 +173,7 @@ def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
 
 
 @with_shared
+@pytest.mark.slow
 def test_all_of_locomo_is_converted(tmp_path: Path) -> None:
     file = SHARED / "locomo/locomo10.json"
     made = convert_locomo(file)

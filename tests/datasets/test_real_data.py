@@ -119,6 +119,7 @@ def test_captions_stand_behind_what_was_said(locomo: MappedDataset) -> None:
     assert captions == 1_226
 
 
+@pytest.mark.slow
 def test_longmemeval_is_all_there(oracle: MappedDataset, subset: MappedDataset) -> None:
     assert len(oracle.questions) == 500
     assert Counter(question.kind for question in oracle.questions) == {
@@ -143,11 +144,13 @@ def test_longmemeval_is_all_there(oracle: MappedDataset, subset: MappedDataset) 
     assert all(38 <= len(haystack.sessions) <= 62 for haystack in haystacks(subset))
 
 
+@pytest.mark.slow
 def test_longmemeval_samples(oracle: MappedDataset, subset: MappedDataset) -> None:
     assert samples(oracle) == ORACLE_SAMPLES
     assert samples(subset) == SUBSET_SAMPLES
 
 
+@pytest.mark.slow
 def test_the_authors_average_over_419_questions_of_oracle(oracle: MappedDataset) -> None:
     counted = {question.id for question in oracle.questions if question.labels[OFFICIAL] == COUNTED}
     assert len(counted) == 419
@@ -155,6 +158,7 @@ def test_the_authors_average_over_419_questions_of_oracle(oracle: MappedDataset)
         assert counted <= {json.loads(line)["question_id"] for line in golden}
 
 
+@pytest.mark.slow
 def test_no_provider_sees_the_gold_of_longmemeval(oracle: MappedDataset) -> None:
     for haystack in haystacks(oracle)[:50]:
         seen = json.dumps(haystack.plain())
@@ -163,6 +167,7 @@ def test_no_provider_sees_the_gold_of_longmemeval(oracle: MappedDataset) -> None
         assert "_abs" not in haystack.id
 
 
+@pytest.mark.slow
 def test_gold_turns_lie_in_gold_sessions(subset: MappedDataset) -> None:
     for question in subset.questions:
         assert question.gold_sessions

@@ -12,16 +12,29 @@ CONVERSATIONS = (24, 13, 24, 32, 30, 19, 23, 29, 24, 25)  # LoCoMo's ten in prop
 QUESTIONS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 5)
 
 
+CLUSTERS = {
+    "10 uneven clusters": (UNEVEN, 2500),
+    "10 conversations": (CONVERSATIONS, 2500),
+    "30 clusters": (UNEVEN * 3, 2000),
+    "500 clusters": (QUESTIONS * 50, 1000),
+}
+RATES = ((0.3, 0.05), (0.6, 0.1), (0.9, 0.2))
+IN_EVERY_TEST_RUN = {("10 uneven clusters", 0.3), ("10 conversations", 0.9), ("30 clusters", 0.6)}
+
+
 @pytest.mark.parametrize(
-    ("sizes", "runs"),
+    ("sizes", "runs", "rate", "correlation"),
     [
-        pytest.param(UNEVEN, 2500, id="10 uneven clusters"),
-        pytest.param(CONVERSATIONS, 2500, id="10 conversations"),
-        pytest.param(UNEVEN * 3, 2000, id="30 clusters"),
-        pytest.param(QUESTIONS * 50, 1000, id="500 clusters"),
+        pytest.param(
+            *clusters,
+            *rate,
+            id=f"{name}, {rate[0]}",
+            marks=() if (name, rate[0]) in IN_EVERY_TEST_RUN else pytest.mark.slow,
+        )
+        for name, clusters in CLUSTERS.items()
+        for rate in RATES
     ],
 )
-@pytest.mark.parametrize(("rate", "correlation"), [(0.3, 0.05), (0.6, 0.1), (0.9, 0.2)])
 def test_rates_in_clusters(sizes: tuple[int, ...], runs: int, rate: float, correlation: float) -> None:
     draw = np.random.default_rng(7)
     strength = 1 / correlation - 1

@@ -78,6 +78,7 @@ def opened(folder: Path, server: str, tools: str) -> AbstractAsyncContextManager
     return open_mcp_provider(config(server, tools), folder / "mcp", environment={}, redactor=Redactor([]))
 
 
+@pytest.mark.slow
 class TestOneServerForAll(ProviderContract):
     def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
         return opened(folder, SHARED, ALL_TOOLS)

@@ -18,7 +18,10 @@ from perf.tune_embedded import RETRIEVED, Task, locomo, longmemeval
 from tests.providers.embedded import fill, sessions_of
 
 DATA = Path(__file__).parents[2] / "../shared/data"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is not next to this checkout")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the benchmark data is not next to this checkout"),
+]
 
 Measure = Callable[[list[Memory], frozenset[str]], float]
 

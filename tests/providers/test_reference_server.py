@@ -36,6 +36,7 @@ class TestAtOnce(ProviderContract):
                 yield provider
 
 
+@pytest.mark.slow
 class TestWhenAsked(TestAtOnce):
     options = ("--indexing", "when-asked")
     immediate = False

@@ -85,7 +85,7 @@ def test_half_of_it_is_not_all_of_it() -> None:
 
 
 @pytest.mark.parametrize("kind", SECRETS)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_ordinary_texts_give_no_false_alarm(kind: str, seed: int) -> None:
     texts = {f"sentence {n}": said for n, said in enumerate(ORDINARY + ODD)}
     assert len(texts) == 260

@@ -145,7 +145,7 @@ def test_a_number_that_fails_the_check_digit_is_no_card() -> None:
 
 
 def test_long_and_odd_texts_are_read_in_good_time() -> None:
-    for text in ("", "\x00", "a " * 20_000, "password " * 5_000, "1 " * 20_000, "%" * 20_000, "A" * 100_000):
+    for text in ("", "\x00", "a " * 5_000, "password " * 1_200, "1 " * 5_000, "%" * 5_000, "A" * 25_000):
         assert credential_in(text) is None
-    for text in ("password is " + "a " * 20_000, "seed phrase is " * 3_000, "login " * 5_000, "\\u0041" * 8_000):
+    for text in ("password is " + "a " * 5_000, "seed phrase is " * 800, "login " * 1_200, "\\u0041" * 2_000):
         assert credential_in(text) is None

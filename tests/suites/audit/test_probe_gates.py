@@ -279,6 +279,7 @@ def test_a_rewording_keeps_what_was_verified_to_be_absent() -> None:
     assert verdict("What is the user's favourite colour at the moment?") == "not absent"
 
 
+@pytest.mark.slow
 def test_nothing_leaks_on_a_conversion_of_locomo() -> None:
     if not LOCOMO.exists():
         pytest.skip("the LoCoMo data is not there")

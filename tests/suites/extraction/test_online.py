@@ -360,12 +360,13 @@ def test_a_sink_that_denies_access_is_not_called_again(folder: Path, tmp_path: P
     assert len(sink._errors) >= 48
 
 
-def test_a_kill_at_any_step_repeats_only_the_step_in_flight(tmp_path: Path) -> None:
-    """Kills the run at every durable step in turn; a repeated post has the same id."""
+@pytest.mark.parametrize("stride", [7, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_kill_at_any_step_repeats_only_the_step_in_flight(tmp_path: Path, stride: int) -> None:
+    """Kills the run at every `stride`-th durable step in turn; a repeated post has the same id."""
     traces = [trace(str(n), (f"team: {n} people",), memory(f"team: {n} people")) for n in range(3)]
     whole = tmp_path / "whole"
     judge_traces(whole, traces, feedback=Sink(tmp_path / "whole.jsonl"))
-    for nth in range(1, 100):
+    for nth in range(1, 100, stride):
         folder, sink = tmp_path / f"killed-{nth}", Sink(tmp_path / f"{nth}.jsonl")
         calls = tmp_path / f"calls-{nth}.jsonl"
         model = ScriptedModel(lister, ledger=calls)
