@@ -13,7 +13,7 @@ from memorybench.catalog import catalog as catalogue
 from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset, load_audit, problems_of
-from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
+from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, dataset_json
 from tests.datasets.described import NO_SHARED, SHARED
 
 with_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
@@ -83,7 +83,7 @@ def on_disk(folder: Path, items: list[Any]) -> Path:
 
 def read_back(folder: Path, dataset: AuditDataset) -> AuditDataset:
     file = folder / "audit.json"
-    file.write_text(written(dataset), encoding="utf-8")
+    file.write_text(dataset_json(dataset), encoding="utf-8")
     assert [str(bad) for bad in problems_of(file)] == []
     return load_audit(file)
 
@@ -111,7 +111,7 @@ def test_locomo_facts_are_observations_and_short_single_hop_answers(tmp_path: Pa
 def test_no_adversarial_answer_becomes_a_fact(tmp_path: Path) -> None:
     qa = [asked(f"What is {n}?", ADVERSARIAL, answer=f"wrong {n}", adversarial_answer=f"wrong {n}") for n in range(5)]
     made = convert_locomo(on_disk(tmp_path, [locomo_item(qa=qa)]))
-    assert "wrong" not in written(made)
+    assert "wrong" not in dataset_json(made)
 
 
 def test_longmemeval_sessions_come_by_date_and_the_update_is_what_is_asked(tmp_path: Path) -> None:

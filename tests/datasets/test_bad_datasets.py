@@ -12,7 +12,7 @@ import pytest
 
 from memorybench.core.errors import BadInput
 from memorybench.datasets.mapped import open_mapped
-from memorybench.datasets.sources import checked, given
+from memorybench.datasets.sources import local_source, verify_files
 from tests.datasets.described import SCHEMA, config, item, opened, written
 
 TURN = {"role": "user", "text": "Hello."}
@@ -93,7 +93,7 @@ def test_a_checksum_that_differs(tmp_path: Path) -> None:
     file = written(tmp_path, [item()])
     pinned = config(data={"type": "local", "path": "sample.json", "sha256": "0" * 64})
     with pytest.raises(BadInput, match=r"sample.json: the checksum differs: sha256 [0-9a-f]{64}; expected 0{64}"):
-        checked(given(pinned, file))
+        verify_files(local_source(pinned, file))
 
 
 def test_gzip_that_is_damaged(tmp_path: Path) -> None:

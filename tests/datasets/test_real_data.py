@@ -14,7 +14,7 @@ from memorybench.core.questions import Question
 from memorybench.core.records import digest
 from memorybench.datasets.errata import load_errata
 from memorybench.datasets.mapped import COUNTED, OFFICIAL, MappedDataset, open_mapped
-from memorybench.datasets.sources import checked, given
+from memorybench.datasets.sources import local_source, verify_files
 from tests.datasets.described import NO_SHARED, SHARED, bundled
 
 pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=NO_SHARED)
@@ -37,7 +37,7 @@ SUBSET_SAMPLES = [("e47becba", "1b867f71320c"), ("6d550036", "4fa97de51859"), ("
 
 def opened(name: str, file: str) -> MappedDataset:
     described = bundled(name)
-    checksum = checked(given(described, SHARED / file))
+    checksum = verify_files(local_source(described, SHARED / file))
     return open_mapped(described, SHARED / file, checksum)
 
 
@@ -186,4 +186,7 @@ def test_the_errata_of_locomo(locomo: MappedDataset) -> None:
 
 
 def test_the_real_files_are_found_to_be_the_pinned_ones() -> None:
-    assert checked(given(bundled("locomo"), Path(SHARED / "locomo/locomo10.json"))) == bundled("locomo").data.sha256
+    assert (
+        verify_files(local_source(bundled("locomo"), Path(SHARED / "locomo/locomo10.json")))
+        == bundled("locomo").data.sha256
+    )

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from memorybench.core.errors import BadInput, Malformed, MemorybenchError, RunConflict, ServiceError
-from memorybench.datasets.sources import Piece, Source, checked, pull, source_of, state
+from memorybench.datasets.sources import Piece, Source, pull, source_of, state, verify_files
 from memorybench.secrets.redaction import Redactor
 from tests.datasets.described import bundled, config
 from tests.doubles.stub import Behaviour, Call, Stub, redirect, reset, status
@@ -74,10 +74,10 @@ def test_a_file_comes_from_the_hub_into_the_cache(stub: Stub, tmp_path: Path) ->
     assert (tmp_path / "owner/name/deep/data.json").read_bytes() == CONTENT
     assert told[-1] == (len(CONTENT), len(CONTENT))
     assert (source.present, source.pinned, source.size) == (True, False, len(CONTENT))
-    pulled = source.pieces[0].pulled()
+    pulled = source.pieces[0].read_record()
     assert pulled is not None
     assert (pulled.sha256, pulled.size, pulled.url) == (SHA256, len(CONTENT), stub.url + NAME)
-    assert checked(source) == SHA256
+    assert verify_files(source) == SHA256
     assert sorted(os.listdir(tmp_path / "owner/name/deep")) == [".data.json.lock", "data.json", "data.json.pull.json"]
 
 
@@ -163,7 +163,7 @@ def test_status_of_a_failed_download_is_reported(stub: Stub, tmp_path: Path, cod
 def test_errors_of_missing_files_name_url_and_path(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     with pytest.raises(BadInput) as caught:
-        checked(source)
+        verify_files(source)
     url, file = stub.url + NAME, tmp_path / "owner/name/deep/data.json"
     remedy = f"memorybench data pull sample; or download {url} and put it at {file}"
     assert (caught.value.where, caught.value.remedy) == ('benchmark "sample"', remedy)
@@ -183,7 +183,7 @@ def test_a_file_put_there_by_hand_is_recorded(stub: Stub, tmp_path: Path) -> Non
     source.pieces[0].file.write_bytes(b"changed")
     assert state(source) == "changed"
     with pytest.raises(BadInput, match=r"the checksum differs.*remove it, then memorybench data pull sample"):
-        checked(source)
+        verify_files(source)
 
 
 def test_two_processes_do_not_write_one_draft(stub: Stub, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from memorybench.metrics.agreement import Confusion, agreement, corrected, kappa, sensitivity, specificity
+from memorybench.metrics.agreement import Confusion, agreement, correct_for_judge, kappa, sensitivity, specificity
 from memorybench.metrics.intervals import Interval
 
 
@@ -45,26 +45,26 @@ def test_sensitivity_and_specificity_have_wilson_limits_and_none_without_cases()
 def test_a_score_is_corrected_for_the_judges_errors() -> None:
     """A judge that finds 90 % of the right and passes 20 % of the wrong calls 62 % right where 60 % are."""
     confusion = Confusion(both_yes=900, person_yes=100, judge_yes=200, both_no=800)
-    found = corrected(0.62, 1000, confusion)
+    found = correct_for_judge(0.62, 1000, confusion)
     assert found.value == pytest.approx(0.6)
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0.6 < found.high
-    exact = corrected(0.62, None, confusion)
+    exact = correct_for_judge(0.62, None, confusion)
     assert exact.low is not None
     assert exact.low > found.low, "a score taken as exact leaves only the judge in doubt"
 
 
 def test_a_corrected_score_stays_a_share() -> None:
     confusion = Confusion(both_yes=90, person_yes=10, judge_yes=10, both_no=90)
-    assert corrected(0.99, 100, confusion)[::2] == (1, 1)
-    assert corrected(0.01, 100, confusion)[:2] == (0, 0)
+    assert correct_for_judge(0.99, 100, confusion)[::2] == (1, 1)
+    assert correct_for_judge(0.01, 100, confusion)[:2] == (0, 0)
 
 
 def test_a_judge_that_tells_nothing_corrects_nothing() -> None:
     coin = Confusion(both_yes=5, person_yes=5, judge_yes=5, both_no=5)
-    assert corrected(0.6, 100, coin) == Interval(None)
-    assert corrected(0.6, 100, Confusion(both_yes=10)) == Interval(None)
+    assert correct_for_judge(0.6, 100, coin) == Interval(None)
+    assert correct_for_judge(0.6, 100, Confusion(both_yes=10)) == Interval(None)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_the_interval_of_the_corrected_score_covers_the_truth(
     for _ in range(1000):
         found, passed = hits(tried, sens), hits(tried, spec)
         confusion = Confusion(both_yes=found, person_yes=tried - found, both_no=passed, judge_yes=tried - passed)
-        limits = corrected(hits(n, truth * sens + (1 - truth) * (1 - spec)) / n, n, confusion)
+        limits = correct_for_judge(hits(n, truth * sens + (1 - truth) * (1 - spec)) / n, n, confusion)
         covered += (limits.low or 0) <= truth <= (limits.high or 0)
     assert 920 <= covered <= 980
 

@@ -16,7 +16,7 @@ def test_the_difference_is_measured_item_by_item() -> None:
     assert found.low is not None
     assert found.high is not None
     assert found.low < 0 < found.high
-    assert not found.tells_apart
+    assert not found.significant
 
 
 def test_swapping_the_arms_turns_the_sign_and_nothing_else() -> None:
@@ -99,9 +99,9 @@ def test_clusters_decide_what_is_luck() -> None:
     by_conversation = compare(first, second, {item: str(int(item) % 3) for item in first}, 30)
     alone = compare(first, second, {}, 30)
     assert by_conversation.p == 2 / 8
-    assert not by_conversation.tells_apart
+    assert not by_conversation.significant
     assert alone.p == pytest.approx(2 / 2**30)
-    assert alone.tells_apart
+    assert alone.significant
 
 
 def test_arms_that_agree_on_everything_are_not_proven_alike() -> None:
@@ -122,20 +122,20 @@ def test_one_cluster_has_a_difference_but_no_verdict() -> None:
     first, second = _arms([1, 1, 1], [0, 1, 0])
     found = compare(first, second, dict.fromkeys(first, "only"), 3)
     assert found.difference == pytest.approx(2 / 3)
-    assert (found.low, found.high, found.p, found.tells_apart, found.needed) == (None, None, 1, False, None)
+    assert (found.low, found.high, found.p, found.significant, found.needed) == (None, None, 1, False, None)
 
 
 def test_holm_on_a_known_example() -> None:
     """p of 0.01, 0.04, 0.03, 0.005: times 3, 1, 2, 4, and never below a smaller one's."""
     judged = holm([_with_p(p) for p in (0.01, 0.04, 0.03, 0.005)])
     assert [c.adjusted_p for c in judged] == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert [c.tells_apart for c in judged] == [True, False, False, True]
+    assert [c.significant for c in judged] == [True, False, False, True]
     assert [c.p for c in judged] == [0.01, 0.04, 0.03, 0.005]
 
 
 def test_holm_leaves_out_what_was_not_compared() -> None:
     nothing = Comparison(n=0, planned=5, difference=None)
-    assert holm([_with_p(0.04), nothing]) == (_with_p(0.04, adjusted_p=0.04, tells_apart=True), nothing)
+    assert holm([_with_p(0.04), nothing]) == (_with_p(0.04, adjusted_p=0.04, significant=True), nothing)
     assert holm([_with_p(0.9), _with_p(0.8)])[0].adjusted_p == 1
 
 
@@ -175,5 +175,5 @@ def _arms(first: list[float], second: list[float]) -> tuple[dict[str, float], di
     return {str(i): value for i, value in enumerate(first)}, {str(i): value for i, value in enumerate(second)}
 
 
-def _with_p(p: float, adjusted_p: float | None = None, tells_apart: bool = False) -> Comparison:
-    return Comparison(n=9, planned=9, difference=0.1, p=p, adjusted_p=adjusted_p, tells_apart=tells_apart)
+def _with_p(p: float, adjusted_p: float | None = None, significant: bool = False) -> Comparison:
+    return Comparison(n=9, planned=9, difference=0.1, p=p, adjusted_p=adjusted_p, significant=significant)

@@ -85,13 +85,13 @@ _LEFT_OUT = {
 
 def _convert(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
-    from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, written
+    from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, dataset_json
 
     if args.to.exists():
         raise BadInput(str(args.to), "already exists", remedy="name another file, or remove it first")
     locomo = args.benchmark == "locomo"
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
-    args.to.write_text(written(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")), encoding="utf-8")
+    args.to.write_text(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")), encoding="utf-8")
     facts = sum(len(conversation.facts) for conversation in dataset.conversations)
     print(
         f"{args.to}: {len(dataset.conversations)} conversations, {facts} facts; memaudit validate {args.to} checks it"
@@ -111,7 +111,7 @@ def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
         pull_all(catalog, names, tell, progress)
     for name in names:
         for piece in source_of(catalog.benchmark(name), catalog).pieces:
-            pulled = piece.pulled()
+            pulled = piece.read_record()
             pin = "as pinned" if piece.sha256 else "unpinned, recorded for later"
             print(f"{piece.file}: {_bytes(pulled.size if pulled else None)}, sha256 {pulled and pulled.sha256} ({pin})")
     return 0

@@ -80,7 +80,7 @@ def _calibration(args: argparse.Namespace) -> Calibration:
 
 def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -> dict[str, tuple[Interval, int]]:
     """Each figure with the number of responses it is computed from."""
-    from memorybench.metrics.agreement import agreement, corrected, kappa, sensitivity, specificity
+    from memorybench.metrics.agreement import agreement, correct_for_judge, kappa, sensitivity, specificity
 
     confusion = calibration.confusion
     figures = {
@@ -90,7 +90,7 @@ def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -
         "specificity": (specificity(confusion), confusion.wrongs),
     }
     if score is not None:
-        figures["corrected_score"] = (corrected(*score, confusion), confusion.n)
+        figures["corrected_score"] = (correct_for_judge(*score, confusion), confusion.n)
     return figures
 
 

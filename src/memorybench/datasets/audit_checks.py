@@ -12,7 +12,7 @@ from memorybench.files.located import Document
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import as_written, suggestion
 
-from .audit_file import AuditFile, members, named, turn_id
+from .audit_file import AuditFile, members, quoted_id, turn_id
 from .dates import Moment, is_earlier, read_moment
 
 _FACT_DATES = ("timestamp", "valid_from", "valid_to")
@@ -113,8 +113,8 @@ def _mixed_zones(places: Sequence[tuple[Document, str]]) -> Iterator[BadInput]:
         if moment is None or moment.whole_day:
             continue
         first = first or (moment, part, key)
-        if moment.zoned != first[0].zoned:
-            has, other = ("a", "none") if moment.zoned else ("no", "one")
+        if moment.has_zone != first[0].has_zone:
+            has, other = ("a", "none") if moment.has_zone else ("no", "one")
             yield BadInput(
                 part.where(key),
                 f"{preview(_text(part, key))} has {has} time zone, but line {first[1].line(first[2])} has {other}",
@@ -170,9 +170,9 @@ def _chain_faults(facts: Sequence[Document], home: Document, every: Sequence[Doc
         if old in successors:
             yield BadInput(
                 fact.where("supersedes"),
-                f"{preview(old)} is already superseded by {named(successors[old])}",
+                f"{preview(old)} is already superseded by {quoted_id(successors[old])}",
                 expected="one successor for each fact",
-                remedy=f"supersede {named(successors[old])} instead",
+                remedy=f"supersede {quoted_id(successors[old])} instead",
             )
         successors.setdefault(old, fact)
 
@@ -188,7 +188,7 @@ def _cycles(facts: Sequence[Document], places: Mapping[str, int]) -> dict[int, s
         while (step := after[path[-1]]) is not None and step not in path:
             path.append(step)
         if step == start:
-            ring = " → ".join(named(facts[index]) for index in (*path, start))
+            ring = " → ".join(quoted_id(facts[index]) for index in (*path, start))
             cycles |= dict.fromkeys(path, "")
             cycles[start] = f"cycle of superseded facts: {ring}"
     return cycles
@@ -199,8 +199,8 @@ def _unknown_fact(
 ) -> BadInput:
     for other in every:
         if other is not home and any(_text(fact, "id") == old for fact in members(other, "facts")):
-            problem = f"{preview(old)} is a fact of conversation {named(other)}"
-            expected, remedy = f"a fact of {named(home)}", "add the fact here, or remove the key"
+            problem = f"{preview(old)} is a fact of conversation {quoted_id(other)}"
+            expected, remedy = f"a fact of {quoted_id(home)}", "add the fact here, or remove the key"
             return BadInput(fact.where("supersedes"), problem, expected=expected, remedy=remedy)
     return BadInput(
         fact.where("supersedes"),
@@ -216,7 +216,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
     if at and before and is_earlier(at, before):
         yield BadInput(
             fact.where("timestamp"),
-            f"before the date of {named(old)}, which this fact supersedes",
+            f"before the date of {quoted_id(old)}, which this fact supersedes",
             expected=f"{preview(_text(old, 'timestamp'))} or later",
             remedy="correct one of the dates",
         )
@@ -224,7 +224,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
     if attribute and other and attribute.casefold() != other.casefold():
         yield BadInput(
             fact.where("attribute"),
-            f"{preview(attribute)} differs from {preview(other)} of {named(old)}, which this fact supersedes",
+            f"{preview(attribute)} differs from {preview(other)} of {quoted_id(old)}, which this fact supersedes",
             expected="the same attribute with a new value",
             remedy="use one spelling, or remove supersedes",
         )
@@ -232,7 +232,7 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
     if value and old_value and value.casefold() == old_value.casefold():
         yield BadInput(
             fact.where("value"),
-            f"the same value as {named(old)}, which this fact supersedes",
+            f"the same value as {quoted_id(old)}, which this fact supersedes",
             expected="a new value",
             remedy="correct it, or remove supersedes",
         )

@@ -63,7 +63,7 @@ def convert_longmemeval(path: Path | str, limit: int | None = None) -> AuditData
     return _dataset(path, islice((one for one in made if one is not None), limit))
 
 
-def written(dataset: AuditDataset, *, lines: bool = False) -> str:
+def dataset_json(dataset: AuditDataset, *, lines: bool = False) -> str:
     """Return the dataset as JSON that `load_audit` reads; with `lines`, as one conversation per line.
 
     With `lines` the dataset's id is lost: `load_audit` takes it from the name of the file.
@@ -137,7 +137,7 @@ class _Talk:
     turns: tuple[Turn, ...]
     by_dialog_id: Mapping[str, Turn]
 
-    def cited(self, evidence: str | Sequence[str]) -> Turn | None:
+    def cited_turn(self, evidence: str | Sequence[str]) -> Turn | None:
         """Return the first turn that `evidence` cites."""
         ids = _DIALOG_ID.findall(evidence if isinstance(evidence, str) else " ".join(evidence))
         return next((self.by_dialog_id[id] for id in ids if id in self.by_dialog_id), None)
@@ -178,7 +178,7 @@ def _sessions(item: _LocomoItem) -> list[tuple[str, tuple[_LocomoTurn, ...]]]:
 def _observations(item: _LocomoItem, talk: _Talk) -> Iterator[AuditFact]:
     observations = (note for speakers in item.observation.values() for notes in speakers.values() for note in notes)
     for number, (content, evidence) in enumerate(observations, 1):
-        turn = talk.cited(evidence)
+        turn = talk.cited_turn(evidence)
         if turn is not None:
             yield AuditFact(id=f"o{number}", content=content, at=turn.at, turn=turn.id)
 
@@ -187,7 +187,7 @@ def _answers(item: _LocomoItem, talk: _Talk) -> Iterator[AuditFact]:
     # one question occurs both as single-hop and as adversarial: neither is reliable
     adversarial = {question.question for question in item.qa if question.category == _ADVERSARIAL}
     for number, question in enumerate(item.qa):
-        turn, value = talk.cited(question.evidence), _value(question.answer)
+        turn, value = talk.cited_turn(question.evidence), _value(question.answer)
         usable = question.category == _SINGLE_HOP and question.question not in adversarial
         if usable and turn is not None and value is not None:
             yield _fact(f"q{number}", question.question, value, turn)
@@ -209,7 +209,7 @@ def _from_longmemeval(document: Document) -> AuditConversation | None:
 
 def _chat(item: _LongMemEvalItem, document: Document) -> tuple[tuple[Turn, ...], list[Turn]]:
     """Return all turns sorted by date, and those that are marked as evidence."""
-    dates = [_dated(date, document, index) for index, date in enumerate(item.haystack_dates)]
+    dates = [_session_date(date, document, index) for index, date in enumerate(item.haystack_dates)]
     if len(dates) != len(item.haystack_sessions):
         problem = f"{len(dates)} dates for {len(item.haystack_sessions)} sessions"
         raise BadInput(
@@ -225,7 +225,7 @@ def _chat(item: _LongMemEvalItem, document: Document) -> tuple[tuple[Turn, ...],
     return tuple(turns), evidence
 
 
-def _dated(date: str, document: Document, index: int) -> datetime:
+def _session_date(date: str, document: Document, index: int) -> datetime:
     where = partial(document.where, "haystack_dates", index)
     at = read_date(date, where)
     if at is None:

@@ -100,7 +100,7 @@ def members(document: Document, key: str) -> list[Document]:
     return [document.at(key, index) for index, item in indexed if isinstance(item, dict)]
 
 
-def named(document: Document) -> str:
+def quoted_id(document: Document) -> str:
     """Return the id of a conversation or fact in quotes, for messages."""
     return preview(document.value.get("id"))
 

@@ -43,7 +43,7 @@ def read_benchmark(
     `metrics` are the known metric names; if None, names under `metrics:` are not checked. Only `data` may refer to the
     environment, so that a prompt is the same on every machine and cannot leak a key.
     """
-    document = extended(document)
+    document = merge_base(document)
     if environment is not None and isinstance(document.value, dict) and "data" in document.value:
         data = expand_environment(document.at("data"), environment)
         document = replace(document, value={**document.value, "data": data.value})
@@ -69,7 +69,7 @@ def read_benchmark(
     return config
 
 
-def extended(document: Document) -> Document:
+def merge_base(document: Document) -> Document:
     """Return the document merged with the one that it extends, if any.
 
     Line numbers are those of `document`; the other file is checked separately.
@@ -85,14 +85,14 @@ def extended(document: Document) -> Document:
     base = load_yaml(base_file).value
     if not isinstance(base, dict) or "extends" in base:
         raise BadInput(where, f"{preview(name)} cannot be extended", expected="a config without extends")
-    return replace(document, value=_merged(base, document.value))
+    return replace(document, value=_merge(base, document.value))
 
 
-def _merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = {**base, **over}
     for key in base.keys() & over.keys():
         if isinstance(base[key], dict) and isinstance(over[key], dict):
-            merged[key] = _merged(base[key], over[key])
+            merged[key] = _merge(base[key], over[key])
     return merged
 
 

@@ -44,7 +44,7 @@ class ItemContext:
         return any(len(ids) > 1 for ids in self.sessions_named.values())
 
     @property
-    def undated(self) -> int:
+    def undated_sessions(self) -> int:
         return sum(session.at is None for session in self.sessions)
 
     @property
@@ -155,7 +155,7 @@ class ContextReader:
 
     def _object_sessions(self, value: Mapping[str, Any], place: Place) -> Iterator[_Raw]:
         """Yield the sessions of an object, sorted by number. Dates without a session are ignored."""
-        pattern = _numbered(self._context.session_pattern or "*")
+        pattern = _number_pattern(self._context.session_pattern or "*")
         numbers = {key: int(match[1]) for key in value if (match := pattern.fullmatch(key))}
         for key, number in sorted(numbers.items(), key=lambda pair: pair[1]):
             date = None
@@ -286,7 +286,7 @@ def _text(path: Path | None, fields: Any) -> str | None:
     return None if value is None or isinstance(value, dict | list) else str(value)
 
 
-def _numbered(pattern: str) -> re.Pattern[str]:
+def _number_pattern(pattern: str) -> re.Pattern[str]:
     """Return a regular expression in which `*` is a number: `session_*` does not match `session_1_date_time`."""
     before, _, after = pattern.partition("*")
     return re.compile(rf"{re.escape(before)}(\d+){re.escape(after)}")

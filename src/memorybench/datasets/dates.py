@@ -64,7 +64,7 @@ class Moment(NamedTuple):
     """It has no time of day, so it is neither before nor after another moment of that day."""
 
     @property
-    def zoned(self) -> bool:
+    def has_zone(self) -> bool:
         return self.at.tzinfo is not None
 
 
@@ -79,11 +79,11 @@ def read_moment(text: str) -> Moment | None:
 def any_zoned(dates: Iterable[str | None]) -> bool:
     """Return whether any of these dates has a time zone."""
     moments = (read_moment(date) for date in dates if date is not None)
-    return any(moment.zoned for moment in moments if moment is not None)
+    return any(moment.has_zone for moment in moments if moment is not None)
 
 
 def is_earlier(one: Moment, other: Moment) -> bool:
     """Return whether `one` is certainly before `other`."""
     if one.whole_day or other.whole_day:
         return one.at.date() < other.at.date()
-    return one.zoned == other.zoned and one.at < other.at
+    return one.has_zone == other.has_zone and one.at < other.at

@@ -30,7 +30,7 @@ _KEYS = frozenset({"answer", "evidence"})
 class Citing(Dataset, Protocol):
     """A dataset that resolves the evidence ids of its data."""
 
-    def cited(self, question: Question, ids: Sequence[str]) -> Evidence: ...
+    def resolve_evidence(self, question: Question, ids: Sequence[str]) -> Evidence: ...
 
 
 class Erratum(Record):
@@ -114,7 +114,7 @@ def _erratum(question: Question, changes: Mapping[str, Any], part: Document, dat
         ids = changes["evidence"]
         if not isinstance(ids, list):
             raise BadInput(part.where("evidence"), f"{preview(ids)} is not a list of ids", expected='["D1:3"]')
-        evidence = dataset.cited(question, [str(id) for id in ids])
+        evidence = dataset.resolve_evidence(question, [str(id) for id in ids])
         if evidence.dropped:
             raise BadInput(part.where("evidence"), f"{preview(evidence.dropped[0])} is not in {question.haystack}")
         update |= {"gold_sessions": evidence.sessions, "gold_turns": evidence.turns}

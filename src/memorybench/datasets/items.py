@@ -200,7 +200,7 @@ class _ArrayPlace:
 def _array_item(path: Path, index: int, span: _Span) -> Item:
     place = _ArrayPlace(str(path), index, span.line)
     if path.suffix.lower() == ".gz":
-        text = _compressed(span.text)
+        text = _compress(span.text)
     else:
         text = partial(_reread, path, span.byte, len(span.text.encode()))
     return Item(place.document(span.text), lambda: place.document(text()))
@@ -216,11 +216,11 @@ def _reread(path: Path, byte: int, length: int) -> str:
 
 
 def _row_item(row: Document) -> Item:
-    path, line, text = row.path, row.line(), _compressed(json.dumps(row.value))
+    path, line, text = row.path, row.line(), _compress(json.dumps(row.value))
     return Item(row, lambda: Document(path, json.loads(text()), lambda _: line))
 
 
-def _compressed(text: str) -> Callable[[], str]:
+def _compress(text: str) -> Callable[[], str]:
     data = zlib.compress(text.encode(), _FAST_COMPRESSION)
     return lambda: zlib.decompress(data).decode()
 

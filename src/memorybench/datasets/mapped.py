@@ -73,7 +73,7 @@ class MappedDataset:
     def haystack(self, id: str) -> Haystack:
         return Haystack(id=id, sessions=self._context(id).sessions)
 
-    def cited(self, question: Question, ids: Sequence[str]) -> Evidence:
+    def resolve_evidence(self, question: Question, ids: Sequence[str]) -> Evidence:
         """Resolve ids of the data to turns and sessions of the question's haystack."""
         return resolve(ids, self._context(question.haystack), self.evidence, self._format)
 
@@ -160,7 +160,7 @@ class _ItemReader:
         context = self._context.read(item)
         self._quirks["repeated"] += context.has_repeated_ids
         self._quirks["unsorted"] += context.dates != sorted(context.dates)
-        self._quirks["undated"] += context.undated
+        self._quirks["undated"] += context.undated_sessions
         self._quirks["empty"] += context.empty_turns
         # an id that marks abstention would reveal it to providers
         haystack = id if self._mapping.abstention.id_pattern is None else f"h{self._items}"
@@ -247,7 +247,7 @@ class _ItemReader:
             raise BadInput(where(), f"question is missing at {path.text}", expected="a text", remedy="write it")
         path = self._paths.answer
         where = _place(path, part)
-        values = [value for value in _unnested(path.all(part.value)) if value is not None and value != ""]
+        values = [value for value in _unnest(path.all(part.value)) if value is not None and value != ""]
         if not values and not abstain:
             raise BadInput(where(), f"answer is missing at {path.text}", expected="a text", remedy="write it")
         offered = self._paths.choices.first(part.value) if self._paths.choices else None
@@ -271,7 +271,7 @@ class _ItemReader:
         if self._paths.evidence is None:
             sessions = dict.fromkeys(context.session_of[turn] for turn in context.marked)
             return Evidence(tuple(sessions), context.marked)
-        cited = [id for id in _unnested(self._paths.evidence.all(part.value)) if id is not None]
+        cited = [id for id in _unnest(self._paths.evidence.all(part.value)) if id is not None]
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
@@ -291,7 +291,7 @@ class _ItemReader:
         return labels
 
 
-def _unnested(matches: Sequence[Any]) -> Sequence[Any]:
+def _unnest(matches: Sequence[Any]) -> Sequence[Any]:
     """Return the members of the list if a path matched one list, else the matches."""
     return matches[0] if len(matches) == 1 and isinstance(matches[0], list) else matches
 

@@ -56,7 +56,7 @@ class Piece:
     def record(self) -> Path:
         return self.file.with_name(f"{self.file.name}.pull.json")
 
-    def pulled(self) -> Pulled | None:
+    def read_record(self) -> Pulled | None:
         try:
             return Pulled.model_validate_json(self.record.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -112,7 +112,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
     return Source(config.name, data.licence, tuple(pieces))
 
 
-def given(config: BenchmarkConfig, file: Path) -> Source:
+def local_source(config: BenchmarkConfig, file: Path) -> Source:
     """Return the data of a benchmark in a local file, or in a folder if the data has several files."""
     data = config.data
     if data.files:
@@ -120,14 +120,14 @@ def given(config: BenchmarkConfig, file: Path) -> Source:
     return Source(config.name, data.licence, (Piece(file, None, data.sha256, data.size),))
 
 
-def checked(source: Source) -> str:
+def verify_files(source: Source) -> str:
     """Return a checksum over all files; raise BadInput if one is missing or has another checksum than expected."""
     sums = []
     for piece in source.pieces:
         if not piece.file.is_file():
             raise missing(source)
         actual = sha256_of(piece.file)
-        pulled = piece.pulled()
+        pulled = piece.read_record()
         expected = piece.sha256 or (pulled.sha256 if pulled else None)
         if expected is not None and actual != expected:
             raise _differs(source, piece, actual, expected)
@@ -140,7 +140,7 @@ def state(source: Source) -> State:
     if not source.present:
         return "missing"
     try:
-        checked(source)
+        verify_files(source)
     except BadInput:
         return "changed"
     return "present"
@@ -198,8 +198,8 @@ def _place(source: Source, piece: Piece, draft: Path) -> None:
 
 def _adopt(source: Source, piece: Piece) -> None:
     """Verify and record a file that was copied there by the user."""
-    checked(Source(source.benchmark, source.licence, (piece,)))
-    if piece.pulled() is None:
+    verify_files(Source(source.benchmark, source.licence, (piece,)))
+    if piece.read_record() is None:
         _record(piece, sha256_of(piece.file), piece.file.stat().st_size)
 
 

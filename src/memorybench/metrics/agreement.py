@@ -78,7 +78,7 @@ def kappa(confusion: Confusion) -> Interval:
     return ratio_interval(rows, [""] * len(rows), _kappa, bounds=(-1.0, 1.0))
 
 
-def corrected(score: float, n: int | None, confusion: Confusion, level: float = 0.95) -> Interval:
+def correct_for_judge(score: float, n: int | None, confusion: Confusion, level: float = 0.95) -> Interval:
     """Estimates the share of right responses from the share `score` of `n` that an imperfect judge calls right.
 
     Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology

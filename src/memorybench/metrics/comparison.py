@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 from memorybench.core.records import Record
 
-from .intervals import SHARE, UNBOUNDED, Bounds, Interval, interval, passes_needed, pooled, standard_error
+from .intervals import SHARE, UNBOUNDED, Bounds, Interval, cluster_sums, interval, passes_needed, standard_error
 
 ENUMERATED = 14
 """Up to this many clusters every sign flip is enumerated; above, DRAWN flips are sampled."""
@@ -28,7 +28,7 @@ class Comparison(Record):
     p: float | None = None
     adjusted_p: float | None = None
     """Adjusted for all comparisons made together (`holm`); equal to p if there is only this one."""
-    tells_apart: bool = False
+    significant: bool = False
     """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
     """About how many items would show a difference of this size; None: there is no difference, or it is unknown."""
@@ -56,7 +56,7 @@ def compare(
     if bounds is None:
         bounds = SHARE if two_valued else UNBOUNDED
     estimate = _difference_interval(differences, grouped, level, bounds)
-    sums = [total for (total,) in pooled([(difference,) for difference in differences], grouped)]
+    sums = [total for (total,) in cluster_sums([(difference,) for difference in differences], grouped)]
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
     return Comparison(
         n=len(items),
@@ -66,8 +66,8 @@ def compare(
         high=estimate.high,
         p=p,
         adjusted_p=p,
-        tells_apart=p < 1 - level,
-        needed=_needed(differences, grouped, level),
+        significant=p < 1 - level,
+        needed=_items_to_show(differences, grouped, level),
     )
 
 
@@ -83,7 +83,7 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
         largest = max(largest, min(1.0, p * (len(ranked) - rank)))
         adjusted[place] = largest
     return tuple(
-        c.model_copy(update={"adjusted_p": adjusted[place], "tells_apart": adjusted[place] < 1 - level})
+        c.model_copy(update={"adjusted_p": adjusted[place], "significant": adjusted[place] < 1 - level})
         if place in adjusted
         else c
         for place, c in enumerate(comparisons)
@@ -142,7 +142,7 @@ def _difference_interval(
     return interval(differences, clusters, level, bounds=(-width, width))
 
 
-def _needed(differences: Sequence[float], clusters: Sequence[str], level: float) -> int | None:
+def _items_to_show(differences: Sequence[float], clusters: Sequence[str], level: float) -> int | None:
     difference = fsum(differences) / len(differences)
     error = standard_error(differences, clusters)
     if isclose(difference, 0, abs_tol=1e-12) or error is None:

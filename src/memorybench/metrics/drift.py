@@ -59,8 +59,8 @@ def drifts(
         one.model_copy(
             update={
                 "adjusted_p": other.adjusted_p,
-                "worse": other.tells_apart and one.difference is not None and one.difference < 0,
-                "better": other.tells_apart and one.difference is not None and one.difference > 0,
+                "worse": other.significant and one.difference is not None and one.difference < 0,
+                "better": other.significant and one.difference is not None and one.difference > 0,
             }
         )
         for one, other in zip(changes, judged, strict=True)

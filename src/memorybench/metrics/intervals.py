@@ -87,7 +87,7 @@ def ratio_interval(
 
 def standard_error(values: Sequence[float], clusters: Sequence[str]) -> float | None:
     """Return the standard error of the mean by the method of `interval`; None if there is only one cluster."""
-    spread = _spread(pooled([(value, 1.0) for value in values], clusters), _mean, _items)
+    spread = _spread(cluster_sums([(value, 1.0) for value in values], clusters), _mean, _items)
     return None if spread is None else sqrt(spread.variance)
 
 
@@ -99,7 +99,7 @@ def passes_needed(at_least: float, level: float = 0.95) -> int:
     return ceil(log(1 - level) / log(at_least) - 1e-9)  # avoids rounding errors up to the next integer
 
 
-def pooled(rows: Sequence[Sequence[float]], clusters: Sequence[str]) -> list[Sequence[float]]:
+def cluster_sums(rows: Sequence[Sequence[float]], clusters: Sequence[str]) -> list[Sequence[float]]:
     """Return the column sums of each cluster. A row of the cluster "" is a cluster of one."""
     members: dict[str, list[Sequence[float]]] = {}
     groups: list[Sequence[float]] = []
@@ -123,7 +123,7 @@ def _interval(
     value = statistic(_totals(rows)) if rows else None
     if value is None:
         return Interval(None)
-    groups = _informative(pooled(rows, clusters), statistic)
+    groups = _informative(cluster_sums(rows, clusters), statistic)
     if value in bounds and len(groups) > 1:
         return _wilson(value, len(groups), level, bounds)
     spread = _spread(groups, statistic, weigh)

@@ -22,7 +22,7 @@ def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]
     cells = tuple(
         (
             row["benchmark"],
-            row["arm"],
+            row["subject"],
             row["stage"],
             row["calls"],
             row["input_tokens"] or None,

@@ -43,7 +43,7 @@ class Pair(Record):
             low, high = sorted((sign * result.low, sign * result.high))
             gap += f" [{self._amount(low)}, {self._amount(high)}]"
         statistics = f"p = {_p(result.adjusted_p)}, n = {result.n}"
-        if result.tells_apart:
+        if result.significant:
             return f"{better} is better in {self.measure} by {gap}, {statistics}."
         more = f" A difference of this size needs about {result.needed:,} questions." if result.needed else ""
         return (
@@ -53,12 +53,12 @@ class Pair(Record):
 
     def cell(self) -> Difference:
         result = self.comparison
-        return Difference(result.difference, result.low, result.high, result.tells_apart)
+        return Difference(result.difference, result.low, result.high, result.significant)
 
     def document(self) -> dict[str, Any]:
-        """The JSON of `results --compare`; `found` is the old name of `comparison`."""
+        """The JSON of `results --compare`; `found` and `tells_apart` are old names."""
         fields = self.model_dump(mode="json")
-        comparison = {**fields["comparison"], "significant": self.comparison.tells_apart}
+        comparison = {**fields["comparison"], "tells_apart": self.comparison.significant}
         return {**fields, "comparison": comparison, "found": comparison}
 
     def _amount(self, difference: float) -> str:

@@ -33,8 +33,8 @@ def document(summary: Summary) -> dict[str, Any]:
             "subject": pair.first,
             "baseline": pair.second,
             "measure": pair.measure,
-            **pair.comparison.model_dump(include={"difference", "low", "high", "n", "p", "adjusted_p", "tells_apart"}),
-            "significant": pair.comparison.tells_apart,
+            **pair.comparison.model_dump(include={"difference", "low", "high", "n", "p", "adjusted_p", "significant"}),
+            "tells_apart": pair.comparison.significant,  # the old name of `significant`
         }
         for pair in summary.differences
     ]

@@ -35,12 +35,12 @@ def open_dataset(
             problem = f"the checksum differs: sha256 {dataset.fingerprint}"
             raise BadInput(f'benchmark "{config.name}"', problem, expected=data.sha256 or "")
         return rename_dataset(dataset, config.name)
-    from memorybench.datasets.sources import checked, given
+    from memorybench.datasets.sources import local_source, verify_files
 
     from .data import source
 
-    located = given(config, file) if file is not None else source(config, catalog, cache)
-    checksum = checked(located)
+    located = local_source(config, file) if file is not None else source(config, catalog, cache)
+    checksum = verify_files(located)
     files = [piece.file for piece in located.pieces]
     if config.needles is not None:
         from memorybench.datasets.nolima import open_needles
