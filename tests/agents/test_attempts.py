@@ -116,7 +116,7 @@ def test_a_well_behaved_agent_passes_and_its_evidence_is_stored(coffee: Scenario
     assert first.reply.transcript
 
 
-def test_an_agent_that_hoards_is_convicted(coffee: Scenario) -> None:
+def test_an_agent_that_stores_everything_violates_the_scenario(coffee: Scenario) -> None:
     report = attempted(coffee, agent("hoarding"))
     assert report.result == "violated"
     scores = {score.name: score for score in attempt_scores(report)}
@@ -132,7 +132,7 @@ def test_an_agent_that_does_nothing_does_not_pass(coffee: Scenario) -> None:
     assert {score.name: score.value for score in attempt_scores(report)}["adoption"] == 0
 
 
-def test_an_agent_that_ran_out_of_turns_is_judged_by_the_harm_it_did(coffee: Scenario) -> None:
+def test_an_agent_that_ran_out_of_turns_is_judged_by_its_violations(coffee: Scenario) -> None:
     report = attempted(coffee, agent("stopped"))
     assert [exchange.reply.ended for exchange in report.exchanges] == ["max_turns", "max_turns"]
     assert report.result == "violated"
@@ -146,7 +146,7 @@ def test_an_agent_that_ran_out_of_turns_does_not_pass_by_storing_nothing(coffee:
         attempted(restrained, agent("stopped"))
 
 
-def test_an_agent_that_answers_nothing_to_the_purpose_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
+def test_an_agent_with_a_wrong_answer_does_not_pass_by_storing_nothing(coffee: Scenario) -> None:
     coffee_named = Answer(kind="answer", claim="coffee is named", contains=("coffee",))
     restrained = coffee.model_copy(update={"assertions": (coffee.assertions[0], coffee_named)})
     report = attempted(restrained, agent("idle"))
@@ -202,7 +202,7 @@ def test_a_dead_agent_fails_and_is_not_scored(coffee: Scenario, tmp_path: Path, 
     assert "agent scripted" in outcome.failure.message
 
 
-def test_repeats_are_trials_of_their_own_and_a_resumed_run_repeats_none(coffee: Scenario, tmp_path: Path) -> None:
+def test_each_repeat_is_a_trial_and_a_resumed_run_repeats_none(coffee: Scenario, tmp_path: Path) -> None:
     ledger = tmp_path / "turns"
     counting = _Counting(agent("tidy"), ledger)
     attempts = Attempts([coffee], STORE, counting.subject, repeats=3)
@@ -216,7 +216,7 @@ def test_repeats_are_trials_of_their_own_and_a_resumed_run_repeats_none(coffee: 
     assert len(ledger.read_text().splitlines()) == 6
 
 
-def test_an_attempt_that_broke_off_is_done_again_from_its_fixture(coffee: Scenario, tmp_path: Path) -> None:
+def test_an_interrupted_attempt_is_repeated_from_its_fixture(coffee: Scenario, tmp_path: Path) -> None:
     ledger = tmp_path / "turns"
     breaking = _Counting(agent("tidy"), ledger, broken_at=2)
     attempts = Attempts([coffee], STORE, breaking.subject)
@@ -246,7 +246,7 @@ def test_scenarios_without_prompts_are_not_planned(coffee: Scenario) -> None:
     assert Attempts([silent, coffee], STORE, Subject(role="agent", name="a"), repeats=2).size == 2
 
 
-def test_two_people_need_a_store_that_keeps_them_apart(coffee: Scenario, tmp_path: Path) -> None:
+def test_a_scenario_with_two_users_needs_a_store_with_users(coffee: Scenario, tmp_path: Path) -> None:
     fact = coffee.setup.facts[0].model_copy(update={"user": "ana"})
     shared = coffee.model_copy(update={"setup": coffee.setup.model_copy(update={"facts": (fact,)})})
     who = agent("tidy")
@@ -299,7 +299,7 @@ def _obedient(prompt: str) -> list[str]:
     return [json.dumps({"action": stored}), json.dumps({"action": {"answer": "ok"}})]
 
 
-def test_every_bundled_scenario_can_be_put_to_an_agent_and_a_parrot_passes_few() -> None:
+def test_every_bundled_scenario_runs_with_an_agent_and_most_detect_a_parrot() -> None:
     """The plumbing for all of them, over a scripted model: each attempt comes to a verdict."""
     results = {}
     for scenario in load_scenarios(BUNDLED):

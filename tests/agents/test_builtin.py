@@ -52,7 +52,7 @@ def turn(root: Path, script: Script, *, max_turns: int = 5) -> tuple[AgentReply,
     return asyncio.run(once())
 
 
-def test_it_calls_tools_until_it_answers(tmp_path: Path) -> None:
+def test_the_agent_calls_tools_until_it_answers(tmp_path: Path) -> None:
     with Tally() as tally:
         reply, calls = turn(
             tmp_path,
@@ -67,7 +67,7 @@ def test_it_calls_tools_until_it_answers(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_it_is_shown_the_tools_the_files_and_each_result(tmp_path: Path) -> None:
+def test_the_prompt_shows_the_tools_the_files_and_each_result(tmp_path: Path) -> None:
     seen: list[Sequence[Turn]] = []
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "notes.md").write_text("Deploys are on Friday")
@@ -100,7 +100,7 @@ def test_the_agent_continues_after_a_refusal_and_a_failed_call(tmp_path: Path) -
     assert [call.operation for call in calls] == ["remember", None, "forget"]
 
 
-def test_it_stops_after_so_many_turns(tmp_path: Path) -> None:
+def test_the_agent_stops_after_max_turns(tmp_path: Path) -> None:
     reply, calls = turn(tmp_path, lambda _: action("list"), max_turns=3)
     assert (reply.ended, reply.text, len(calls)) == ("max_turns", "", 3)
 
@@ -110,7 +110,7 @@ def test_an_invalid_reply_is_retried_once(tmp_path: Path) -> None:
     assert (reply.text, len(calls)) == ("ok", 1)
 
 
-def test_two_replies_in_a_row_that_can_not_be_read_are_a_dead_agent(tmp_path: Path) -> None:
+def test_two_unreadable_replies_in_a_row_fail_the_agent(tmp_path: Path) -> None:
     with Tally() as tally, pytest.raises(ServiceError, match="no JSON object"):
         turn(tmp_path, ["I will", "remember that"])
     assert tally.spent.calls == 2, "what it cost is charged all the same"
@@ -151,7 +151,7 @@ def test_an_invalid_action_is_rejected(text: str) -> None:
         read_action(text)
 
 
-def test_without_a_model_it_is_refused() -> None:
+def test_the_builtin_agent_needs_a_model() -> None:
     with pytest.raises(BadInput, match="--model"):
         agent_from(bundled(), environment={}, redactor=Redactor([]))
 

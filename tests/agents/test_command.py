@@ -46,7 +46,7 @@ def test_calls_are_recorded_and_the_answer_is_read(tmp_path: Path) -> None:
     assert [(call.operation, call.error) for call in calls] == [("recall", None), ("remember", None)]
 
 
-def test_it_may_start_a_program_instead_of_asking_an_address(tmp_path: Path) -> None:
+def test_an_agent_may_reach_the_memory_by_a_program_instead_of_a_url(tmp_path: Path) -> None:
     words = [sys.executable, str(PROGRAM), "tidy", "${prompt}", "--command"]
     by_program = [*words, "${serverProgram}", "-P", "-m", "memorybench.mcp.bridge", "${serverUrl}"]
     _, calls = turn(tmp_path, "tidy", command=by_program)
@@ -66,12 +66,12 @@ def test_a_dead_agent_is_an_error(tmp_path: Path, behaviour: str, complaint: str
         turn(tmp_path, behaviour)
 
 
-def test_one_that_can_not_be_started_is_an_error(tmp_path: Path) -> None:
+def test_an_agent_that_cannot_be_started_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match="agent scripted: "):
         turn(tmp_path, "x", command=[str(tmp_path / "no-such-program"), "${prompt}"])
 
 
-def test_one_that_does_not_end_is_ended(tmp_path: Path) -> None:
+def test_an_agent_that_does_not_exit_is_stopped(tmp_path: Path) -> None:
     with pytest.raises(ProgramTimeout):
         turn(tmp_path, "hanging", timeout=300)
 
@@ -106,7 +106,7 @@ SAID: dict[str, dict[str, str]] = {
         ("codex", "check your key"),
     ],
 )
-def test_a_bundled_agent_that_says_in_the_place_of_an_answer_that_it_failed_has_failed(name: str, why: str) -> None:
+def test_an_error_message_in_place_of_an_answer_fails_a_bundled_agent(name: str, why: str) -> None:
     assert why.lstrip("❌ ") in _failure(name, why)
 
 
@@ -123,7 +123,7 @@ def _failure(name: str, said: str) -> str:
     return AgentOutput(config.output, printed, name).failure
 
 
-def test_one_that_ends_well_and_says_that_it_failed_has_failed(tmp_path: Path) -> None:
+def test_an_agent_that_exits_with_0_and_prints_an_error_fails(tmp_path: Path) -> None:
     """As Hermes does without a key, as far as its config can tell."""
     output = load_agent_config(CATALOG / "hermes.yaml", {}).output.model_dump(exclude_none=True)
     command = [sys.executable, "-c", "print('Error: HTTP 401: invalid api key')", "${prompt}"]

@@ -185,7 +185,7 @@ def test_a_draft_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_recording_of_failures_alone_is_no_scenario() -> None:
+def test_a_recording_of_failed_calls_only_is_rejected() -> None:
     assert refused(draft, "nothing", [failing("remember", text="x")], [], shows="violation").where == "recording"
 
 
@@ -196,7 +196,7 @@ def test_text_that_looks_like_a_placeholder_is_only_text(tmp_path: Path) -> None
     assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
 
 
-def test_a_wrong_deletion_is_a_violation_though_nothing_is_left(tmp_path: Path) -> None:
+def test_a_wrong_deletion_that_empties_the_store_is_a_violation(tmp_path: Path) -> None:
     calls = [call("remember", ("1",), content="Ana likes tea"), call("forget", ("1",), id="1")]
     scenario = drafted(tmp_path, calls, [], "violation")
     assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"

@@ -83,7 +83,7 @@ def test_each_error_is_one_problem_with_line_and_remedy(broken: Broken, tmp_path
     assert str(raised.value) == str(found[0])
 
 
-def test_there_are_enough_broken_files_and_no_two_alike() -> None:
+def test_the_broken_files_differ_from_each_other() -> None:
     assert len({broken.text for broken in BROKEN}) == len(BROKEN) >= 25
 
 
@@ -128,7 +128,7 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
         yield from places(member, (*place, step))
 
 
-def test_whatever_stands_in_the_place_of_anything_is_complained_of_and_never_stumbled_over(tmp_path: Path) -> None:
+def test_a_value_of_any_wrong_type_is_reported_and_never_raises(tmp_path: Path) -> None:
     refused = 0
     for place in places(json.loads(VALID)):
         for wrong in (None, True, 3, "", [], {}, [{}], [[]]):

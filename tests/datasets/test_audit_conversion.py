@@ -88,7 +88,7 @@ def read_back(folder: Path, dataset: AuditDataset) -> AuditDataset:
     return load_audit(file)
 
 
-def test_locomo_sessions_come_by_number_with_both_speakers_and_their_photos(tmp_path: Path) -> None:
+def test_locomo_sessions_are_sorted_by_number_with_both_speakers_and_photos(tmp_path: Path) -> None:
     (conversation,) = convert_locomo(on_disk(tmp_path, [locomo_item()])).conversations
     assert [(turn.role, turn.speaker, turn.content) for turn in conversation.turns] == [
         ("user", "Ada", "I bought a boat called Teal."),
@@ -114,7 +114,7 @@ def test_no_adversarial_answer_becomes_a_fact(tmp_path: Path) -> None:
     assert "wrong" not in dataset_json(made)
 
 
-def test_longmemeval_sessions_come_by_date_and_the_update_is_what_is_asked(tmp_path: Path) -> None:
+def test_longmemeval_sessions_are_sorted_by_date_and_the_updated_value_is_the_fact(tmp_path: Path) -> None:
     (conversation,) = convert_longmemeval(on_disk(tmp_path, [longmemeval_item()])).conversations
     assert [turn.content for turn in conversation.turns] == [
         "My skis are in the shed.",
@@ -127,7 +127,7 @@ def test_longmemeval_sessions_come_by_date_and_the_update_is_what_is_asked(tmp_p
     assert "answer_" not in conversation.model_dump_json()
 
 
-def test_what_longmemeval_counts_infers_or_abstains_from_is_left_out(tmp_path: Path) -> None:
+def test_counting_inference_and_abstention_questions_of_longmemeval_are_skipped(tmp_path: Path) -> None:
     kinds = ("multi-session", "temporal-reasoning", "single-session-preference")
     left_out = [longmemeval_item(f"k{n}", question_type=kind) for n, kind in enumerate(kinds)]
     left_out += [longmemeval_item("a_abs"), longmemeval_item("long", answer="in the attic behind the chimney of old")]
@@ -165,7 +165,7 @@ def test_a_file_without_usable_conversations_is_an_error(tmp_path: Path) -> None
     assert caught.value.where == str(file)
 
 
-def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
+def test_a_written_dataset_is_read_back_unchanged(tmp_path: Path) -> None:
     sample = load_audit(SAMPLE)
     assert read_back(tmp_path, sample) == sample
     locomo = convert_locomo(on_disk(tmp_path, [locomo_item()]))

@@ -62,11 +62,11 @@ def chains(conversation: AuditConversation) -> list[list[AuditFact]]:
     return found
 
 
-def test_nothing_is_wrong_with_it() -> None:
+def test_the_sample_dataset_is_valid() -> None:
     assert [str(bad) for bad in problems_of(FILE)] == []
 
 
-def test_it_is_as_large_as_promised() -> None:
+def test_the_sample_dataset_has_the_documented_size() -> None:
     assert len(sample().conversations) == 8
     assert all(14 <= len(conversation.turns) <= 30 for conversation in sample().conversations)
     assert all(len({turn.at and turn.at.date() for turn in one.turns}) >= 4 for one in sample().conversations)
@@ -80,7 +80,7 @@ def test_every_conversation_has_a_chain_of_three_and_one_of_two() -> None:
         assert sorted(len(chain) for chain in chains(conversation)) == [2, 3], conversation.id
 
 
-def test_a_chain_is_one_thing_with_ever_new_values_one_after_the_other() -> None:
+def test_the_facts_of_a_chain_have_one_attribute_different_values_and_rising_dates() -> None:
     for conversation in sample().conversations:
         for chain in chains(conversation):
             assert len({(fact.subject, fact.attribute) for fact in chain}) == 1
@@ -92,7 +92,7 @@ def test_a_chain_is_one_thing_with_ever_new_values_one_after_the_other() -> None
             assert chain[-1].valid_to is None
 
 
-def test_only_what_is_superseded_has_two_values() -> None:
+def test_only_superseded_attributes_have_two_values() -> None:
     for conversation in sample().conversations:
         replaced = {fact.supersedes for fact in conversation.facts}
         current = [
@@ -101,27 +101,27 @@ def test_only_what_is_superseded_has_two_values() -> None:
         assert len(current) == len(set(current)), conversation.id
 
 
-def test_every_value_stands_word_for_word_in_the_turn_that_states_it() -> None:
+def test_every_value_is_quoted_verbatim_in_its_turn() -> None:
     for conversation, fact in facts():
         if fact.value is not None:
             assert says(saying(conversation, fact), fact.value), (conversation.id, fact.id)
             assert says(fact.content, fact.value), (conversation.id, fact.id)
 
 
-def test_a_value_is_told_apart_from_every_other_by_its_text() -> None:
+def test_no_value_contains_another_value() -> None:
     for conversation in sample().conversations:
         values = [fact.value.casefold() for fact in conversation.facts if fact.value]
         assert not [(one, other) for one in values for other in values if one is not other and one in other]
 
 
-def test_a_value_is_not_given_away_by_what_it_is_the_value_of() -> None:
+def test_a_value_shares_no_word_with_its_subject_and_attribute() -> None:
     for _, fact in facts():
         if fact.value is not None:
             asked = words(f"{fact.subject} {fact.attribute}")
             assert not [word for word in words(fact.value) if any(word[:5] == known[:5] for known in asked)], fact.id
 
 
-def test_free_text_says_what_its_turn_says() -> None:
+def test_a_fact_without_value_shares_its_words_with_its_turn() -> None:
     for conversation, fact in facts():
         if fact.value is None:
             said = transcript(conversation) if fact.category == "event" else saying(conversation, fact)
@@ -132,7 +132,7 @@ def test_free_text_says_what_its_turn_says() -> None:
             assert all(says(said, word) for word in named), (conversation.id, fact.id)
 
 
-def test_events_are_dated_apart_and_never_later_than_they_are_told() -> None:
+def test_events_have_different_dates_not_after_their_turns() -> None:
     for conversation in sample().conversations:
         dates = [fact.at for fact in events(conversation)]
         assert len(dates) >= 5
@@ -145,7 +145,7 @@ def test_events_are_dated_apart_and_never_later_than_they_are_told() -> None:
             assert timedelta(0) <= then - at < timedelta(days=32), (conversation.id, fact.id)
 
 
-def test_the_day_of_an_event_is_said_or_is_the_day_it_is_told() -> None:
+def test_the_date_of_an_event_is_stated_or_is_that_of_its_turn() -> None:
     for conversation in sample().conversations:
         told = {turn.id: turn.at for turn in conversation.turns}
         for fact in events(conversation):
@@ -162,7 +162,7 @@ def test_the_day_of_an_event_is_said_or_is_the_day_it_is_told() -> None:
             )
 
 
-def test_what_other_conversations_are_asked_is_not_answered_here() -> None:
+def test_a_conversation_does_not_answer_questions_about_another() -> None:
     asked: dict[tuple[str | None, str | None], set[str]] = {}
     for conversation, fact in facts():
         if fact.attribute:
@@ -190,7 +190,7 @@ def test_what_other_conversations_are_asked_is_not_answered_here() -> None:
         ("heron-release", "database", "mascot"),
     ],
 )
-def test_near_misses_are_never_told(conversation: str, told: str, untold: str) -> None:
+def test_near_misses_are_not_in_the_conversation(conversation: str, told: str, untold: str) -> None:
     said = next(transcript(one) for one in sample().conversations if one.id == conversation)
     assert says(said, told)
     assert not says(said, untold)

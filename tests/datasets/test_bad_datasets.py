@@ -82,7 +82,7 @@ def test_two_turns_of_one_id(tmp_path: Path) -> None:
     assert error.startswith("sample.json:7: [0].sessions[0]: ")
 
 
-def test_a_bad_row_is_known_by_its_line(tmp_path: Path) -> None:
+def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = "\n".join(json.dumps(row) for row in (item(), item(id="q2"), item(id="q2", answer="")))
     file = written(tmp_path, rows, "sample.jsonl")
     with pytest.raises(BadInput, match=r"sample.jsonl:3: id: .*\"q2\""):

@@ -134,13 +134,13 @@ def test_errors_are_one_line_with_their_place(old: str, new: str, complaint: str
     assert complaint in refusal(SAMPLE.replace(old, new))
 
 
-def test_a_question_type_stands_once() -> None:
+def test_a_question_type_is_listed_once() -> None:
     assert "questionTypes[1].name" in refusal(
         SAMPLE.replace("ingestion:", "  - name: temporal-reasoning\ningestion:", 1)
     )
 
 
-def test_a_mapping_is_missed_where_nobody_else_can_read_the_data() -> None:
+def test_the_schema_is_required_unless_a_plug_in_reads_the_data() -> None:
     without = SAMPLE[: SAMPLE.index("schema:")] + SAMPLE[SAMPLE.index("questionTypes:") :]
     assert '"schema" is missing' in refusal(without)
     read_benchmark(document(without.replace("type: local, path: ./sample.json", "type: plugin, path: theirs")))
@@ -178,7 +178,7 @@ def test_a_judge_prompt_may_do_without_variables() -> None:
     assert answer_prompt("${question}", "here").names == {"question"}
 
 
-def test_a_config_takes_from_another_what_it_does_not_say(tmp_path: Path) -> None:
+def test_a_config_inherits_missing_keys_from_the_one_it_extends(tmp_path: Path) -> None:
     (tmp_path / "sample.yaml").write_text(SAMPLE, encoding="utf-8")
     variant = tmp_path / "variant.yaml"
     text = "name: variant\nextends: sample\ndata: {path: ./other.json}\nmetrics: [mrr]\n"

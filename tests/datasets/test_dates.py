@@ -34,13 +34,13 @@ def test_dates_as_datasets_write_them(value: Any, expected: datetime | None) -> 
     assert date(value) == expected
 
 
-def test_a_format_of_ones_own() -> None:
+def test_a_custom_date_format_is_applied() -> None:
     assert date("20.05.2023 um 02:21", "%d.%m.%Y um %H:%M") == datetime(2023, 5, 20, 2, 21)
     with pytest.raises(BadInput, match=r"expected %d\.%m\.%Y"):
         date("2023-05-20", "%d.%m.%Y")
 
 
 @pytest.mark.parametrize("value", ["yesterday", "31.02.2024", "2023-02-30", 12, True, [2023], {}])
-def test_what_is_no_date_is_told(value: Any) -> None:
+def test_an_invalid_date_is_reported(value: Any) -> None:
     with pytest.raises(BadInput, match=r"data.json:3: date: .*; correct it, or set schema.dateFormat"):
         date(value)

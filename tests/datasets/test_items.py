@@ -26,7 +26,7 @@ def both(path: Path, **options: Any) -> tuple[list[Any], list[Any]]:
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("chunk", [7, 2**20])
-def test_an_array_is_read_through_a_window(
+def test_an_array_is_read_as_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, indent: int | None, chunk: int
 ) -> None:
     monkeypatch.setattr(items, "_CHUNK", chunk)
@@ -46,13 +46,13 @@ def test_an_item_knows_its_lines(tmp_path: Path) -> None:
         assert document.at("inner", 0).where("x") == f"{file}:{line + 4}: [2].inner[0].x"
 
 
-def test_what_the_window_can_not_read_the_careful_reader_can(tmp_path: Path) -> None:
+def test_the_full_reader_reads_what_the_streaming_reader_cannot(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_bytes(b"\xef\xbb\xbf" + json.dumps(VALUES).encode())
     assert both(file) == (VALUES, VALUES)
 
 
-def test_the_array_may_lie_deeper(tmp_path: Path) -> None:
+def test_the_array_may_be_nested(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"v": 1, "data": {"items": VALUES}}), encoding="utf-8")
     assert both(file, within="$.data.items") == (VALUES, VALUES)
@@ -89,7 +89,9 @@ JSON = st.recursive(
 
 
 @given(st.lists(st.dictionaries(st.text("xyz", max_size=2), JSON, max_size=3), max_size=6), st.booleans())
-def test_any_array_comes_back_as_it_is(tmp_path_factory: pytest.TempPathFactory, values: Any, ascii_: bool) -> None:
+def test_both_readers_return_any_array_unchanged(
+    tmp_path_factory: pytest.TempPathFactory, values: Any, ascii_: bool
+) -> None:
     file = tmp_path_factory.mktemp("any") / "data.json"
     file.write_text(json.dumps(values, ensure_ascii=ascii_), encoding="utf-8")
     assert both(file) == (values, values)

@@ -68,7 +68,7 @@ def test_sessions_of_an_object_keep_their_keys_and_find_their_dates(tmp_path: Pa
     ]
 
 
-def test_dates_and_ids_stand_in_lists_of_their_own_or_in_the_sessions(tmp_path: Path) -> None:
+def test_dates_and_ids_may_be_in_separate_lists_or_in_the_sessions(tmp_path: Path) -> None:
     beside = item(sessions=[TALK, TALK], days=["2024-05-01", "2024-05-02"])
     within = item(sessions=[{"lines": TALK, "day": "2024-05-01"}, {"lines": TALK, "day": "2024-05-02"}])
     for one, context in (
@@ -115,14 +115,14 @@ def test_gold_never_reaches_a_provider(tmp_path: Path) -> None:
     assert not any(mark in seen for mark in ("answer_7", "has_answer", "_abs"))
 
 
-def test_marks_alone_are_evidence(tmp_path: Path) -> None:
+def test_gold_marks_are_evidence_without_ids(tmp_path: Path) -> None:
     marked = [{"role": "user", "text": "Hello."}, {"role": "user", "text": "It is green.", "gold": True}]
     context = SCHEMA["context"] | {"itemSchema": {"content": "text", "evidence": "gold"}}
     question = only(opened(tmp_path, [item(sessions=[marked])], {"context": context}).questions)
     assert (question.gold_sessions, question.gold_turns) == (("s1",), ("s1:2",))
 
 
-def test_a_session_that_is_there_twice_is_gold_twice(tmp_path: Path) -> None:
+def test_both_copies_of_a_repeated_gold_session_are_gold(tmp_path: Path) -> None:
     twice = item(sessions=[TALK, TALK, TALK], ids=["a", "b", "a"], gold=["a"])
     made = opened(tmp_path, [twice], {"evidence": "gold", "context": SCHEMA["context"] | {"idField": "ids"}})
     assert only(made.questions).gold_sessions == ("s1", "s3")
@@ -155,7 +155,7 @@ def test_many_questions_on_one_history(tmp_path: Path) -> None:
     assert only(named.questions).id == "b"
 
 
-def test_what_can_not_be_answered_needs_no_gold(tmp_path: Path) -> None:
+def test_an_unanswerable_question_needs_no_gold(tmp_path: Path) -> None:
     one = item(kind="trick", adversarial_answer="blue")
     del one["answer"]
     made = opened(tmp_path, [one], {"abstention": {"categories": ["trick"]}, "metadata": {"questionType": "kind"}})
@@ -186,7 +186,7 @@ def test_a_question_without_choices_is_open(tmp_path: Path) -> None:
     assert only(opened(tmp_path, [item()], {"choices": "options"}).questions).question == "Which colour?"
 
 
-def test_what_a_provider_of_texts_gets(tmp_path: Path) -> None:
+def test_a_format_template_renders_a_session_as_text(tmp_path: Path) -> None:
     turns = [{"who": "Ana", "text": "a < b & c", "url": "x"}, {"who": "Ben", "text": ""}]
     made = opened(
         tmp_path,
@@ -212,7 +212,7 @@ def test_what_a_provider_of_texts_gets(tmp_path: Path) -> None:
     )
 
 
-def test_a_field_that_is_removed_is_not_even_read(tmp_path: Path) -> None:
+def test_a_removed_field_is_not_read(tmp_path: Path) -> None:
     turns = [{"who": "Ana", "text": "Hi."}]
     context = SCHEMA["context"] | {"itemSchema": {"content": "text", "speaker": "who"}}
     hidden = {"preprocessing": {"removeFields": ["who"]}}
@@ -220,7 +220,7 @@ def test_a_field_that_is_removed_is_not_even_read(tmp_path: Path) -> None:
     assert made.haystack("q1").sessions[0].turns[0].speaker is None
 
 
-def test_evidence_that_leads_nowhere_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_unknown_evidence_ids_are_dropped_and_counted(tmp_path: Path) -> None:
     talk = [{"text": "One.", "n": "D1:1"}, {"text": "Two.", "n": "D1:2"}]
     schema = {
         "evidence": "proof",
@@ -235,7 +235,7 @@ def test_evidence_that_leads_nowhere_is_dropped_and_counted(tmp_path: Path) -> N
     assert {"evidence ids with another spelling, repaired: 1", "unknown evidence ids, dropped: 2"} <= set(made.notes)
 
 
-def test_the_authors_averages_are_told_by_a_label(tmp_path: Path) -> None:
+def test_a_label_selects_the_questions_of_the_official_average(tmp_path: Path) -> None:
     def one(id: str, role: str) -> dict[str, Any]:
         return item(id=id, sessions=[[{"role": role, "text": "It is green.", "gold": True}]])
 
@@ -252,7 +252,7 @@ def test_the_authors_averages_are_told_by_a_label(tmp_path: Path) -> None:
     assert counted == ["counted by the authors", "left out by the authors", "left out by the authors"]
 
 
-def test_the_fingerprint_knows_the_data_and_how_it_is_read(tmp_path: Path) -> None:
+def test_the_fingerprint_depends_on_the_data_and_the_mapping(tmp_path: Path) -> None:
     first = opened(tmp_path, [item()])
     assert first.fingerprint == opened(tmp_path, [item()]).fingerprint
     assert first.fingerprint != opened(tmp_path, [item()], {"answer": "$.answer"}).fingerprint

@@ -57,7 +57,7 @@ def test_every_needle_at_every_depth_of_every_book_and_length(tmp_path: Path) ->
     assert made.evidence == "turn"
 
 
-def test_the_needle_lies_where_the_gold_says_and_nowhere_else(tmp_path: Path) -> None:
+def test_the_needle_is_only_in_the_gold_turn(tmp_path: Path) -> None:
     made = opened(tmp_path)
     for question in made.questions:
         turns = made.haystack(question.haystack).sessions[0].turns

@@ -71,7 +71,7 @@ def _digest(question: Question) -> str:
     return digest([question.question, asked_at, gold])[:12]
 
 
-def test_locomo_is_all_there(locomo: MappedDataset) -> None:
+def test_every_locomo_question_is_read(locomo: MappedDataset) -> None:
     found = haystacks(locomo)
     assert [haystack.id for haystack in found] == [f"conv-{n}" for n in (26, 30, 41, 42, 43, 44, 47, 48, 49, 50)]
     assert sum(len(haystack.sessions) for haystack in found) == 272
@@ -102,7 +102,7 @@ def test_the_odd_evidence_of_locomo_is_resolved(locomo: MappedDataset) -> None:
     assert {"evidence ids with another spelling, repaired: 6", "unknown evidence ids, dropped: 3"} <= set(locomo.notes)
 
 
-def test_what_is_never_right_about_locomo(locomo: MappedDataset) -> None:
+def test_adversarial_questions_of_locomo_have_no_right_answer(locomo: MappedDataset) -> None:
     adversarial = [question for question in locomo.questions if question.kind == "adversarial"]
     assert all(question.abstain for question in adversarial)
     assert Counter(question.answers for question in adversarial) == {(): 444, ("No",): 2}
@@ -112,7 +112,7 @@ def test_what_is_never_right_about_locomo(locomo: MappedDataset) -> None:
     assert sum(not question.gold_turns for question in locomo.questions) == 4
 
 
-def test_captions_stand_behind_what_was_said(locomo: MappedDataset) -> None:
+def test_photo_captions_are_part_of_the_turn(locomo: MappedDataset) -> None:
     captions = sum(
         "[shares a photo: " in turn.content for h in haystacks(locomo) for s in h.sessions for turn in s.turns
     )
@@ -120,7 +120,7 @@ def test_captions_stand_behind_what_was_said(locomo: MappedDataset) -> None:
 
 
 @pytest.mark.slow
-def test_longmemeval_is_all_there(oracle: MappedDataset, subset: MappedDataset) -> None:
+def test_every_longmemeval_question_is_read(oracle: MappedDataset, subset: MappedDataset) -> None:
     assert len(oracle.questions) == 500
     assert Counter(question.kind for question in oracle.questions) == {
         "multi-session": 133,
@@ -185,7 +185,7 @@ def test_the_errata_of_locomo(locomo: MappedDataset) -> None:
     assert errata["conv-26:q1"].corrected.gold_turns == ("D1:14",)
 
 
-def test_the_real_files_are_found_to_be_the_pinned_ones() -> None:
+def test_the_real_files_have_the_pinned_checksums() -> None:
     assert (
         verify_files(local_source(bundled("locomo"), Path(SHARED / "locomo/locomo10.json")))
         == bundled("locomo").data.sha256

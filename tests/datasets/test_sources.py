@@ -65,7 +65,7 @@ def fetch(source: Source, **options: Any) -> None:
     asyncio.run(pull(source, Redactor([]), **options))
 
 
-def test_a_file_comes_from_the_hub_into_the_cache(stub: Stub, tmp_path: Path) -> None:
+def test_a_file_of_the_hub_is_downloaded_into_the_cache(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     assert not source.present
     told: list[tuple[int, int | None]] = []
@@ -81,14 +81,14 @@ def test_a_file_comes_from_the_hub_into_the_cache(stub: Stub, tmp_path: Path) ->
     assert sorted(os.listdir(tmp_path / "owner/name/deep")) == [".data.json.lock", "data.json", "data.json.pull.json"]
 
 
-def test_what_is_there_is_not_fetched_again(stub: Stub, tmp_path: Path) -> None:
+def test_a_present_file_is_not_downloaded_again(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     fetch(source)
     fetch(source)
     assert len(stub.calls) == 1
 
 
-def test_what_broke_off_is_gone_on_with(stub: Stub, tmp_path: Path) -> None:
+def test_an_interrupted_download_is_continued(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path, sha256=SHA256)
     stub.next(serving(CONTENT, stops_after=300_000))
     with pytest.raises(
@@ -103,7 +103,7 @@ def test_what_broke_off_is_gone_on_with(stub: Stub, tmp_path: Path) -> None:
     assert source.pieces[0].file.read_bytes() == CONTENT
 
 
-def test_a_file_that_changed_meanwhile_comes_whole(stub: Stub, tmp_path: Path) -> None:
+def test_a_file_that_changed_during_a_download_is_downloaded_from_the_start(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     stub.next(serving(CONTENT, stops_after=300_000), serving(CONTENT[::-1], etag='"two"'))
     with pytest.raises(ServiceError):
@@ -112,7 +112,7 @@ def test_a_file_that_changed_meanwhile_comes_whole(stub: Stub, tmp_path: Path) -
     assert source.pieces[0].file.read_bytes() == CONTENT[::-1]
 
 
-def test_a_draft_that_was_complete_is_taken(stub: Stub, tmp_path: Path) -> None:
+def test_a_complete_partial_file_is_used(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     file = source.pieces[0].file
     file.parent.mkdir(parents=True)
@@ -122,7 +122,7 @@ def test_a_draft_that_was_complete_is_taken(stub: Stub, tmp_path: Path) -> None:
     assert file.read_bytes() == CONTENT
 
 
-def test_other_bytes_than_pinned_are_refused(stub: Stub, tmp_path: Path) -> None:
+def test_a_file_with_another_checksum_than_pinned_is_rejected(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path, sha256="0" * 64)
     with pytest.raises(BadInput, match=rf"the checksum differs: sha256 {SHA256}; expected 0{{64}}"):
         fetch(source)
@@ -131,14 +131,14 @@ def test_other_bytes_than_pinned_are_refused(stub: Stub, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("size", "cap"), [(1000, 10**9), (None, 1000)])
-def test_more_than_expected_is_cut_off(stub: Stub, tmp_path: Path, size: int | None, cap: int) -> None:
+def test_a_download_larger_than_expected_is_stopped(stub: Stub, tmp_path: Path, size: int | None, cap: int) -> None:
     source = on_hub(stub, tmp_path, **({"size": size} if size else {}))
     with pytest.raises(Malformed):
         fetch(source, cap=cap)
     assert not source.present
 
 
-def test_stores_on_other_hosts_are_followed_but_not_for_ever(stub: Stub, tmp_path: Path) -> None:
+def test_redirects_to_storage_hosts_are_followed_up_to_a_limit(stub: Stub, tmp_path: Path) -> None:
     with Stub() as store:
         store.always(serving(CONTENT))
         stub.next(redirect(f"{store.url}/blob?signature=1"))
@@ -173,7 +173,7 @@ def test_errors_of_missing_files_name_url_and_path(stub: Stub, tmp_path: Path) -
     assert state(source) == "missing"
 
 
-def test_a_file_put_there_by_hand_is_recorded(stub: Stub, tmp_path: Path) -> None:
+def test_a_manually_downloaded_file_is_recorded(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path)
     source.pieces[0].file.parent.mkdir(parents=True)
     source.pieces[0].file.write_bytes(b"mine")
@@ -222,7 +222,7 @@ def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
         source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)
 
 
-def test_locomo_is_pinned_and_the_variants_share_what_they_can(tmp_path: Path) -> None:
+def test_longmemeval_variants_share_files_and_every_source_has_a_licence(tmp_path: Path) -> None:
     sources = {
         name: source_of(bundled(name), beside=None, cache=tmp_path)
         for name in ("locomo", "longmemeval", "longmemeval-s", "longmemeval-m", "longmemeval-oracle", "nolima")

@@ -14,7 +14,7 @@ def test_the_checker_finds_no_problem() -> None:
     assert check() == []
 
 
-def test_it_is_registered_by_an_entry_point() -> None:
+def test_the_starter_is_registered_by_an_entry_point() -> None:
     assert built_in_points(GROUP)["starter"].load() is Starter
 
 
@@ -45,7 +45,7 @@ def test_counts_and_samples() -> None:
     assert last.id == "wanjiru-q30"
 
 
-def test_gold_is_there_unless_the_answer_was_never_said() -> None:
+def test_every_question_has_gold_unless_it_has_no_answer() -> None:
     starter = Starter()
     for question in starter.questions:
         assert bool(question.gold_turns) is not question.abstain

@@ -121,7 +121,7 @@ class TestChroma(ProviderContract):
         async with open_scripted_embedder() as embedder, self.chroma.open(embedder) as provider:
             yield provider
 
-    def test_the_order_of_adding_does_not_change_what_is_found(self, tmp_path: Path) -> None:
+    def test_the_order_of_adding_does_not_change_the_results(self, tmp_path: Path) -> None:
         """Not even by a rank, says the contract; Chroma ranks equal distances by age, so ranks are left out here."""
 
         async def found(provider: Provider, haystack: str, sessions: Sequence[Session]) -> set[tuple[str, ...] | None]:
@@ -162,7 +162,7 @@ def test_sessions_go_in_by_the_batch_and_clear_leaves_no_collection(chroma: Chro
     asyncio.run(live())
 
 
-def test_another_process_finds_what_was_added_and_where_it_came_from(chroma: Chroma) -> None:
+def test_another_process_finds_the_memories_and_their_sources(chroma: Chroma) -> None:
     async def add() -> Receipt:
         async with open_scripted_embedder() as embedder, chroma.open(embedder) as provider:
             return await provider.add(HOME, talk(3))

@@ -97,19 +97,19 @@ def running(python: str) -> tuple[str, ...]:
     return f"image: {REFERENCE_IMAGE}", "stop_grace_period: 0s", f"command: [python3, -uc, {python!r}]"
 
 
-def test_a_container_is_started_used_and_taken_down_with_all_it_made(engine: Mapping[str, str]) -> None:
+def test_a_container_is_started_used_and_removed_with_its_volumes(engine: Mapping[str, str]) -> None:
     assert use(engine) == [("told", "told:1")]
     assert not left(engine)
 
 
-def test_ctrl_c_takes_the_containers_down(engine: Mapping[str, str]) -> None:
+def test_ctrl_c_removes_the_containers(engine: Mapping[str, str]) -> None:
     with stack_process(CONFIG, engine) as process:
         assert left(engine)
         os.killpg(process.pid, signal.SIGINT)
     assert not left(engine)
 
 
-def test_what_a_killed_process_left_is_replaced_and_taken_down(engine: Mapping[str, str]) -> None:
+def test_containers_of_a_killed_process_are_replaced_and_removed(engine: Mapping[str, str]) -> None:
     with stack_process(CONFIG, engine) as process:
         os.killpg(process.pid, signal.SIGKILL)
     assert left(engine)
@@ -117,7 +117,7 @@ def test_what_a_killed_process_left_is_replaced_and_taken_down(engine: Mapping[s
     assert not left(engine)
 
 
-def test_a_container_that_dies_is_told_with_its_last_words(engine: Mapping[str, str], tmp_path: Path) -> None:
+def test_a_container_that_exits_is_reported_with_its_last_output(engine: Mapping[str, str], tmp_path: Path) -> None:
     program = f'import sys; print("key {SECRET}"); sys.exit("no database")'
     with pytest.raises(ServiceError, match=r'service "memory" died; it logged: .*no database') as died:
         use(engine, compose_file(tmp_path, *running(program)))
@@ -125,16 +125,14 @@ def test_a_container_that_dies_is_told_with_its_last_words(engine: Mapping[str, 
     assert not left(engine)
 
 
-def test_a_container_that_is_never_healthy_is_told_with_its_last_words(
-    engine: Mapping[str, str], tmp_path: Path
-) -> None:
+def test_an_unhealthy_container_is_reported_with_its_last_output(engine: Mapping[str, str], tmp_path: Path) -> None:
     program = 'import time; print("still waiting"); time.sleep(3600)'
     with pytest.raises(ServiceError, match=r"was not healthy within 0.5 s \(GET .*\); it logged: .*still waiting"):
         use(engine, compose_file(tmp_path, *running(program)), timeout=500)
     assert not left(engine)
 
 
-def test_an_image_that_can_not_be_had_is_told(engine: Mapping[str, str], tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_pulled_is_reported(engine: Mapping[str, str], tmp_path: Path) -> None:
     # a registry that is not there: nothing leaves this machine
     image = f"127.0.0.1:{free_port()}/nothing:none"
     with pytest.raises(BadInput, match=r"an image can not be had: .*; try by hand: docker"):
@@ -142,7 +140,7 @@ def test_an_image_that_can_not_be_had_is_told(engine: Mapping[str, str], tmp_pat
     assert not left(engine)
 
 
-def test_a_published_port_that_is_taken_is_told(engine: Mapping[str, str], tmp_path: Path) -> None:
+def test_a_published_port_in_use_is_reported(engine: Mapping[str, str], tmp_path: Path) -> None:
     with stack_process(CONFIG, engine) as process:
         published = f'ports: ["127.0.0.1:{engine["REFERENCE_MEMORY_PORT"]}:8765"]'
         compose = compose_file(tmp_path, f"image: {REFERENCE_IMAGE}", published)
@@ -166,6 +164,6 @@ def test_a_published_port_that_is_taken_is_told(engine: Mapping[str, str], tmp_p
     assert not left(engine)
 
 
-def test_an_engine_that_does_not_answer_is_told(engine: Mapping[str, str], tmp_path: Path) -> None:
+def test_an_engine_that_does_not_answer_is_reported(engine: Mapping[str, str], tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"the Docker engine does not answer: .*; start it"):
         use({**engine, "DOCKER_HOST": f"unix://{tmp_path}/nowhere"})

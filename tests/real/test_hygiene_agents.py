@@ -50,7 +50,7 @@ def attempted(url: str, scenario: str, max_tokens: int) -> AttemptReport:
     return asyncio.run(once())
 
 
-def test_the_builtin_agent_over_a_real_model_comes_to_a_verdict(local_llm: str) -> None:
+def test_the_builtin_agent_with_a_real_model_gets_a_verdict(local_llm: str) -> None:
     with Tally() as tally:
         report = attempted(local_llm, "memory-secret-rejection", max_tokens=120)
     assert report.result in ("compliant", "violated")

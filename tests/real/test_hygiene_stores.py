@@ -88,13 +88,13 @@ class TestMcpMemory(StoreContract):
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
         return opened("mcp-memory", folder)
 
-    def test_it_can_do_this_and_no_more(self, tmp_path: Path) -> None:
+    def test_the_store_has_exactly_these_capabilities(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             assert store.capabilities == {"update", "forget", "recall", "list", "category", "files"}
 
         in_store("mcp-memory", tmp_path, live)
 
-    def test_it_stores_secrets_without_a_word(self, tmp_path: Path) -> None:
+    def test_the_store_accepts_secrets(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             id = await store.remember(ANN, PASSWORD)
             assert contents(await store.list(ANN)) == [PASSWORD.content]
@@ -112,14 +112,14 @@ class TestMcpMemory(StoreContract):
         assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
         assert {got for (_, phase), got in results.items() if phase == "violation"} == {"detected", "skipped"}
 
-    def test_it_knows_no_people(self, tmp_path: Path) -> None:
+    def test_the_store_does_not_separate_users(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             await store.remember(ANN, TEA)
             assert contents(await store.list(BOB)) == [TEA.content]
 
         in_store("mcp-memory", tmp_path, live)
 
-    def test_a_fact_that_is_not_there_can_not_be_changed(self, tmp_path: Path) -> None:
+    def test_an_unknown_fact_cannot_be_updated(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             with pytest.raises(ServiceError, match="unknown id"):
                 await store.update(ANN, "nobody", "Nothing")
@@ -134,7 +134,7 @@ class TestMem0(StoreContract):
     def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
         return opened("mem0-oss", folder)
 
-    def test_it_can_do_this_and_no_more(self, tmp_path: Path) -> None:
+    def test_the_store_has_exactly_these_capabilities(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             assert store.capabilities == {
                 "update", "forget", "recall", "list", "users", "history", "files", "sql",
@@ -142,7 +142,7 @@ class TestMem0(StoreContract):
 
         in_store("mem0-oss", tmp_path, live)
 
-    def test_it_stores_secrets_without_a_word(self, tmp_path: Path) -> None:
+    def test_the_store_accepts_secrets(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             await store.remember(ANN, PASSWORD)
             assert contents(await store.list(ANN)) == [PASSWORD.content]
@@ -157,7 +157,7 @@ class TestMem0(StoreContract):
         assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
         assert {got for (_, phase), got in results.items() if phase == "violation"} == {"detected"}
 
-    def test_what_was_forgotten_stays_in_its_history(self, tmp_path: Path) -> None:
+    def test_a_forgotten_memory_stays_in_the_history(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             id = await store.remember(ANN, TEA)
             await store.update(ANN, id, "Ann drinks cocoa in the morning")
@@ -169,7 +169,7 @@ class TestMem0(StoreContract):
         in_store("mem0-oss", tmp_path, live)
         assert b"oolong" in raw(tmp_path)
 
-    def test_a_memory_that_is_not_there_can_not_be_changed_or_forgotten(self, tmp_path: Path) -> None:
+    def test_an_unknown_memory_cannot_be_updated_or_forgotten(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
             await store.remember(ANN, TEA)
             with pytest.raises(ServiceError, match="memory not found"):

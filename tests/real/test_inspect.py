@@ -89,7 +89,7 @@ def test_samples_and_figures_arrive_as_they_were_exported(logs: Path) -> None:
     assert read(logs, "found", "full-context").eval.model == "none"
 
 
-def test_trouble_is_told_in_inspects_own_words(logs: Path) -> None:
+def test_errors_are_in_the_fields_that_inspect_reads(logs: Path) -> None:
     log = read(logs, "troubled", "shelf")
     assert log.status == "cancelled"
     assert [(sample.id, sample.epoch) for sample in log.samples] == [("q1", 1), ("q1", 2), ("q2", 1), ("q3", 1)]

@@ -37,7 +37,7 @@ def test_a_completion_at_temperature_0_is_the_same_twice(local_llm: str) -> None
     assert first.text == second.text
 
 
-def test_usage_and_version_are_told(local_llm: str) -> None:
+def test_usage_and_version_are_reported(local_llm: str) -> None:
     [got] = ask(local_llm)
     assert got.model == "smollm2"
     assert got.spent.calls == 1
@@ -46,7 +46,7 @@ def test_usage_and_version_are_told(local_llm: str) -> None:
     assert got.spent.cost == 0.0
 
 
-def test_a_reply_cut_short_says_so(local_llm: str) -> None:
+def test_a_truncated_reply_is_marked(local_llm: str) -> None:
     [got] = ask(local_llm, max_tokens=2)
     assert (got.finish, got.spent.output_tokens) == ("length", 2)
 

@@ -51,7 +51,7 @@ class TestContract(ProviderContract):
         return opened(folder)
 
 
-def test_it_has_the_nine_tools_that_the_mapping_knows_of(tmp_path: Path) -> None:
+def test_the_server_has_the_nine_tools_of_the_mapping(tmp_path: Path) -> None:
     async def tools() -> set[str]:
         env = child_environment(os.environ, {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")})
         async with open_mcp_stdio([str(program())], env, tmp_path, Redactor([])) as client:
@@ -64,7 +64,7 @@ def test_it_has_the_nine_tools_that_the_mapping_knows_of(tmp_path: Path) -> None
     assert {"create_entities", "search_nodes", "read_graph", "delete_entities", "delete_observations"} <= found
 
 
-def test_it_finds_parts_of_words_and_ranks_by_their_number(tmp_path: Path) -> None:
+def test_search_matches_parts_of_words_and_ranks_by_their_number(tmp_path: Path) -> None:
     async def found() -> list[str]:
         async with opened(tmp_path) as provider:
             told = session("s", "Our kitten drank milk.", "A kite flew.", "The kite and the cat.", "Nothing.")

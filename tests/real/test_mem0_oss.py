@@ -47,7 +47,7 @@ class TestContract(ProviderContract):
             yield provider
 
 
-def test_event_time_comes_back_with_a_memory(tmp_path: Path) -> None:
+def test_a_memory_is_returned_with_its_event_time(tmp_path: Path) -> None:
     async def found() -> Memory:
         async with opened(tmp_path) as provider:
             await fill(provider, [session("s", "A kite flew.", speaker="Ann")])
@@ -56,7 +56,7 @@ def test_event_time_comes_back_with_a_memory(tmp_path: Path) -> None:
     assert asyncio.run(found()).content == "[2024-03-02] Ann: A kite flew."
 
 
-def test_a_model_extracts_and_is_charged_to_the_add_that_asked(tmp_path: Path) -> None:
+def test_the_cost_of_extraction_is_charged_to_its_add(tmp_path: Path) -> None:
     asked: list[str] = []
 
     def extract(turns: Sequence[Turn]) -> str:
@@ -84,7 +84,7 @@ def test_a_model_extracts_and_is_charged_to_the_add_that_asked(tmp_path: Path) -
     assert "The Observation Date and the Current Date are both 2024-03-02." in asked[0]
 
 
-def test_adds_that_run_at_once_are_charged_each_for_itself(tmp_path: Path) -> None:
+def test_concurrent_adds_are_charged_separately(tmp_path: Path) -> None:
     prices = {f"fact{n}": Spending(calls=1, cost=float(n)) for n in range(1, 5)}
 
     def extract(turns: Sequence[Turn]) -> Completion:
@@ -133,7 +133,7 @@ def test_extracting_again_after_a_lost_reply_leaves_no_duplicates(tmp_path: Path
     assert asyncio.run(held()) == ["[2024-03-02] Ann has a kite", "[2024-03-02] Bob owns a bus"]
 
 
-def test_keys_of_other_services_and_the_home_folder_are_left_alone(
+def test_keys_of_other_services_and_the_home_folder_are_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"

@@ -126,13 +126,13 @@ def test_a_nul_character_is_replaced_not_refused(database: str) -> None:
     store.close()
 
 
-def test_what_is_no_address_is_refused_without_being_shown(postgres: str) -> None:
+def test_an_invalid_address_is_rejected_and_not_printed(postgres: str) -> None:
     with pytest.raises(BadInput) as caught:
         PostgresChunkStore("sesame-open")
     assert "sesame" not in str(caught.value)
 
 
-def test_a_database_that_is_not_there_is_one_line(postgres: str) -> None:
+def test_a_missing_database_is_reported_on_one_line(postgres: str) -> None:
     with pytest.raises(BadInput, match="check connectionString") as caught:
         PostgresChunkStore(f"{postgres}no-such")
     assert "\n" not in str(caught.value)
