@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
@@ -78,8 +79,8 @@ class ProviderContract:
     @_in_loop
     async def test_memories_tell_their_session_and_turn(self, tmp_path: Path) -> None:
         unnamed = _session("fact", "Good morning!", f"My pet is a {_CANARY}.")
-        turns = (turn.model_copy(update={"id": f"turn-{n}"}) for n, turn in enumerate(unnamed.turns))
-        named = unnamed.model_copy(update={"turns": tuple(turns)})
+        turns = (replace(turn, id=f"turn-{n}") for n, turn in enumerate(unnamed.turns))
+        named = replace(unnamed, turns=tuple(turns))
         async with self.open_provider(tmp_path) as provider:
             await _fill(provider, _scope("unnamed"), [unnamed])
             await _fill(provider, _scope("named"), [named])
@@ -264,9 +265,7 @@ def _small_talk(sessions: int) -> list[Session]:
         for n in range(1, sessions + 1)
     ]
     return [
-        session.model_copy(update={"at": session.at + timedelta(days=n)})
-        for n, session in enumerate(talk)
-        if session.at is not None
+        replace(session, at=session.at + timedelta(days=n)) for n, session in enumerate(talk) if session.at is not None
     ]
 
 

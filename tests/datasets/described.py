@@ -52,7 +52,7 @@ def written(folder: Path, items: Any, name: str = "sample.json") -> Path:
 
 
 def opened(folder: Path, items: Any, schema: dict[str, Any] | None = None, **sections: Any) -> MappedDataset:
-    return open_mapped(config(schema, **sections), written(folder, items), "checksum")
+    return open_mapped(config(schema, **sections), written(folder, items), lambda: "checksum")
 
 
 def bundled(name: str) -> BenchmarkConfig:

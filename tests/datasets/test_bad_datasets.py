@@ -86,7 +86,7 @@ def test_an_invalid_row_is_reported_with_its_line(tmp_path: Path) -> None:
     rows = "\n".join(json.dumps(row) for row in (item(), item(id="q2"), item(id="q2", answer="")))
     file = written(tmp_path, rows, "sample.jsonl")
     with pytest.raises(BadInput, match=r"sample.jsonl:3: id: .*\"q2\""):
-        open_mapped(config(data={"type": "local", "path": "sample.jsonl"}), file, "checksum")
+        open_mapped(config(data={"type": "local", "path": "sample.jsonl"}), file, lambda: "checksum")
 
 
 def test_a_checksum_that_differs(tmp_path: Path) -> None:
@@ -100,11 +100,11 @@ def test_gzip_that_is_damaged(tmp_path: Path) -> None:
     file = tmp_path / "sample.json.gz"
     file.write_bytes(gzip.compress(json.dumps([item()] * 50).encode())[:-20])
     with pytest.raises(BadInput, match=r"sample.json.gz: gzip data is damaged or truncated"):
-        open_mapped(config(), file, "checksum")
+        open_mapped(config(), file, lambda: "checksum")
 
 
 def test_a_file_of_unknown_kind(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"sample.txt: .*data.format"):
-        open_mapped(config(), written(tmp_path, [item()], "sample.txt"), "checksum")
+        open_mapped(config(), written(tmp_path, [item()], "sample.txt"), lambda: "checksum")
     described = config(data={"type": "local", "path": "sample.txt", "format": "json"})
-    assert open_mapped(described, tmp_path / "sample.txt", "checksum").questions
+    assert open_mapped(described, tmp_path / "sample.txt", lambda: "checksum").questions

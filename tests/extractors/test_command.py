@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +134,7 @@ def test_a_secret_that_comes_back_is_redacted() -> None:
 
 
 def test_a_program_need_not_read_its_input() -> None:
-    conversation = [turn.model_copy(update={"content": "x" * 1_000_000}) for turn in CONVERSATION]
+    conversation = [replace(turn, content="x" * 1_000_000) for turn in CONVERSATION]
     assert ask(python("import sys; sys.stdin.close(); print('[]')"), conversation=conversation) == []
 
 

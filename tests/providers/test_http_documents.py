@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -69,12 +70,12 @@ def test_a_session_is_one_document_of_lines(stub: Stub) -> None:
 
 
 def test_session_text_takes_precedence_over_turns(stub: Stub) -> None:
-    [document] = sent(stub, TEXT, TALK.model_copy(update={"text": "Date: today\n[...]"}))
+    [document] = sent(stub, TEXT, replace(TALK, render_text=lambda: "Date: today\n[...]"))
     assert document["text"] == "Date: today\n[...]"
 
 
 def test_session_may_have_text_without_turns(stub: Stub) -> None:
-    [document] = sent(stub, TEXT, Session(id="s", turns=(), text="All that was said."))
+    [document] = sent(stub, TEXT, Session(id="s", turns=(), render_text=lambda: "All that was said."))
     assert document["text"] == "All that was said."
 
 

@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from .records import Record
+from .records import Record, iso_date
+
+# dataclasses, not Records: a benchmark has millions of turns, and making a Record takes several times as long
 
 
-class Turn(Record):
+@dataclass(frozen=True, slots=True)
+class Turn:
     role: str
     content: str
     speaker: str | None = None
     at: datetime | None = None
     id: str | None = None
 
+    def plain(self) -> dict[str, Any]:
+        """Return JSON-compatible data."""
+        return {
+            "role": self.role,
+            "content": self.content,
+            "speaker": self.speaker,
+            "at": iso_date(self.at),
+            "id": self.id,
+        }
 
-class Session(Record):
+
+@dataclass(frozen=True, slots=True)
+class Session:
     id: str
     turns: tuple[Turn, ...]
     at: datetime | None = None
-    text: str | None = None
-    """The text for providers that take text, if the benchmark defines it; None means lines of `speaker: text`."""
+    render_text: Callable[[], str] | None = field(default=None, repr=False, compare=False)
+    """Returns `text`. Called only when it is read, because many providers never read it."""
+
+    @property
+    def text(self) -> str | None:
+        """The text for providers that take text, if the benchmark defines it; None means lines of `speaker: text`."""
+        return None if self.render_text is None else self.render_text()
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON-compatible data."""
+        turns = [turn.plain() for turn in self.turns]
+        return {"id": self.id, "turns": turns, "at": iso_date(self.at), "text": self.text}
 
 
-class Haystack(Record):
+@dataclass(frozen=True, slots=True)
+class Haystack:
     """The conversation history of one memory scope."""
 
     id: str
     sessions: tuple[Session, ...]
+    fingerprint: str | None = field(default=None, compare=False)
+    """A digest of what it was made from, if that is cheaper than a digest of its content."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON-compatible data."""
+        return {"id": self.id, "sessions": [session.plain() for session in self.sessions]}
 
 
 class Memory(Record):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -19,6 +20,11 @@ class Record(BaseModel):
         return self.model_dump(mode="json")
 
 
+def iso_date(at: datetime | None) -> str | None:
+    """Return a date as Records write it in JSON."""
+    return None if at is None else at.isoformat().replace("+00:00", "Z")
+
+
 def canonical(value: Any) -> str:
     """Return the canonical JSON of a value: sorted keys, no blanks, no NaN."""
     return _ENCODER.encode(value)
@@ -30,7 +36,7 @@ def digest(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Record):
+    if hasattr(value, "plain"):  # a Record, or a dataclass of conversation.py
         return value.plain()
     if isinstance(value, (set, frozenset)):
         return sorted(value)

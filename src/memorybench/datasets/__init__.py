@@ -5,6 +5,7 @@ config_reading.py  read_benchmark: reads and checks a config file
 prompts.py         the variables of prompts
 sources.py         finds data files, verifies checksums, and `pull`, which downloads them
 items.py           streams the items of a file of any size
+index.py           the index of a large file, which makes the next run start faster
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)
 context.py         sessions, turns and gold marks of an item
 evidence.py        resolves cited evidence ids to turns and sessions

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from memorybench.core.conversation import Session, Turn
@@ -21,35 +21,48 @@ from .config import Context, ItemSchema, Preprocessing
 from .config_reading import SESSION_VARIABLES
 from .dates import read_date
 
+_NO_TEXT = (dict, list, bool)
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
-@dataclass(frozen=True, slots=True)
-class ItemContext:
-    """The sessions of an item and the ids that evidence refers to."""
+class MarkedTurn(NamedTuple):
+    """A turn that the data marks as containing the answer."""
 
-    sessions: tuple[Session, ...]
+    session: str
+    role: str
+
+
+@dataclass(frozen=True)
+class ItemContext:
+    """The sessions of an item and the ids that evidence refers to.
+
+    Sessions are made when they are first read: the questions of a large file are found without them.
+    """
+
+    make_sessions: Callable[[], tuple[Session, ...]]
     sessions_named: Mapping[str, tuple[str, ...]]
     """From a session's id in the data to our ids; two if the data repeats the id."""
-    turns_named: Mapping[str, tuple[str, ...]]
-    session_of: Mapping[str, str]
-    """The session of each turn."""
-    marked: tuple[str, ...]
-    """Turns that the data marks as containing the answer."""
+    marked: Mapping[str, MarkedTurn]
+    """By turn id."""
+    dates: Sequence[datetime]
+    """Of the sessions that have one, in their order, with a time zone."""
+    undated_sessions: int
+    """Number of sessions without a date."""
     empty_turns: int
     """Number of turns without content, which are skipped."""
+
+    @cached_property
+    def sessions(self) -> tuple[Session, ...]:
+        return self.make_sessions()
+
+    @cached_property
+    def session_of(self) -> Mapping[str, str]:
+        """The session of each turn."""
+        return {turn.id or "": session.id for session in self.sessions for turn in session.turns}
 
     @property
     def has_repeated_ids(self) -> bool:
         return any(len(ids) > 1 for ids in self.sessions_named.values())
-
-    @property
-    def undated_sessions(self) -> int:
-        return sum(session.at is None for session in self.sessions)
-
-    @property
-    def dates(self) -> list[datetime]:
-        return [comparable(session.at) for session in self.sessions if session.at is not None]
 
 
 def comparable(at: datetime) -> datetime:
@@ -67,12 +80,18 @@ class _Raw(NamedTuple):
     """Place of its turns within the item; None: unknown."""
     date: Any = None
 
+    def turn_place(self, index: int) -> Place | None:
+        return None if self.place is None else (*self.place, index)
 
-class _ReadTurn(NamedTuple):
-    turn: Turn
-    fields: Any
-    """Its fields in the file, without removed fields and gold marks."""
-    marked: bool
+
+class _Kept(NamedTuple):
+    """A session without its empty turns."""
+
+    raw: _Raw
+    id: str
+    at: datetime | None
+    turns: Sequence[tuple[int, Any]]
+    """The index of each turn in the file, and its fields without the removed ones."""
 
 
 class ContextReader:
@@ -92,33 +111,53 @@ class ContextReader:
             self._template = Template.parse(preprocessing.format_template, SESSION_VARIABLES, where)
 
     def read(self, item: Document) -> ItemContext:
-        sessions: list[Session] = []
+        """Check the sessions and turns of an item, and return its context."""
+        sessions: list[_Kept] = []
         names: dict[str, tuple[str, ...]] = {}
-        turns: dict[str, str] = {}
-        marked: list[str] = []
+        marked: dict[str, MarkedTurn] = {}
+        turn_ids: set[str] = set()
         empty = 0
         for position, raw in enumerate(self._raw_sessions(item), 1):
             # session ids may reveal which session is gold; keys of an object are only numbers
             id = raw.name if self._context.type == "object" else f"s{position}"
-            read = list(self._turns.read(item, raw, id))
-            empty += len(raw.turns) - len(read)
-            if not read:
+            turns = self._turns.keep(item, raw)
+            empty += len(raw.turns) - len(turns)
+            if not turns:
                 continue
-            for one in read:
-                assert one.turn.id is not None
-                if one.turn.id in turns:
-                    problem = f"duplicate turn id {preview(one.turn.id)}"
-                    raise BadInput(_where(item, raw.place), problem, remedy="make ids unique, or remove dialogId")
-                turns[one.turn.id] = id
-            marked += [one.turn.id or "" for one in read if one.marked]
-            names[raw.name] = (*names.get(raw.name, ()), id)
             at = read_date(raw.date, partial(_where, item, raw.place), self._date_format)
-            text = None if self._template is None else self._template.render(_template_values(id, at, read))
-            sessions.append(Session(id=id, at=at, turns=tuple(one.turn for one in read), text=text))
+            session = _Kept(raw, id, at, turns)
+            self._turns.check_ids(item, session, turn_ids)
+            marked |= self._turns.marked(session)
+            names[raw.name] = (*names.get(raw.name, ()), id)
+            sessions.append(session)
         if not sessions:
             raise self._empty(item)
-        turns_named = {turn: (turn,) for turn in turns}
-        return ItemContext(tuple(sessions), names, turns_named, turns, tuple(marked), empty)
+        return ItemContext(
+            make_sessions=lambda: tuple(self._session(item, session) for session in sessions),
+            sessions_named=names,
+            marked=marked,
+            dates=[comparable(session.at) for session in sessions if session.at is not None],
+            undated_sessions=sum(session.at is None for session in sessions),
+            empty_turns=empty,
+        )
+
+    def _session(self, item: Document, kept: _Kept) -> Session:
+        turns = tuple([self._turns.turn(item, kept, index, fields) for index, fields in kept.turns])
+        render_text = None if self._template is None else partial(self._text, self._template, kept, turns)
+        return Session(kept.id, turns, kept.at, render_text)
+
+    def _text(self, template: Template, kept: _Kept, turns: Sequence[Turn]) -> str:
+        date = kept.at.isoformat() if kept.at else ""
+        return template.render(
+            {
+                "date": date,
+                "sessionDate": date,
+                "session": [self._turns.visible(fields) for _, fields in kept.turns],
+                "dialogue": "\n".join(f"{turn.speaker or turn.role}: {turn.content}" for turn in turns),
+                "sessionId": kept.id,
+                "speakers": ", ".join(dict.fromkeys(turn.speaker for turn in turns if turn.speaker)),
+            }
+        )
 
     def _raw_sessions(self, item: Document) -> Sequence[_Raw]:
         matches = self._field.all(item.value)
@@ -210,60 +249,95 @@ class _TurnReader:
         self._transform: Callable[[str], str] = partial(html.escape, quote=False) if preprocessing.escape_html else str
         self._date_format = date_format
 
-    def read(self, item: Document, session: _Raw, id: str) -> Iterator[_ReadTurn]:
-        """Yield the turns with content. Default ids are made from the place in the file."""
-        for index, raw in enumerate(session.turns):
-            where = None if session.place is None else (*session.place, index)
-            fields = {k: v for k, v in raw.items() if k not in self._removed} if isinstance(raw, dict) else raw
-            content = self._content(item, fields, where)
-            if content:
-                yield self._turn(item, fields, content, where, f"{id}:{index + 1}")
+    def keep(self, item: Document, session: _Raw) -> list[tuple[int, Any]]:
+        """Return the index and fields of the turns with content."""
+        name = self._content_path.name if self._content_path and not self._caption else None
+        kept = []
+        for index, fields in enumerate(session.turns):
+            if type(fields) is dict:
+                if self._removed:
+                    fields = {k: v for k, v in fields.items() if k not in self._removed}
+                content = fields.get(name)  # a short cut for most turns of large files
+                if type(content) is str and content and not content.isspace():
+                    kept.append((index, fields))
+                    continue
+            if self._content(item, session, index, fields):
+                kept.append((index, fields))
+        if self._date is not None:
+            for index, fields in kept:
+                self._turn_date(item, session, index, fields)  # an error is reported before anything is spent
+        return kept
 
-    def _turn(self, item: Document, fields: Any, content: str, place: Place | None, default_id: str) -> _ReadTurn:
+    def check_ids(self, item: Document, session: _Kept, known: set[str]) -> None:
+        """Raise BadInput if a turn has the id of another. Default ids are unique."""
+        if self._id is None:
+            return
+        for index, fields in session.turns:
+            id = self._turn_id(session, index, fields)
+            if id in known:
+                where, problem = _where(item, session.raw.place), f"duplicate turn id {preview(id)}"
+                raise BadInput(where, problem, remedy="make ids unique, or remove dialogId")
+            known.add(id)
+
+    def marked(self, session: _Kept) -> dict[str, MarkedTurn]:
+        """Return the turns that the data marks as containing the answer."""
+        if self._mark is None:
+            return {}
+        find = self._mark.first
+        return {
+            self._turn_id(session, index, fields): MarkedTurn(session.id, _text(self._role, fields) or "user")
+            for index, fields in session.turns
+            if find(fields)
+        }
+
+    def turn(self, item: Document, session: _Kept, index: int, fields: Any) -> Turn:
         speaker = _text(self._speaker, fields)
-        date = self._date.first(fields) if self._date else None
-        turn = Turn(
-            role=_text(self._role, fields) or "user",
-            content=self._transform(content),
-            speaker=self._transform(speaker) if speaker else None,
-            at=None if date is None else read_date(date, lambda: _where(item, place), self._date_format),
-            id=_text(self._id, fields) or default_id,
+        return Turn(
+            _text(self._role, fields) or "user",
+            self._transform(self._content(item, session.raw, index, fields)),
+            self._transform(speaker) if speaker else None,
+            self._turn_date(item, session.raw, index, fields) if self._date else None,
+            self._turn_id(session, index, fields),
         )
-        visible = fields
-        if isinstance(fields, dict):
-            visible = {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
-        return _ReadTurn(turn, visible, bool(self._mark and self._mark.first(fields)))
 
-    def _content(self, item: Document, fields: Any, place: Place | None) -> str:
+    def _turn_id(self, session: _Kept, index: int, fields: Any) -> str:
+        """Return its id, or one made from its place in the file."""
+        return (self._id and _text(self._id, fields)) or f"{session.id}:{index + 1}"
+
+    def visible(self, fields: Any) -> Any:
+        """Return the fields of a turn as templates show them: without gold marks."""
+        if not isinstance(fields, dict):
+            return fields
+        return {k: _map_texts(v, self._transform) for k, v in fields.items() if k not in self._hidden}
+
+    def _turn_date(self, item: Document, session: _Raw, index: int, fields: Any) -> datetime | None:
+        date = self._date.first(fields) if self._date else None
+        where = partial(_where, item, session.turn_place(index))
+        return None if date is None else read_date(date, where, self._date_format)
+
+    def _content(self, item: Document, session: _Raw, index: int, fields: Any) -> str:
         if isinstance(fields, str):
             return fields.strip() and fields
         if not isinstance(fields, dict) or self._content_path is None:
             raise BadInput(
-                _where(item, place), f"invalid turn {preview(fields)}", expected="a text, or itemSchema.content"
+                _where(item, session.turn_place(index)),
+                f"invalid turn {preview(fields)}",
+                expected="a text, or itemSchema.content",
             )
-        matches = self._content_path.all(fields)
-        content = matches[0] if matches else fields
-        if isinstance(content, dict | list | bool):
+        if self._content_path.name is not None:
+            content = fields.get(self._content_path.name, fields)
+        else:
+            content = next(iter(self._content_path.all(fields)), fields)
+        if isinstance(content, _NO_TEXT):
             problem = f"{self._content_path.text} is missing or not a text"
             remedy = "correct the turn, or schema.context.itemSchema"
-            raise BadInput(_where(item, place), problem, expected="the content of the turn", remedy=remedy)
+            where = _where(item, session.turn_place(index))
+            raise BadInput(where, problem, expected="the content of the turn", remedy=remedy)
         text = "" if content is None else str(content)
         caption = _text(self._caption, fields)
         if caption:
             text = f"{text} [shares a photo: {caption}]".lstrip()
         return text.strip() and text
-
-
-def _template_values(id: str, at: datetime | None, turns: Sequence[_ReadTurn]) -> dict[str, Any]:
-    date = at.isoformat() if at else ""
-    return {
-        "date": date,
-        "sessionDate": date,
-        "session": [one.fields for one in turns],
-        "dialogue": "\n".join(f"{one.turn.speaker or one.turn.role}: {one.turn.content}" for one in turns),
-        "sessionId": id,
-        "speakers": ", ".join(dict.fromkeys(one.turn.speaker for one in turns if one.turn.speaker)),
-    }
 
 
 def place_of(path: Path, value: Any) -> Place | None:
@@ -282,8 +356,10 @@ def _optional(path: str | None, where: str) -> Path | None:
 
 
 def _text(path: Path | None, fields: Any) -> str | None:
-    value = path.first(fields) if path else None
-    return None if value is None or isinstance(value, dict | list) else str(value)
+    if path is None:
+        return None
+    value = path.first(fields)
+    return None if value is None or isinstance(value, (dict, list)) else str(value)
 
 
 def _number_pattern(pattern: str) -> re.Pattern[str]:

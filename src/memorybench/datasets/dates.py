@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
 
-_FORMATS = (
-    (re.compile(r"\d{4}/\d{1,2}/\d{1,2} \(\w+\) \d{1,2}:\d{2}"), "%Y/%m/%d (%a) %H:%M"),  # LongMemEval
-    (re.compile(r"\d{1,2}:\d{2} [ap]m on \d{1,2} \w+, \d{4}"), "%I:%M %p on %d %B, %Y"),  # LoCoMo
-)
+_LONGMEMEVAL = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) \((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)\) (\d{1,2}):(\d{2})")
+_LOCOMO = re.compile(r"\d{1,2}:\d{2} [ap]m on \d{1,2} \w+, \d{4}"), "%I:%M %p on %d %B, %Y"
 _WHOLE_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _NUMBER = re.compile(r"\d{9,13}(\.\d+)?")
 _FIRST_MILLISECONDS = 1e11
@@ -50,9 +48,12 @@ def _parse(value: Any, format: str | None) -> datetime:
         return datetime.fromtimestamp(seconds / 1000 if seconds >= _FIRST_MILLISECONDS else seconds, UTC)
     if not isinstance(value, str):
         raise ValueError
-    for pattern, code in _FORMATS:
-        if pattern.fullmatch(text):
-            return datetime.strptime(text, code)
+    if match := _LONGMEMEVAL.fullmatch(text):
+        year, month, day, hour, minute = map(int, match.groups())  # strptime takes three times as long
+        return datetime(year, month, day, hour, minute)
+    pattern, code = _LOCOMO
+    if pattern.fullmatch(text):
+        return datetime.strptime(text, code)
     return datetime.fromisoformat(text)
 
 

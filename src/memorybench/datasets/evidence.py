@@ -42,7 +42,9 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
     """
     gold: dict[str, None] = {}
     repaired, dropped = [], []
-    known: Mapping[str, Sequence[str]] = context.turns_named if level == "turn" else context.sessions_named
+    known: Mapping[str, Sequence[str]] = context.sessions_named
+    if level == "turn":
+        known = {turn: (turn,) for turn in context.session_of}
     for citation in map(str, cited):
         ids = FORMATS[format](citation)
         resolved = [our_id for id in ids for our_id in known.get(id, ())]
@@ -54,5 +56,5 @@ def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, fo
     if level == "turn":
         sessions = dict.fromkeys(context.session_of[turn] for turn in gold)
         return Evidence(tuple(sessions), tuple(gold), tuple(repaired), tuple(dropped))
-    turns = tuple(turn for turn in context.marked if context.session_of[turn] in gold)
+    turns = tuple(id for id, turn in context.marked.items() if turn.session in gold)
     return Evidence(tuple(gold), turns, tuple(repaired), tuple(dropped))

@@ -1,7 +1,7 @@
 """Streams the items of a dataset file, and reads single items again on demand.
 
-A file may be larger than memory: of a JSON array, one item at a time is in memory, and it is read again from its place
-in the file. Rows and items of gzipped files stay in memory, compressed.
+A file may be larger than memory: one item at a time is in memory, and it is read again from its place in the file.
+Items of gzipped files and of CSV files stay in memory, compressed.
 """
 
 from __future__ import annotations
@@ -12,39 +12,58 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_places import JsonLines
-from memorybench.files.json_text import decode, load_json
+from memorybench.files.json_text import decode, decode_at, load_json
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
-from memorybench.files.reading import LARGEST
-from memorybench.files.rows import stream_csv, stream_jsonl
+from memorybench.files.reading import LARGEST, read_lines
+from memorybench.files.rows import decode_line, stream_csv
 
 _CHUNK = 4 * 2**20
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _FAST_COMPRESSION = 1
+_UTF8_MARK = b"\xef\xbb\xbf"
+
+
+class Span(NamedTuple):
+    """The place of an item in an uncompressed file."""
+
+    byte: int
+    length: int
+    """In bytes."""
+    line: int
+    position: int | None
+    """In the JSON array; None in a JSONL file."""
 
 
 class Item(NamedTuple):
     document: Document
     again: Callable[[], Document]
     """Reads the item once more."""
+    span: Span | None = None
+    """None: it can only be read together with the whole file."""
 
 
 def read_items(path: Path, format: str | None = None, within: str | None = None) -> Iterator[Item]:
     """Yield the items. `within` is the path to the array of items, if it is not the whole file."""
     match format or _format_of(path):
         case "jsonl":
-            return (_row_item(row) for row in stream_jsonl(path))
+            return _jsonl(path)
         case "csv":
-            return (_row_item(_parse_cells(row)) for row in stream_csv(path))
+            return (_csv_item(row) for row in stream_csv(path))
     return _members(path, within) if within is not None else _array(path)
+
+
+def read_span(path: Path, span: Span) -> Document:
+    """Read one item of an uncompressed file."""
+    text = partial(_read_text, path, span)
+    return _document(str(path), span, text, decode(text(), str(path), span.line))
 
 
 def _format_of(path: Path) -> str:
@@ -64,15 +83,53 @@ class _NotStreamable(Exception):
     """The file is not a JSON array of objects."""
 
 
+def _jsonl(path: Path) -> Iterator[Item]:
+    is_plain = path.suffix.lower() != ".gz"
+    byte = 0
+    for number, line in read_lines(path):
+        length = len(line.encode())
+        if number == 1 and is_plain:
+            with path.open("rb") as file:
+                byte = len(_UTF8_MARK) if file.read(len(_UTF8_MARK)) == _UTF8_MARK else 0
+        if line and not line.isspace():
+            span = Span(byte, length, number, None)
+            yield _item(path, span, line, decode_line(line, str(path), number), is_plain)
+        byte += length
+
+
 def _array(path: Path) -> Iterator[Item]:
     count = 0
     try:
-        for span in _spans(path):
-            yield _array_item(path, count, span)
+        for item in _stream_array(path):
+            yield item
             count += 1
     except (_NotStreamable, BadInput, OSError, EOFError, zlib.error, UnicodeDecodeError):
         # reading the whole file either succeeds or reports the error with its place
         yield from islice(_members(path, None), count, None)
+
+
+def _stream_array(path: Path) -> Iterator[Item]:
+    is_plain = path.suffix.lower() != ".gz"
+    with cast("IO[bytes]", path.open("rb") if is_plain else gzip.open(path)) as file:
+        window = _Window(file, None if is_plain else LARGEST)
+        if window.peek() != "[":
+            raise _NotStreamable
+        window.skip(1)
+        index = 0
+        while (mark := window.peek()) != "]":
+            if index:
+                if mark != ",":
+                    raise _NotStreamable
+                window.skip(1)
+                mark = window.peek()
+            if mark != "{":
+                raise _NotStreamable
+            value, text, byte, line = window.value()
+            yield _item(path, Span(byte, len(text.encode()), line, index), text, value, is_plain)
+            index += 1
+        window.skip(1)
+        if window.peek():
+            raise _NotStreamable
 
 
 def _members(path: Path, within: str | None) -> Iterator[Item]:
@@ -95,37 +152,6 @@ def _members(path: Path, within: str | None) -> Iterator[Item]:
         yield Item(document.at(index), partial(document.at, index))
 
 
-class _Span(NamedTuple):
-    """The text of one item and its place in the file."""
-
-    text: str
-    byte: int
-    line: int
-
-
-def _spans(path: Path) -> Iterator[_Span]:
-    gzipped = path.suffix.lower() == ".gz"
-    with cast("IO[bytes]", gzip.open(path) if gzipped else path.open("rb")) as file:
-        window = _Window(file, LARGEST if gzipped else None)
-        if window.peek() != "[":
-            raise _NotStreamable
-        window.skip(1)
-        first = True
-        while (mark := window.peek()) != "]":
-            if not first:
-                if mark != ",":
-                    raise _NotStreamable
-                window.skip(1)
-                mark = window.peek()
-            if mark != "{":
-                raise _NotStreamable
-            yield window.value()
-            first = False
-        window.skip(1)
-        if window.peek():
-            raise _NotStreamable
-
-
 class _Window:
     """The part of a JSON file that is in memory."""
 
@@ -133,7 +159,6 @@ class _Window:
         self._file = file
         self._largest = largest
         self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._scan = json.JSONDecoder().raw_decode
         self._text = ""
         self._at = 0
         self._byte = 0
@@ -156,18 +181,18 @@ class _Window:
         self._line += skipped.count("\n")
         return skipped
 
-    def value(self) -> _Span:
-        """Skip and return the JSON value that begins here."""
+    def value(self) -> tuple[Any, str, int, int]:
+        """Skip and return the JSON value that begins here, with its text, byte and line."""
         while True:
             try:
-                _, end = self._scan(self._text, self._at)
+                value, end = decode_at(self._text, self._at)
             except (ValueError, RecursionError):
                 if self._ended:
                     raise _NotStreamable from None
                 self._read_on()  # invalid JSON reaches the end of the file
             else:
                 byte, line = self._byte, self._line
-                return _Span(self.skip(end - self._at), byte, line)
+                return value, self.skip(end - self._at), byte, line
 
     def _read_on(self) -> None:
         # at least doubled, so that a long item is parsed only a few times
@@ -179,54 +204,49 @@ class _Window:
             raise _NotStreamable
 
 
-@dataclass(frozen=True, slots=True)
-class _ArrayPlace:
-    """The place of an item in an array."""
-
-    path: str
-    index: int
-    line: int
-
-    def document(self, text: str) -> Document:
-        lines = JsonLines(lambda: text)
-
-        def line_of(place: Place) -> int | None:
-            line = lines(place[1:]) if place[:1] == (self.index,) else None
-            return None if line is None else line + self.line - 1
-
-        return Document(self.path, decode(text, self.path, self.line), line_of, (self.index,))
+def _item(path: Path, span: Span, text: str, value: Any, is_plain: bool) -> Item:
+    if is_plain:
+        return Item(
+            _document(str(path), span, partial(_read_text, path, span), value), partial(read_span, path, span), span
+        )
+    fetch, name = _compress(text), str(path)
+    return Item(
+        _document(name, span, fetch, value),
+        lambda: _document(name, span, fetch, decode(fetch(), name, span.line)),
+    )
 
 
-def _array_item(path: Path, index: int, span: _Span) -> Item:
-    place = _ArrayPlace(str(path), index, span.line)
-    if path.suffix.lower() == ".gz":
-        text = _compress(span.text)
-    else:
-        text = partial(_reread, path, span.byte, len(span.text.encode()))
-    return Item(place.document(span.text), lambda: place.document(text()))
+def _document(path: str, span: Span, fetch: Callable[[], str], value: Any) -> Document:
+    """Return the item; `fetch` returns its text, which is needed only to find the line of an error."""
+    if span.position is None:
+        return Document(path, value, lambda _: span.line)
+    lines = JsonLines(fetch)
+
+    def line_of(place: Place) -> int | None:
+        line = lines(place[1:]) if place[:1] == (span.position,) else None
+        return None if line is None else line + span.line - 1
+
+    return Document(path, value, line_of, (span.position,))
 
 
-def _reread(path: Path, byte: int, length: int) -> str:
+def _read_text(path: Path, span: Span) -> str:
     try:
         with path.open("rb") as file:
-            file.seek(byte)
-            return file.read(length).decode()
+            file.seek(span.byte)
+            return file.read(span.length).decode()
     except (OSError, UnicodeDecodeError):
         raise BadInput(str(path), "changed or removed during the run", remedy="run it again") from None
 
 
-def _row_item(row: Document) -> Item:
-    path, line, text = row.path, row.line(), _compress(json.dumps(row.value))
-    return Item(row, lambda: Document(path, json.loads(text()), lambda _: line))
+def _csv_item(row: Document) -> Item:
+    value = {name: _cell(text) for name, text in row.value.items()}
+    path, line, fetch = row.path, row.line(), _compress(json.dumps(value))
+    return Item(Document(path, value, row.line_of), lambda: Document(path, json.loads(fetch()), lambda _: line))
 
 
 def _compress(text: str) -> Callable[[], str]:
     data = zlib.compress(text.encode(), _FAST_COMPRESSION)
     return lambda: zlib.decompress(data).decode()
-
-
-def _parse_cells(row: Document) -> Document:
-    return Document(row.path, {name: _cell(text) for name, text in row.value.items()}, row.line_of)
 
 
 def _cell(text: str) -> object:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -23,14 +24,15 @@ from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, place_of
 from .dates import read_date
 from .evidence import Evidence, resolve
-from .items import Item, read_items
+from .index import Index, index_file, load_index, save_index
+from .items import Span, read_items, read_span
 
 OFFICIAL = "official_retrieval"
 """Label: whether the authors include a question in their averages."""
 COUNTED, LEFT_OUT = "counted by the authors", "left out by the authors"
 
-_CACHED_HAYSTACKS = 16
-"""Haystacks cached in memory: as many as a run processes concurrently."""
+_CACHED_HAYSTACKS = 32
+"""Haystacks cached in memory: more than a run processes concurrently."""
 _TYPE, _DATE = ("questionType", "question_type"), ("questionDate", "question_date")
 
 _NOTES = {
@@ -71,29 +73,53 @@ class MappedDataset:
         self._context = lru_cache(maxsize=_CACHED_HAYSTACKS)(lambda id: contexts[id]())
 
     def haystack(self, id: str) -> Haystack:
-        return Haystack(id=id, sessions=self._context(id).sessions)
+        return Haystack(id, self._context(id).sessions, fingerprint=digest([self.fingerprint, id]))
 
     def resolve_evidence(self, question: Question, ids: Sequence[str]) -> Evidence:
         """Resolve ids of the data to turns and sessions of the question's haystack."""
         return resolve(ids, self._context(question.haystack), self.evidence, self._format)
 
 
-def open_mapped(config: BenchmarkConfig, file: FilePath, checksum: str) -> MappedDataset:
-    """Read the whole file once; raise BadInput at the first error. `checksum` is that of the file."""
+def open_mapped(
+    config: BenchmarkConfig, file: FilePath, checksum: Callable[[], str], indexes: FilePath | None = None
+) -> MappedDataset:
+    """Open a data file; raise BadInput at its first error.
+
+    The file is parsed once. If it is large, an index in the folder `indexes` makes the next opening fast. `checksum`
+    returns that of the file, or raises BadInput if it is not the expected one.
+    """
     assert config.mapping is not None
     reader = _ItemReader(config, config.mapping)
+    mapping = config.model_dump(mode="json", include={"mapping", "categories"})
+    preprocessing = config.ingestion.preprocessing.model_dump(mode="json")
+    index_at = None if indexes is None else index_file(indexes, file, digest([mapping, preprocessing]))
+    if index_at is not None and index_at.exists():
+        index = load_index(index_at, digest([checksum(), mapping, preprocessing]))
+        if index is not None:
+            contexts = {id: reader.again(partial(read_span, file, span)) for id, span in index.spans.items()}
+            return MappedDataset(config, index.fingerprint, index.questions, index.notes, contexts)
     questions: list[Question] = []
-    contexts: dict[str, Callable[[], ItemContext]] = {}
-    for item in read_items(file, config.data.format, config.data.items):
-        haystack, item_questions = reader.read(item.document)
-        contexts[haystack] = reader.again(item)
-        questions += item_questions
+    contexts = {}
+    spans: dict[str, Span | None] = {}
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        checking = thread.submit(checksum)  # while the file is parsed
+        try:
+            for item in read_items(file, config.data.format, config.data.items):
+                haystack, item_questions = reader.read(item.document)
+                contexts[haystack] = reader.again(item.again)
+                spans[haystack] = item.span
+                questions += item_questions
+        except BadInput:
+            checking.result()  # an unexpected file is the cause, and says more
+            raise
+        fingerprint = digest([checking.result(), mapping, preprocessing])
     if not questions:
         raise BadInput(str(file), "no questions in the file", expected="at least one item", remedy="check the file")
-    described = config.model_dump(mode="json", include={"mapping", "categories"})
-    preprocessing = config.ingestion.preprocessing.model_dump(mode="json")
-    fingerprint = digest([checksum, described, preprocessing])
-    return MappedDataset(config, fingerprint, tuple(questions), tuple(reader.notes()), contexts)
+    notes = tuple(reader.notes())
+    places = {id: span for id, span in spans.items() if span is not None}
+    if index_at is not None and len(places) == len(spans):
+        save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
+    return MappedDataset(config, fingerprint, tuple(questions), notes, contexts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +185,7 @@ class _ItemReader:
         id = self._id_at(self._id, item)
         context = self._context.read(item)
         self._quirks["repeated"] += context.has_repeated_ids
-        self._quirks["unsorted"] += context.dates != sorted(context.dates)
+        self._quirks["unsorted"] += list(context.dates) != sorted(context.dates)
         self._quirks["undated"] += context.undated_sessions
         self._quirks["empty"] += context.empty_turns
         # an id that marks abstention would reveal it to providers
@@ -167,9 +193,8 @@ class _ItemReader:
         places = [()] if self._list is None else self._places(item, self._list)
         return haystack, [self._question(item, place, n, id, haystack, context) for n, place in enumerate(places)]
 
-    def again(self, item: Item) -> Callable[[], ItemContext]:
-        fetch, reader = item.again, self._context
-        return lambda: reader.read(fetch())
+    def again(self, read_item: Callable[[], Document]) -> Callable[[], ItemContext]:
+        return lambda: self._context.read(read_item())
 
     def _places(self, item: Document, path: Path) -> list[Place]:
         place = place_of(path, item.value)
@@ -269,8 +294,8 @@ class _ItemReader:
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
         if self._paths.evidence is None:
-            sessions = dict.fromkeys(context.session_of[turn] for turn in context.marked)
-            return Evidence(tuple(sessions), context.marked)
+            sessions = dict.fromkeys(turn.session for turn in context.marked.values())
+            return Evidence(tuple(sessions), tuple(context.marked))
         cited = [id for id in _unnest(self._paths.evidence.all(part.value)) if id is not None]
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
@@ -306,5 +331,7 @@ def _is_counted(official: OfficialRetrieval, abstain: bool, evidence: Evidence, 
         return False
     if official.gold_turn_role is None:
         return bool(evidence.sessions or evidence.turns)
+    if all(turn in context.marked for turn in evidence.turns):  # so that no session need be made
+        return any(context.marked[turn].role == official.gold_turn_role for turn in evidence.turns)
     roles = {turn.id: turn.role for session in context.sessions for turn in session.turns}
     return any(roles[turn] == official.gold_turn_role for turn in evidence.turns)

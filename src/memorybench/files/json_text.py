@@ -64,6 +64,13 @@ def decode(text: str, path: str, line: int = 1) -> Any:
     return value
 
 
+def decode_at(text: str, start: int) -> tuple[Any, int]:
+    """Return the value that begins at `start`, and where it ends. Errors are ValueError or RecursionError."""
+    value, end = _QUICK.raw_decode(text, start)
+    _check(value)
+    return value, end
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) != len(pairs):

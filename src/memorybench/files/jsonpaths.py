@@ -54,11 +54,17 @@ class Path:
     text: str
     routes: tuple[Route, ...]
     where: str
+    name: str | None = None
+    """The name, if the path is a single one: most paths of turns are, and a benchmark has millions of turns."""
 
     @classmethod
     def parse(cls, text: str, where: str) -> Path:
         """Parse `$.results[*]`, `$.memory | $.chunk` (the first with a match) or `question_id` (`$.question_id`)."""
-        return cls(text, tuple(_route(part, column, where) for part, column in _alternatives(text)), where)
+        routes = tuple(_route(part, column, where) for part, column in _alternatives(text))
+        match routes:
+            case (Route(steps=(str(name),), singular=True),):
+                return cls(text, routes, where, name)
+        return cls(text, routes, where)
 
     @property
     def singular(self) -> bool:
@@ -77,6 +83,8 @@ class Path:
 
     def first(self, value: Any) -> Any:
         """Return the first match, or None."""
+        if self.name is not None and type(value) is dict:
+            return value.get(self.name)
         return next(iter(self.all(value)), None)
 
     def _matches(self, route: Route, value: Any) -> list[Any]:

@@ -26,7 +26,7 @@ def numbered_jsonl(path: Path | str, largest: int = LARGEST) -> Iterator[tuple[i
     name = str(path)
     for number, line in read_lines(Path(path), largest):
         if line and not line.isspace():
-            yield number, _decode_line(line, name, number)
+            yield number, decode_line(line, name, number)
 
 
 def stream_csv(path: Path | str, largest: int = LARGEST) -> Iterator[Document]:
@@ -72,7 +72,8 @@ def _collect(path: Path | str, rows: Iterable[Document]) -> Document:
     return Document(str(path), values, line_of)
 
 
-def _decode_line(line: str, path: str, number: int) -> Any:
+def decode_line(line: str, path: str, number: int) -> Any:
+    """Return the value of one line of a JSONL file."""
     try:
         return decode(line, path, number)
     except BadInput as bad:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import count, takewhile
@@ -265,7 +265,7 @@ def _split_by_turn(session: Session) -> list[Session]:
     return [
         Session(
             id=f"{session.id}#{n}",
-            turns=(turn.model_copy(update={"id": turn.id or f"{session.id}:{n}"}),),
+            turns=(replace(turn, id=turn.id or f"{session.id}:{n}"),),
             at=turn.at or session.at,
         )
         for n, turn in enumerate(session.turns, 1)

@@ -33,15 +33,19 @@ class DataStatus:
     present: bool
 
 
-def source(config: BenchmarkConfig, catalog: Catalog, cache: Path | None = None) -> Source:
-    """Return the files of a benchmark. Downloads are in $MEMORYBENCH_DATA, by default ~/.cache/memorybench/datasets."""
-    file = catalog.chosen("benchmark", config.name).file
+def cache_folder() -> Path:
+    """Return the folder of downloads and indexes: $MEMORYBENCH_DATA, by default ~/.cache/memorybench/datasets."""
     variable = environment().get("MEMORYBENCH_DATA")
-    usual = Path(variable) if variable else Path.home() / ".cache" / "memorybench" / "datasets"
+    return Path(variable) if variable else Path.home() / ".cache" / "memorybench" / "datasets"
+
+
+def source(config: BenchmarkConfig, catalog: Catalog, cache: Path | None = None) -> Source:
+    """Return the files of a benchmark; `cache` replaces the folder of downloads."""
+    file = catalog.chosen("benchmark", config.name).file
     return source_of(
         catalog.benchmark(config.name, environment()),
         beside=None if file is None else file.parent,
-        cache=cache or usual,
+        cache=cache or cache_folder(),
         hub=(environment().get("HF_ENDPOINT") or HUB).rstrip("/"),
     )
 

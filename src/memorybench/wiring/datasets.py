@@ -37,15 +37,14 @@ def open_dataset(
         return rename_dataset(dataset, config.name)
     from memorybench.datasets.sources import local_source, verify_files
 
-    from .data import source
+    from .data import cache_folder, source
 
     located = local_source(config, file) if file is not None else source(config, catalog, cache)
-    checksum = verify_files(located)
     files = [piece.file for piece in located.pieces]
     if config.needles is not None:
         from memorybench.datasets.nolima import open_needles
 
-        return open_needles(config, files[0], files[1:], checksum)
+        return open_needles(config, files[0], files[1:], verify_files(located))
     from memorybench.datasets.mapped import open_mapped
 
-    return open_mapped(config, files[0], checksum)
+    return open_mapped(config, files[0], lambda: verify_files(located), (cache or cache_folder()) / "indexes")

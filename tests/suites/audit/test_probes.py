@@ -3,6 +3,7 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_a_fact_with_two_successors_has_no_conflict_probe() -> None:
 
 def test_undated_turns_have_no_as_of_probes() -> None:
     told = chain("Assam", "rooibos")
-    undated = told.model_copy(update={"turns": tuple(turn.model_copy(update={"at": None}) for turn in told.turns)})
+    undated = told.model_copy(update={"turns": tuple(replace(turn, at=None) for turn in told.turns)})
     made = probes_of(undated)
     assert not of_kind(made, "as of")
     assert made.gates["undated"] >= 1

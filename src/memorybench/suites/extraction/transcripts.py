@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from memorybench.core.conversation import Turn
 
@@ -28,7 +29,7 @@ def turns_of(text: str) -> tuple[Turn, ...]:
         if speaker:
             turns.append(Turn(role=ROLES[speaker[1].lower()], content=line[speaker.end() :].strip()))
         elif turns:
-            turns[-1] = turns[-1].model_copy(update={"content": f"{turns[-1].content}\n{line.strip()}".strip()})
+            turns[-1] = replace(turns[-1], content=f"{turns[-1].content}\n{line.strip()}".strip())
         else:
             return ()
     return tuple(turns)
