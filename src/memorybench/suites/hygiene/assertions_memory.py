@@ -19,6 +19,8 @@ from .evidence import Evidence, quote_facts
 
 FactKey = tuple[str | None, ...]
 """The user and all fields by which facts are compared: without the id and the retrieval count."""
+_READING = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE)
+_READING_PRAGMAS = ("data_version", "table_info", "table_xinfo", "table_list", "index_list", "index_info")
 
 
 class Count(BoundedAssertion, Matcher):
@@ -204,9 +206,10 @@ class Sql(BaseAssertion):
             if not path.is_file() or not path.read_bytes().startswith(b"SQLite format 3\0"):
                 continue
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+                database.set_authorizer(_allow_reading)
                 try:
                     row = database.execute(self.query).fetchone()
-                except sqlite3.OperationalError as error:
+                except (sqlite3.Error, sqlite3.Warning) as error:
                     if str(error).startswith(("no such table", "no such column")):
                         continue  # another file of the store may have them
                     raise Unreadable(f'query of "{self.claim}" failed: {error}') from error
@@ -217,6 +220,13 @@ class Sql(BaseAssertion):
         if not is_answered:
             raise Unreadable(f'query of "{self.claim}" failed: no file of the store has these tables and columns')
         return ""
+
+
+def _allow_reading(action: int, name: str | None, *_: str | None) -> int:
+    """Lets a query read: ATTACH and VACUUM INTO would write files even on a read-only connection."""
+    if action == sqlite3.SQLITE_PRAGMA:
+        return sqlite3.SQLITE_OK if name in _READING_PRAGMAS else sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
 
 
 def _fact_texts(evidence: Evidence, user: str | None) -> dict[str, str]:
