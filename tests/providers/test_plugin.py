@@ -17,6 +17,7 @@ from memorybench.core.contracts import Listing, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.errors import BadInput
 from memorybench.core.trials import Subject
+from memorybench.core.uses import Consent
 from memorybench.files import entry_points
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.providers import plugin
@@ -89,11 +90,11 @@ def test_a_plug_in_of_either_version_is_opened_and_searched(
 ) -> None:
     catalog = install(monkeypatch, tmp_path, target)
     entry = catalog.chosen("provider", "toy")
-    check_provider(catalog, entry, allow_code=False)
+    check_provider(catalog, entry, Consent())
 
     async def search() -> tuple[Sequence[Memory], str, int | None]:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", allow_code=False, threshold=None)
+            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", consent=Consent(), threshold=None)
             opened = await opener.open(entry)
             assert opened.provider.subject.name == "toy"
             await fill(opened.provider, [session("s1", "I own a dog.")])
@@ -170,11 +171,11 @@ def test_code_of_a_config_needs_permission(tmp_path: Path) -> None:
 
     async def open_provider() -> None:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", allow_code=False, threshold=None)
+            opener = ProviderOpener(stack, catalog, tmp_path / "s", run="r", consent=Consent(), threshold=None)
             await opener.open(entry)
 
     with pytest.raises(BadInput) as caught:
-        check_provider(catalog, entry, allow_code=False)
+        check_provider(catalog, entry, Consent())
     assert "--allow-code" in caught.value.remedy
     with pytest.raises(BadInput):
         asyncio.run(open_provider())

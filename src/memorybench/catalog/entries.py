@@ -29,6 +29,11 @@ class Entry:
     """Why it cannot be chosen; None if it can."""
 
     @property
+    def is_installed(self) -> bool:
+        """Part of memorybench or of an installed package, not a file of a user."""
+        return self.file is None or self.origin == BUNDLED
+
+    @property
     def family(self) -> Kind:
         """The kind, where baselines count as providers: their names must differ."""
         return "provider" if self.kind == "baseline" else self.kind

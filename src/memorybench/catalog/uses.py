@@ -20,6 +20,7 @@ from memorybench.core.uses import Use, Uses
 from memorybench.datasets.config import HUB, BenchmarkConfig
 from memorybench.embedding.defaults import DEFAULTS, KEY_VARIABLES
 from memorybench.extractors.config import ExtractorConfig
+from memorybench.extractors.plugin import load_type
 from memorybench.files.environment import REFERENCE
 from memorybench.files.reading import read_text
 from memorybench.http.config import Auth
@@ -110,6 +111,11 @@ def _first_word(program: Use) -> str:
     return shlex.split(program.value)[0]
 
 
+def model_uses(name: str, key: str, environment: Mapping[str, str]) -> Uses:
+    """Return the host and the key variables of a model."""
+    return _model(name, key, _Place(None, environment))
+
+
 def _provider(config: ProviderConfig, place: _Place) -> Uses:
     uses = Uses()
     adapter = config.adapter or ""
@@ -155,6 +161,8 @@ def _extractor(config: ExtractorConfig, place: _Place) -> Uses:
         uses |= Uses(modules=(Use(f"{module}:{name}", "function"),))
     if config.model is not None:
         uses |= _model(config.model, "model", place)
+    if load_type(config.type).runs_code and not uses.code:  # a type of a plug-in
+        uses |= Uses(programs=(Use(config.type, "type"),))
     return uses
 
 

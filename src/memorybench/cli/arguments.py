@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from memorybench.core.records import Record
+    from memorybench.core.uses import Consent
 
 
 def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Mapping[str, str] | None = None) -> None:
@@ -118,6 +119,17 @@ def positive(text: str) -> int:
 
 def add_config_dir(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--config-dir", metavar="DIR", help="Add folders with configs")
+
+
+def add_consent(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--allow-code", action="store_true", help="Run code that configs name")
+    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these environment variables")
+
+
+def given_consent(args: argparse.Namespace) -> Consent:
+    from memorybench.core.uses import Consent
+
+    return Consent(args.allow_code, frozenset(split_list(args.allow_env)))
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:

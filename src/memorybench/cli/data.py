@@ -12,12 +12,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .arguments import add_config_dir, add_json, positive, split_list
+from .arguments import add_config_dir, add_consent, add_json, given_consent, positive, split_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from memorybench.catalog.catalog import Catalog
+    from memorybench.core.uses import Consent
     from memorybench.datasets.sources import Piece, Source
     from memorybench.http.downloads import Progress
     from memorybench.wiring.data import DataStatus
@@ -34,6 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         allow_abbrev=False,
     )
     pull.add_argument("names", metavar="NAME", nargs="+", help="Pull this benchmark")
+    add_consent(pull)
     listing = actions.add_parser(
         "list",
         help="list datasets and whether they are present",
@@ -69,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
         return _convert(args)
     catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)])
     if args.action == "pull":
-        return _pull(catalog, split_list(args.names))
+        return _pull(catalog, split_list(args.names), given_consent(args))
     if args.action == "verify":
         return _verify(catalog, split_list(args.names))
     return _list(catalog, args.json)
@@ -100,7 +102,7 @@ def _convert(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
+def _pull(catalog: Catalog, names: tuple[str, ...], consent: Consent) -> int:
     from memorybench.wiring.data import pull_all
     from memorybench.wiring.data import source as source_of
 
@@ -108,7 +110,7 @@ def _pull(catalog: Catalog, names: tuple[str, ...]) -> int:
         print(f"{source.benchmark}: licence {source.licence or 'unknown: ask its authors'}")
 
     with _progress() as progress:
-        pull_all(catalog, names, tell, progress)
+        pull_all(catalog, names, consent, tell, progress)
     for name in names:
         for piece in source_of(catalog.benchmark(name), catalog).pieces:
             pulled = piece.read_record()

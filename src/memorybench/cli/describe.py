@@ -1,4 +1,4 @@
-"""Describes one provider, benchmark, extractor, store or agent: what it is, what it needs, and whether that is set."""
+"""Describes one provider, benchmark, extractor, store or agent: what it is, what it uses, and whether that is set."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.terminal import console, show_table
     from memorybench.wiring.descriptions import describe
 
-    facts = describe(args.name, Path(), [Path(place) for place in split_list(args.config_dir)], args.kind)
+    description = describe(args.name, Path(), [Path(place) for place in split_list(args.config_dir)], args.kind)
     if args.json:
-        print(json.dumps(facts, indent=2, ensure_ascii=False))
+        print(json.dumps(description.plain(), indent=2, ensure_ascii=False))
     else:
-        rows = tuple((name, fact) for name, fact in facts.items() if fact)
-        show_table(console(), Table(args.name, (text_column(""), text_column("", wrap=True)), rows))
+        columns = (text_column(""), text_column("", wrap=True))
+        show_table(console(), Table(args.name, columns, tuple(description.rows())))
     return 0

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .arguments import add_config_dir, add_json, add_list, split_list
+from .arguments import add_config_dir, add_consent, add_json, add_list, given_consent, split_list
 
 
 def add_actions(actions: Any) -> None:
@@ -27,7 +27,7 @@ def add_actions(actions: Any) -> None:
         default="violation",
         help="Choose what the recording shows (default: violation)",
     )
-    record.add_argument("--allow-code", action="store_true", help="Run code that configs name")
+    add_consent(record)
     add_config_dir(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)
@@ -48,8 +48,7 @@ def _record(args: argparse.Namespace) -> int:
     if not command:
         raise BadInput("COMMAND", "missing", expected="memorybench hygiene record --store NAME -- COMMAND")
     file = args.to or Path("scenarios") / f"{args.name}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    wiring = LiveWiring(split_list(args.config_dir), args.allow_code)
+    wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     calls, credential = record(args.name, command, args.store, file, phase=args.shows, wiring=wiring)
     print(f"{file}: draft with {calls} calls; edit its assertions, then: memorybench hygiene run {args.name}")
     if credential is not None:

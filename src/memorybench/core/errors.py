@@ -3,6 +3,7 @@
 MemorybenchError
 ├── Refusal                the command is rejected before anything is spent or changed: exit code 2
 │   ├── BadInput           a file, a value or a flag is invalid: where, problem, expected, remedy
+│   │   └── ConsentRequired    a file would run code or send a variable that this command line does not allow
 │   └── RunConflict        another process uses the run, or the run does not match the command
 ├── JournalError           results cannot be read or written: the run stops, recorded results stay
 ├── ServiceError           the subject or its service failed: the trial is `failed`
@@ -17,6 +18,12 @@ MemorybenchError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .uses import Use
 
 
 class MemorybenchError(Exception):
@@ -37,6 +44,13 @@ class BadInput(Refusal):
         self.remedy = remedy
         text = "; ".join(part for part in (problem, expected and f"expected {expected}", remedy) if part)
         super().__init__(f"{where}: {text}" if where else text)
+
+
+class ConsentRequired(BadInput):
+    def __init__(self, where: str, problem: str, uses: Sequence[Use], *, remedy: str) -> None:
+        """`uses` are the things that are not allowed; the problem names each of them."""
+        super().__init__(where, problem, remedy=remedy)
+        self.uses = tuple(uses)
 
 
 class RunConflict(Refusal):

@@ -1,4 +1,4 @@
-"""What a config makes memorybench start, import, contact and send. catalog/uses.py finds it."""
+"""What a config makes memorybench start, import, contact and send, and what the user allows of it."""
 
 from __future__ import annotations
 
@@ -40,3 +40,13 @@ class Uses:
     def __or__(self, other: Uses) -> Uses:
         names = [field.name for field in fields(self)]
         return Uses(**{name: tuple(dict.fromkeys((*getattr(self, name), *getattr(other, name)))) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """What the user allows to configs that are not part of memorybench. It is given with each command and not saved."""
+
+    code: bool = False
+    """Programs, modules, containers and SQL; variables, too, because code can read them."""
+    variables: frozenset[str] = frozenset()
+    """Environment variables that may be sent."""

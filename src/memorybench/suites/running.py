@@ -29,7 +29,7 @@ from memorybench.reporting.report_files import FORMATS, write_reports
 from .blocking import blocking
 from .estimates import check_prices
 from .registry import open_run, suite_of
-from .spec import RunOptions, changed_flag, make_spec, saved_spec
+from .spec import RunOptions, changed_flag, make_spec, saved_programs, saved_spec
 from .suite import Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
 from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
@@ -99,7 +99,9 @@ def start(
         saved = _saved_run(suite, command, given, options)
         run_id, spec = saved.id, saved_spec(command.spec, saved.spec, given)
     place = RunPlace(_results(command, options), run_id)
-    wiring = wiring.configured(spec.config_dirs, spec.allow_code)
+    wiring = wiring.configured(spec.config_dirs, spec.consent)
+    if options.resume is not None:
+        wiring.require_code(f"run {run_id} in {place.results}", saved_programs(spec, given))
     prepared = command.prepare(spec, wiring, place)
     try:
         limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
+from memorybench.core.uses import Consent, Use
 from memorybench.text.spelling import suggestion
 
 SpecT = TypeVar("SpecT", bound=Record)
@@ -31,6 +32,7 @@ def flag(
     several_words: bool = False,
     per_start: bool = False,
     saved: bool = True,
+    is_program: bool = False,
     **limits: Any,
 ) -> Any:
     """Declares a field that is also a command-line flag.
@@ -38,7 +40,8 @@ def flag(
     `name` replaces the name derived from the field; one without leading hyphens is a positional argument.
     `default_text` describes a default that is not a constant. `file_or_text`: the value may name a file with the text.
     `several_words`: the flag takes several words that the spec sorts out itself. `per_start`: may be given again with
-    --resume. A field that is not `saved` is given anew at every start.
+    --resume. A field that is not `saved` is given anew at every start. `is_program`: the value is a command line, which
+    a saved run may not start without --allow-code.
     """
     extra: dict[str, Any] = {
         "flag": name,
@@ -47,6 +50,7 @@ def flag(
         "file_or_text": file_or_text,
         "several_words": several_words,
         "per_start": per_start or not saved,
+        "is_program": is_program,
     }
     kept = {key: value for key, value in extra.items() if value}
     if callable(default):
@@ -74,8 +78,15 @@ class Spec(Record):
     """The base of every suite's spec. It is saved with the run: `--resume` needs nothing else."""
 
     config_dirs: tuple[str, ...] = flag((), help="Add folders with configs.", name="--config-dir", metavar="DIR")
-    allow_code: bool = flag(False, help="Run code that configs name.", per_start=True)
+    allow_code: bool = flag(False, help="Run code that configs name.", saved=False)
+    allow_env: tuple[str, ...] = flag(
+        (), help="Let configs send these environment variables.", name="--allow-env", metavar="NAME", saved=False
+    )
     reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
+
+    @property
+    def consent(self) -> Consent:
+        return Consent(self.allow_code, frozenset(self.allow_env))
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -128,9 +139,23 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
 
 
 def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> SavedT:
-    """The spec of a saved run. The journal keeps more beside it, which is left out here."""
-    known = {name: value for name, value in kind.migrate(saved).items() if name in kind.model_fields}
+    """The spec of a saved run. The journal keeps more beside it, which is left out here.
+
+    What is given anew at every start, such as consent, is never taken from a saved run.
+    """
+    fields = kind.model_fields
+    known = {name: value for name, value in kind.migrate(saved).items() if name in fields and not fields[name].exclude}
     return make_spec(kind, {**known, **(changes or {})})
+
+
+def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:
+    """The command lines of a saved spec that were not given again."""
+    fields = type(spec).model_fields
+    return [
+        Use(getattr(spec, name), flag_name(type(spec), name))
+        for name, field in fields.items()
+        if flag_options(field).get("is_program") and getattr(spec, name) and name not in given
+    ]
 
 
 def changed_flag(kind: type[Record], given: Mapping[str, Any]) -> str | None:

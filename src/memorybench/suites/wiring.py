@@ -18,6 +18,7 @@ from memorybench.core.plans import Limits
 from memorybench.core.questions import Dataset, Question
 from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Subject
+from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
 
@@ -138,8 +139,12 @@ class ResolvedTraces(Protocol):
 class Wiring(Protocol):
     """Looks up names; raises BadInput if something is unknown, missing or not allowed."""
 
-    def configured(self, config_dirs: Sequence[str], allow_code: bool) -> Wiring:
-        """Return a copy with more config folders and, if allowed, their code."""
+    def configured(self, config_dirs: Sequence[str], consent: Consent) -> Wiring:
+        """Return a copy with more config folders, and with what the user allows them."""
+        ...
+
+    def require_code(self, where: str, uses: Sequence[Use]) -> None:
+        """Raise ConsentRequired unless the user allows this code of a file."""
         ...
 
     def variable(self, *names: str) -> str | None:

@@ -9,11 +9,12 @@ from memorybench.agents.command import check_agent_program
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.opening import agent_from
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import BUNDLED
 from memorybench.core.agents import Agent
 from memorybench.core.errors import BadInput
+from memorybench.core.uses import Consent
 from memorybench.mcp import check_sdk
 
+from .consent import check_consent
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
 
@@ -39,8 +40,9 @@ class ResolvedAgent:
         )
 
 
-def resolve_agent(catalog: Catalog, name: str, model: str | None, *, allow_code: bool) -> ResolvedAgent:
-    """Raises where a model, a key or a program is missing."""
+def resolve_agent(catalog: Catalog, name: str, model: str | None, consent: Consent) -> ResolvedAgent:
+    """Raises where consent, a model, a key or a program is missing."""
+    check_consent(catalog, catalog.chosen("agent", name), consent)
     config = catalog.agent(name, environment())
     check_sdk(f'agent "{name}"')
     if config.type == "builtin":
@@ -48,7 +50,5 @@ def resolve_agent(catalog: Catalog, name: str, model: str | None, *, allow_code:
         if model_name is None:
             raise BadInput(f'agent "{name}"', "no model is named", expected="--model MODEL")
         return ResolvedAgent(config, model=resolve_model(model_name))
-    if catalog.chosen("agent", name).origin != BUNDLED and not allow_code:
-        raise BadInput(f'agent "{name}"', "runs code that its file names", remedy="read it, then add --allow-code")
     check_agent_program(config, environment())
     return ResolvedAgent(config, model_name=model)

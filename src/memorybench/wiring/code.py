@@ -11,12 +11,15 @@ from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
+from memorybench.core.uses import Consent, Use
+
+from .consent import require_code
 
 
-def load_evaluator(named: str | None, allowed: bool) -> Callable[[Question, str], Awaitable[float]]:
+def load_evaluator(named: str | None, consent: Consent) -> Callable[[Question, str], Awaitable[float]]:
     """Loads `./file.py:function` of question, gold answer and response, plain or async, giving a share of 0 to 1."""
     where = f"customEvaluator {named}"
-    function = load_function(where, named or "", allowed)
+    function = load_function(where, named or "", consent)
 
     async def evaluate(question: Question, response: str) -> float:
         returned = function(question.question, question.answers[0] if question.answers else "", response)
@@ -28,13 +31,12 @@ def load_evaluator(named: str | None, allowed: bool) -> Callable[[Question, str]
     return evaluate
 
 
-def load_function(where: str, named: str, allowed: bool, base: Path | None = None) -> Callable[..., Any]:
+def load_function(where: str, named: str, consent: Consent, base: Path | None = None) -> Callable[..., Any]:
     """Loads `./file.py:function` (relative to `base`, else to the current folder) or `module:function`."""
     place, _, name = named.rpartition(":")
     if not place or not name:
         raise BadInput(where, "no function is named", expected="./file.py:function or module:function")
-    if not allowed:
-        raise BadInput(where, "runs code of the user", remedy="read it, then add --allow-code")
+    require_code(where, [Use(named, "function")], consent)
     try:
         if place.endswith(".py"):
             path = (base or Path()) / place

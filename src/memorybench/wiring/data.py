@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
+from memorybench.core.uses import Consent
 from memorybench.datasets.config import HUB, BenchmarkConfig
 from memorybench.datasets.config_reading import WITHOUT_FILES
 from memorybench.datasets.sources import Piece, Source, State, pull, source_of, state
 
+from .consent import check_variables
 from .environment import environment, redactor
 
 if TYPE_CHECKING:
@@ -75,6 +77,7 @@ def _benchmarks(catalog: Catalog, names: Sequence[str] = ()) -> Iterator[Benchma
 def pull_all(
     catalog: Catalog,
     names: Sequence[str],
+    consent: Consent,
     announce: Callable[[Source], None],
     progress: Callable[[Piece], Progress],
 ) -> None:
@@ -82,6 +85,7 @@ def pull_all(
     sources = []
     for config in _benchmarks(catalog, list(dict.fromkeys(names))):
         where = f'benchmark "{config.name}"'
+        check_variables(catalog, catalog.chosen("benchmark", config.name), consent)
         if config.data.type in WITHOUT_FILES:
             raise BadInput(where, f"its data is {config.data.type}; there is nothing to pull")
         files = source(config, catalog)

@@ -3,23 +3,58 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry, Kind
+from memorybench.catalog.uses import EVERY_VARIABLE
 from memorybench.core.errors import BadInput
+from memorybench.core.uses import Use, Uses
 from memorybench.providers.config.reading import needed_variables
+from memorybench.text.sanitize import printable
 from memorybench.text.spelling import suggestion
 
+from .consent import entry_uses, missing_consent, with_provider
 from .datasets import open_dataset
 from .environment import environment
 
 _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent")
 
 
-def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> dict[str, str]:
-    """Facts by name, in reading order; an empty fact is left out. Without a kind, the first entry of that name."""
+@dataclass(frozen=True, slots=True)
+class Description:
+    facts: Mapping[str, str]
+    """By name, in reading order; some are empty."""
+    uses: Uses
+    needs_consent: Sequence[str]
+    """The flags without which it is refused."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON-compatible data."""
+        return {**self.facts, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what a table shows."""
+        titles = {"sql": "SQL", "images": "containers", "other_variables": "other variables"}
+        rows = [(name, fact) for name, fact in self.facts.items() if name != "command"]  # shown as a program
+        for field in fields(self.uses):
+            uses: Sequence[Use] = getattr(self.uses, field.name)
+            rows.append((titles.get(field.name, field.name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
+        return [(name, text) for name, text in (*rows, ("needs", " ".join(self.needs_consent))) if text]
+
+
+def _use_text(use: Use) -> str:
+    if use.value == EVERY_VARIABLE:
+        return f"all variables to {printable(use.to)}"
+    to = f" to {printable(use.to)}" if use.to else ""
+    return f"{printable(use.value)}{to} ({printable(use.key)})"
+
+
+def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
+    """Without a kind, the first entry of that name."""
     catalog = Catalog(folder, extra)
     entries = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
     by_name = {entry.name: entry for entry in reversed(entries)}
@@ -39,7 +74,10 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
         "agent": _agent,
     }.get(entry.kind)
     facts = describe_kind(catalog, entry) if describe_kind else {"named": f"memorybench eval --providers {name}"}
-    return {**head, **facts}
+    uses = Uses()
+    for one in with_provider(catalog, entry):
+        uses |= entry_uses(catalog, one)
+    return Description({**head, **facts}, uses, missing_consent(catalog, entry))
 
 
 def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:

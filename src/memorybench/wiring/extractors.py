@@ -12,12 +12,14 @@ from memorybench.catalog.entries import Entry
 from memorybench.core.contracts import Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.extraction import Extractor
+from memorybench.core.uses import Consent
 from memorybench.extractors.command import split_command
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.plugin import OpenContext, load_type
 from memorybench.text.spelling import suggestion
 
 from .code import load_function
+from .consent import check_consent
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
 from .providers import ProviderOpener, check_provider, lines
@@ -35,9 +37,9 @@ class ResolvedExtractor:
     catalog: Catalog
     base: Path
     """Paths in its config are relative to this folder."""
+    consent: Consent
     provider: Entry | None = None
     model: ResolvedModel | None = None
-    allow_code: bool = False
 
     @property
     def spends(self) -> bool:
@@ -55,7 +57,7 @@ class ResolvedExtractor:
 
         async def open_provider() -> Provider:
             assert self.provider is not None
-            opener = ProviderOpener(stack, self.catalog, stores, run=run, allow_code=self.allow_code, threshold=None)
+            opener = ProviderOpener(stack, self.catalog, stores, run=run, consent=self.consent, threshold=None)
             return (await opener.open(self.provider)).provider
 
         context = OpenContext(
@@ -67,14 +69,14 @@ class ResolvedExtractor:
             redactor=redactor(),
             open_model=open_model,
             open_provider=open_provider,
-            load_function=lambda: load_function(FLAG, self.config.function or "", self.allow_code, self.base),
+            load_function=lambda: load_function(FLAG, self.config.function or "", self.consent, self.base),
             report_leak=lambda line: print(f"leaked scope: {line}", file=sys.stderr),
         )
         return await stack.enter_async_context(load_type(self.config.type).open(context))
 
 
 def resolve_extractor(
-    catalog: Catalog, name: str | None, command: str | None, model: str | None, *, allow_code: bool
+    catalog: Catalog, name: str | None, command: str | None, model: str | None, consent: Consent
 ) -> ResolvedExtractor:
     """Choose by the name of a config or a provider, by `module:function`, or by a command line."""
     if (name is None) == (command is None):
@@ -82,18 +84,18 @@ def resolve_extractor(
     if command is not None:
         split_command(command, "--extractor-command")
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
-        return _without_model(ResolvedExtractor(_COMMAND, config, catalog, Path()), model)
+        return _without_model(ResolvedExtractor(_COMMAND, config, catalog, Path(), consent), model)
     assert name is not None
     if ":" in name:
-        load_function(FLAG, name, allow_code)  # raises before anything is spent
+        load_function(FLAG, name, consent)  # raises before anything is spent
         config = ExtractorConfig(name="callable", type="callable", function=name)
-        return _without_model(ResolvedExtractor(name, config, catalog, Path(), allow_code=allow_code), model)
+        return _without_model(ResolvedExtractor(name, config, catalog, Path(), consent), model)
     extractors = [entry.name for entry in catalog.entries("extractor")]
     providers = [entry.name for entry in catalog.entries("provider")]
     if name in extractors:
-        return _configured(catalog, name, model, allow_code)
+        return _configured(catalog, name, model, consent)
     if name in providers:
-        return _without_model(_of_provider(catalog, name, name, allow_code), model)
+        return _without_model(_of_provider(catalog, name, name, consent), model)
     raise BadInput(
         "",
         f'no extractor "{name}"',
@@ -101,34 +103,32 @@ def resolve_extractor(
     )
 
 
-def _configured(catalog: Catalog, name: str, model: str | None, allow_code: bool) -> ResolvedExtractor:
+def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent) -> ResolvedExtractor:
     entry = catalog.chosen("extractor", name)
+    check_consent(catalog, entry, consent)
     config = catalog.extractor(name, environment())
     base = entry.file.parent if entry.file else Path()
     extractor = load_type(config.type)
-    if extractor.runs_code and not allow_code:
-        problem = "runs code that its config names"
-        raise BadInput(f'extractor "{name}"', problem, remedy="read it, then add --allow-code")
     if config.type == "callable" and config.function:
-        load_function(f'extractor "{name}"', config.function, allow_code, base)
+        load_function(f'extractor "{name}"', config.function, consent, base)
     if config.type == "provider" and config.provider:
-        return _without_model(_of_provider(catalog, name, config.provider, allow_code), model)
+        return _without_model(_of_provider(catalog, name, config.provider, consent), model)
     if config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
         raise BadInput(f'extractor "{name}"', f"{config.auth.env_var} is not set", remedy="set it")
-    chosen = ResolvedExtractor(name, config, catalog, base, allow_code=allow_code)
+    chosen = ResolvedExtractor(name, config, catalog, base, consent)
     if not extractor.needs_model:
         return _without_model(chosen, model)
     model_name = model or config.model or environment().get(MODEL_VARIABLE)
     if model_name is None:
         raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
-    return ResolvedExtractor(name, config, catalog, base, model=resolve_model(model_name), allow_code=allow_code)
+    return ResolvedExtractor(name, config, catalog, base, consent, model=resolve_model(model_name))
 
 
-def _of_provider(catalog: Catalog, name: str, provider: str, allow_code: bool) -> ResolvedExtractor:
+def _of_provider(catalog: Catalog, name: str, provider: str, consent: Consent) -> ResolvedExtractor:
     entry = catalog.chosen("provider", provider)
-    check_provider(catalog, entry, allow_code=allow_code)
+    check_provider(catalog, entry, consent)
     config = ExtractorConfig(name=name, type="provider", provider=provider)
-    return ResolvedExtractor(name, config, catalog, Path(), provider=entry, allow_code=allow_code)
+    return ResolvedExtractor(name, config, catalog, Path(), consent, provider=entry)
 
 
 def _without_model(chosen: ResolvedExtractor, model: str | None) -> ResolvedExtractor:

@@ -14,8 +14,10 @@ from memorybench.catalog.entries import Entry
 from memorybench.core.agents import Serve, ToolCall
 from memorybench.core.contracts import Embedder
 from memorybench.core.questions import Dataset, Question
+from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
+from .consent import check_code, require_code
 from .environment import environment, fault, first_variable, redactor
 from .models import ResolvedModel, choose_model, resolve_model
 from .providers import Opened, ProviderOpener, check_provider, described, lines
@@ -67,18 +69,23 @@ class Providers:
 class LiveWiring:
     """Implements memorybench.suites.wiring.Wiring."""
 
-    def __init__(self, config_dirs: Sequence[str] = (), allow_code: bool = False, folder: Path | None = None) -> None:
+    def __init__(
+        self, config_dirs: Sequence[str] = (), consent: Consent | None = None, folder: Path | None = None
+    ) -> None:
         """`folder` is searched for configs, too; None: the current folder."""
         self._config_dirs = tuple(config_dirs)
-        self._allow_code = allow_code
+        self._consent = consent or Consent()
         self._folder = folder or Path()
 
     @cached_property
     def catalog(self) -> Catalog:
         return Catalog(self._folder, [Path(place) for place in self._config_dirs])
 
-    def configured(self, config_dirs: Sequence[str], allow_code: bool) -> LiveWiring:
-        return LiveWiring(config_dirs, allow_code, self._folder)
+    def configured(self, config_dirs: Sequence[str], consent: Consent) -> LiveWiring:
+        return LiveWiring(config_dirs, consent, self._folder)
+
+    def require_code(self, where: str, uses: Sequence[Use]) -> None:
+        require_code(where, uses, self._consent)
 
     def variable(self, *names: str) -> str | None:
         return first_variable(*names)
@@ -101,7 +108,7 @@ class LiveWiring:
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:
         entry = self.catalog.chosen("provider", name)
         if check and entry.kind != "baseline":
-            check_provider(self.catalog, entry, allow_code=self._allow_code)
+            check_provider(self.catalog, entry, self._consent)
         return ResolvedProvider(entry, self.catalog)
 
     def open_providers(
@@ -109,18 +116,18 @@ class LiveWiring:
     ) -> Providers:
         return Providers(
             self.catalog,
-            ProviderOpener(stack, self.catalog, folder, run=run_id, allow_code=self._allow_code, threshold=threshold),
+            ProviderOpener(stack, self.catalog, folder, run=run_id, consent=self._consent, threshold=threshold),
         )
 
     def store(self, name: str) -> ResolvedStore:
         from .stores import resolve_store
 
-        return resolve_store(self.catalog, name, allow_code=self._allow_code)
+        return resolve_store(self.catalog, name, self._consent)
 
     def agent(self, name: str, model: str | None) -> ResolvedAgent:
         from .agents import resolve_agent
 
-        return resolve_agent(self.catalog, name, model, allow_code=self._allow_code)
+        return resolve_agent(self.catalog, name, model, self._consent)
 
     def describe_agent(self, name: str) -> str:
         return lines(self.catalog.agent(name).plain())
@@ -128,7 +135,7 @@ class LiveWiring:
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
         from .extractors import resolve_extractor
 
-        return resolve_extractor(self.catalog, name, command, model, allow_code=self._allow_code)
+        return resolve_extractor(self.catalog, name, command, model, self._consent)
 
     def traces(
         self,
@@ -146,6 +153,7 @@ class LiveWiring:
         return resolve_traces(source, file=file, project=project, tag=tag, since=since, limit=limit, paths=paths)
 
     def benchmark(self, name: str) -> BenchmarkConfig:
+        check_code(self.catalog, self.catalog.chosen("benchmark", name), self._consent)
         return self.catalog.benchmark(name, environment())
 
     def describe_benchmark(self, name: str) -> str:
@@ -159,7 +167,7 @@ class LiveWiring:
     def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
         from .code import load_evaluator
 
-        return load_evaluator(name, self._allow_code)
+        return load_evaluator(name, self._consent)
 
     def bundled_file(self, name: str) -> Path:
         return _CATALOG_FILES / name

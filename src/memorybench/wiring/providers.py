@@ -14,10 +14,10 @@ from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
 from memorybench.core.contracts import Embedder, Model, Provider
-from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
+from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.http.config import auth_headers
 from memorybench.providers.config.provider import Embedding, ProviderConfig
@@ -31,6 +31,7 @@ from memorybench.providers.plugin import (
     load_built_in,
 )
 
+from .consent import check_consent
 from .environment import environment, redactor
 from .models import resolve_model
 from .renaming import rename_provider
@@ -46,16 +47,14 @@ def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProv
     return None
 
 
-def check_provider(catalog: Catalog, entry: Entry, *, allow_code: bool) -> None:
+def check_provider(catalog: Catalog, entry: Entry, consent: Consent) -> None:
     """Raise BadInput if a variable, a package or a permission is missing that the provider needs."""
+    check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment())
     if config.enhancement_model is not None:
         resolve_model(config.enhancement_model)
     provider = registered_class(catalog, config)
-    if config.type == "local" and provider is None and not allow_code:
-        problem = f"{config.adapter} is code that a config names"
-        raise BadInput(where, problem, remedy="read it, then add --allow-code")
     embedding = config.local.embedding if config.local else config.embedding
     needs_embedder = config.embedding is not None or (provider is not None and provider.needs_embedder)
     if needs_embedder and (embedding is None or embedding.provider == "local"):
@@ -87,7 +86,7 @@ class ProviderOpener:
         stores: Path,
         *,
         run: str,
-        allow_code: bool,
+        consent: Consent,
         threshold: float | None,
     ) -> None:
         """`stores` is the folder for the data of local providers."""
@@ -95,12 +94,13 @@ class ProviderOpener:
         self._catalog = catalog
         self._stores = stores
         self._run = run
-        self._allow_code = allow_code
+        self._consent = consent
         self._threshold = threshold
         self._local_embedder: Embedder | None = None
         stores.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     async def open(self, entry: Entry) -> Opened:
+        check_consent(self._catalog, entry, self._consent)
         config = self._catalog.provider(entry.name, environment())
         registered = registered_class(self._catalog, config)
         if registered is not None:
@@ -169,9 +169,6 @@ class ProviderOpener:
     async def _open_file(self, entry: Entry, config: ProviderConfig) -> AbstractAsyncContextManager[Provider]:
         from memorybench.providers.adapters import open_adapter
 
-        if not self._allow_code:
-            problem = f"{config.adapter} is code that a config names"
-            raise BadInput(f'provider "{entry.name}"', problem, remedy="read it, then add --allow-code")
         local = config.local
         wants_embedder = local is not None and "embedding" in local.model_fields_set
         return open_adapter(

@@ -12,10 +12,12 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import MemoryStore
+from memorybench.core.uses import Consent
 from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.opening import open_store
 
+from .consent import check_consent
 from .environment import environment, redactor
 from .providers import ProviderOpener, check_provider, described, lines
 
@@ -26,7 +28,7 @@ class ResolvedStore:
 
     config: StoreConfig
     catalog: Catalog
-    allow_code: bool = False
+    consent: Consent
 
     @property
     def name(self) -> str:
@@ -47,19 +49,16 @@ class ResolvedStore:
     @asynccontextmanager
     async def _open_provider(self, name: str, folder: Path) -> AsyncIterator[Provider]:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(
-                stack, self.catalog, folder, run="hygiene", allow_code=self.allow_code, threshold=None
-            )
+            opener = ProviderOpener(stack, self.catalog, folder, run="hygiene", consent=self.consent, threshold=None)
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
 
 
-def resolve_store(catalog: Catalog, name: str, *, allow_code: bool) -> ResolvedStore:
-    """Raises where a variable, a package or a program is missing."""
+def resolve_store(catalog: Catalog, name: str, consent: Consent) -> ResolvedStore:
+    """Raises where consent, a variable, a package or a program is missing."""
+    check_consent(catalog, catalog.chosen("store", name), consent)
     config = catalog.store(name, environment())
-    if config.type == "command" and not allow_code:
-        raise BadInput(f'store "{name}"', "runs code that its file names", remedy="read it, then add --allow-code")
     if config.provider is not None:
-        check_provider(catalog, catalog.chosen("provider", config.provider), allow_code=allow_code)
+        check_provider(catalog, catalog.chosen("provider", config.provider), consent)
     if config.mcp is not None:
         check_sdk(f'store "{name}"')
     program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
@@ -67,4 +66,4 @@ def resolve_store(catalog: Catalog, name: str, *, allow_code: bool) -> ResolvedS
         if shutil.which(part, path=environment().get("PATH")) is None:
             install = config.mcp.install if config.mcp else ""
             raise BadInput(f'store "{name}"', f"program {part} not found", remedy=install or "install it")
-    return ResolvedStore(config, catalog, allow_code)
+    return ResolvedStore(config, catalog, consent)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
-from memorybench.catalog.files import recognise, unrecognised
+from memorybench.catalog.files import bundled_files, recognise, unrecognised
 from memorybench.catalog.plugins import installed_plugins
+from memorybench.catalog.uses import uses_of
 from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
 from memorybench.datasets.config_reading import read_benchmark
+from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.journal.checksums import check_rows
 from memorybench.metrics.names import known_metrics
 from memorybench.providers.config.reading import needed_variables, read_provider
+from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
 
+from .consent import needed_flags
 from .environment import environment
 
 
@@ -41,15 +47,25 @@ def describe_config(document: Document) -> str:
         provider = read_provider(document)
         missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
         note = f"; set {', '.join(missing)} before you use it" if missing else ""
-        return f'provider config "{provider.name}" ({provider.type}){note}'
+        return f'provider config "{provider.name}" ({provider.type}){note}{_consent_note(provider, document)}'
     if kind == "benchmark":
         metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
         benchmark = read_benchmark(document, metrics=known_metrics(metrics))
-        return f'benchmark config "{benchmark.name}" (data: {benchmark.data.type})'
+        data = f"(data: {benchmark.data.type})"
+        return f'benchmark config "{benchmark.name}" {data}{_consent_note(benchmark, document)}'
+    if kind is None:
+        raise unrecognised(document)
+    config: ExtractorConfig | StoreConfig | AgentConfig
     if kind == "extractor":
-        return f'extractor config "{read_extractor(document).name}"'
-    if kind == "store":
-        return f'store config "{read_store(document).name}"'
-    if kind == "agent":
-        return f'agent config "{read_agent(document).name}"'
-    raise unrecognised(document)
+        config = read_extractor(document)
+    else:
+        config = read_store(document) if kind == "store" else read_agent(document)
+    return f'{kind} config "{config.name}"{_consent_note(config, document)}'
+
+
+def _consent_note(config: Record, document: Document) -> str:
+    file = Path(document.path)
+    if file.resolve() in {path.resolve() for path, _ in bundled_files()}:
+        return ""
+    flags = needed_flags(uses_of(config, file, environment()))
+    return f"; needs {' '.join(flags)}" if flags else ""

@@ -136,7 +136,7 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
         "answers_of": spec.run,
     }
     old = saved_spec(BenchSpec, saved, changes)
-    return prepare(old, wiring.configured(old.config_dirs, old.allow_code or spec.allow_code), place)
+    return prepare(old, wiring.configured(old.config_dirs, spec.consent), place)
 
 
 def _usable(names: Sequence[str], wiring: Wiring) -> tuple[str, ...]:

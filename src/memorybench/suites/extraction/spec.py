@@ -19,7 +19,7 @@ class ExtractionSpec(Spec):
         None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
     )
     extractor: str | None = flag(None, help="Test this config, provider or module:function.", metavar="NAME")
-    extractor_command: str | None = flag(None, help="Test a program that speaks JSON.", metavar="LINE")
+    extractor_command: str | None = flag(None, help="Test a program that speaks JSON.", metavar="LINE", is_program=True)
     extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
     judge_model: str | None = flag(None, help="Decide with this model what the rules cannot.", metavar="MODEL")
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")

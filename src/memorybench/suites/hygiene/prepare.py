@@ -12,6 +12,8 @@ from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
 from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
+from memorybench.core.uses import Use
+from memorybench.files.names import inside
 from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
@@ -20,6 +22,7 @@ from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
 
+from .assertions_memory import Sql
 from .attempts import NEEDS_CONSENT, AttemptReport, Attempts
 from .measures import MEASURES
 from .plan import HygienePlan, Store, script_trials
@@ -38,6 +41,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         raise BadInput("--agent-turn", "no agent is named", expected="--agent NAME as well")
     store = wiring.store(spec.store)
     scenarios = find_scenarios(spec.scenarios, spec.folders, wiring)
+    _check_queries(scenarios, wiring)
     fingerprints = {"store": store.described()}
     agent = None
     if spec.agent is not None:
@@ -86,6 +90,19 @@ def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -
             remedy = f"{suggestion(id, list(known))} (memorybench hygiene list)"
             raise BadInput("", f'no scenario "{id}"', remedy=remedy)
     return tuple(known[id] for id in ids) if ids else tuple(known.values())
+
+
+def _check_queries(scenarios: Sequence[Scenario], wiring: Wiring) -> None:
+    """Raise ConsentRequired for SQL in scenarios that are not bundled, unless the user allows it."""
+    bundled = {path.stem for path in wiring.bundled_file(BUNDLED_SCENARIOS).glob("*.json")}
+    for scenario in scenarios:
+        if scenario.id not in bundled:
+            queries = [
+                Use(assertion.query, f"assertions.{index}.query")
+                for index, assertion in enumerate(scenario.assertions)
+                if isinstance(assertion, Sql)
+            ]
+            wiring.require_code(f'scenario "{scenario.id}"', queries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,4 +154,5 @@ def _write_transcripts(place: RunPlace) -> None:
         for inputs, result in run_reader.step_records(place.run_id, "agent"):
             report = AttemptReport.model_validate_json(result)
             step = json.loads(inputs)
-            write_file(folder / f"{step['title']}-{step['repeat']}.json", report.model_dump_json(indent=2))
+            file = inside(folder, f"{step['title']}-{step['repeat']}.json", TRANSCRIPTS)
+            write_file(file, report.model_dump_json(indent=2))

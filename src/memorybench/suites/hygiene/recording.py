@@ -33,6 +33,7 @@ def record(
     with temporary_folder("memorybench-record-") as folder:
         calls, facts = blocking(_record(resolved, command, folder, wiring))
     text = wiring.redact(json.dumps(draft(name, calls, facts, shows=phase), ensure_ascii=False))
+    file.parent.mkdir(parents=True, exist_ok=True)
     write_draft(file, json.loads(text))
     return len(calls), credential_in(text)
 

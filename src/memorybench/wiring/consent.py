@@ -1,0 +1,130 @@
+"""Whether a config may run code and send variables.
+
+Bundled configs and installed plug-ins may. Any other config needs the user's consent on this command line:
+`--allow-code` for programs, modules, containers and SQL, `--allow-env NAME` for a variable that is not its own key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.entries import BUNDLED, Entry
+from memorybench.catalog.uses import EVERY_VARIABLE, OWN_SETTINGS, model_uses, uses_of
+from memorybench.core.errors import ConsentRequired
+from memorybench.core.uses import Consent, Use, Uses
+from memorybench.models.presets import PRESETS
+from memorybench.text.sanitize import printable
+
+from .environment import environment
+
+ALLOW_CODE, ALLOW_ENV = "--allow-code", "--allow-env"
+_CONFIG_KINDS = ("provider", "store", "extractor", "agent", "benchmark")
+_OF_OTHERS = re.compile(
+    r"(?:AWS|AZURE|ARM|GCP|GCLOUD|GOOGLE|CLOUDFLARE|DIGITALOCEAN|HEROKU|VERCEL|NETLIFY|FLY|GH|GITHUB|GITLAB|BITBUCKET|CI"
+    r"|HF|HUGGINGFACE|HUGGING_FACE|NPM|NODE_AUTH|PYPI|TWINE|UV|PIP|CARGO|DOCKER|KUBE|VAULT|SLACK|DISCORD|TWILIO"
+    r"|STRIPE|SENTRY|DATADOG|DD|NEW_RELIC|WANDB|LANGSMITH|LANGCHAIN|COHERE|MISTRAL|GROQ|TOGETHER|DEEPSEEK|XAI"
+    r"|FIREWORKS|REPLICATE|PERPLEXITY|PINECONE|PG|MYSQL|REDIS|MONGO|DATABASE|SSH|GPG|SMTP|XDG|LC)_.*"
+    r"|PG[A-Z]+|HOME|PATH|USER|LOGNAME|SHELL|PWD|OLDPWD|HOSTNAME|LANG|TERM|EDITOR|MAIL|TMPDIR|TZ"
+    r"|[A-Z_]*(?:PROXY|PYTHONPATH|LD_PRELOAD|LD_LIBRARY_PATH)"
+)
+"""Variables of well-known services and of the system: no key of a config that names them as its own."""
+
+
+def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | None = None) -> Uses:
+    """Return what the config of an entry uses, without its provider. A baseline uses nothing."""
+    if entry.kind not in _CONFIG_KINDS:
+        return Uses()
+    config = getattr(catalog, entry.kind)(entry.name)
+    return uses_of(config, entry.file, environment() if variables is None else variables)
+
+
+def with_provider(catalog: Catalog, entry: Entry) -> list[Entry]:
+    """Return the entry, and that of the provider on which a store or extractor is built."""
+    provider = getattr(catalog, entry.kind)(entry.name).provider if entry.kind in ("store", "extractor") else None
+    return [entry] if provider is None else [entry, catalog.chosen("provider", provider)]
+
+
+def check_consent(catalog: Catalog, entry: Entry, consent: Consent) -> None:
+    """Raise ConsentRequired if the entry would run code or send variables that are not allowed."""
+    check_code(catalog, entry, consent)
+    check_variables(catalog, entry, consent)
+
+
+def check_code(catalog: Catalog, entry: Entry, consent: Consent) -> None:
+    if not entry.is_installed:
+        require_code(_where(entry), entry_uses(catalog, entry).code, consent)
+
+
+def check_variables(catalog: Catalog, entry: Entry, consent: Consent) -> None:
+    sent = [] if entry.is_installed else uses_to_allow(entry_uses(catalog, entry), consent)
+    if sent:
+        listed = ", ".join(f"{use.value} ({printable(use.key)}) to {printable(use.to)}" for use in sent)
+        names = " ".join(dict.fromkeys(use.value for use in sent))
+        remedy = f"read the file, then add {ALLOW_ENV} {names}"
+        raise ConsentRequired(_where(entry), f"would send {listed}", sent, remedy=remedy)
+
+
+def _where(entry: Entry) -> str:
+    return f'{entry.kind} "{entry.name}" ({entry.file})'
+
+
+def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
+    """Raise ConsentRequired if these programs, modules, images or queries are not allowed."""
+    if uses and not consent.code:
+        listed = ", ".join(f"{printable(use.value)} ({printable(use.key)})" for use in uses)
+        remedy = f"read the file, then add {ALLOW_CODE}"
+        raise ConsentRequired(where, f"would run {listed}", uses, remedy=remedy)
+
+
+def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
+    """Return the flags that an entry and its provider need."""
+    entries = [one for one in with_provider(catalog, entry) if not one.is_installed]
+    return list(dict.fromkeys(flag for one in entries for flag in needed_flags(entry_uses(catalog, one))))
+
+
+def needed_flags(uses: Uses) -> list[str]:
+    """Return the flags that a config of a user needs."""
+    if uses.code:
+        return [ALLOW_CODE]
+    return [f"{ALLOW_ENV} {name}" for name in dict.fromkeys(use.value for use in uses_to_allow(uses))]
+
+
+def uses_to_allow(uses: Uses, consent: Consent | None = None) -> list[Use]:
+    """Return the variables that a config would send and that are neither its own key nor allowed."""
+    allowed = consent or Consent()
+    if allowed.code:
+        return []
+    others = [use for use in uses.other_variables if use.to and not use.value.startswith(OWN_SETTINGS)]
+    keys = [use for use in uses.credentials if _is_key_of_others(use)]
+    return [use for use in (*others, *keys) if use.value not in allowed.variables and use.value != EVERY_VARIABLE]
+
+
+def _is_key_of_others(use: Use) -> bool:
+    hosts = _hosts_by_key(tuple(sorted(_address_settings().items()))).get(use.value)
+    return use.to not in hosts if hosts is not None else _OF_OTHERS.fullmatch(use.value) is not None
+
+
+def _address_settings() -> dict[str, str]:
+    """Return the variables that move a service to another address."""
+    return {name: value for name, value in environment().items() if name.endswith(("_URL", "_HOST", "_ENDPOINT"))}
+
+
+@lru_cache(maxsize=4)
+def _hosts_by_key(settings: tuple[tuple[str, str], ...]) -> Mapping[str, frozenset[str]]:
+    """Return the hosts that get a key, by its variable: those of bundled cards and of models."""
+    hosts: dict[str, set[str]] = defaultdict(set)
+    catalog = Catalog(Path(__file__).parent)  # has no configs of the user
+    for variables in ({}, dict(settings)):
+        for entry in catalog.entries("provider", "extractor", "agent", "benchmark"):
+            if entry.origin == BUNDLED and entry.broken is None:
+                for use in entry_uses(catalog, entry, variables).credentials:
+                    hosts[use.value].add(use.to)
+        for prefix in PRESETS:
+            for use in model_uses(f"{prefix}/model", "model", variables).credentials:
+                hosts[use.value].add(use.to)
+    return {name: frozenset(found) for name, found in hosts.items()}

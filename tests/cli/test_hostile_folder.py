@@ -1,0 +1,138 @@
+"""A folder from a stranger: no verb starts, imports, sends or writes what its files name without consent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.catalog.files import DATA
+from memorybench.cli.main import MEMAUDIT_VERBS, VERBS
+from tests.doubles import hostile_folder
+from tests.doubles.hostile_folder import ENVIRONMENT, SENTINEL, everything, hostile_runs
+from tests.doubles.stub import Stub, reply
+
+RUNNER = Path(__file__).with_name("hostile_runner.py")
+Report = dict[str, Any]
+
+
+def commands(folder: Path) -> Iterator[list[str]]:
+    """Every verb, on every hostile name that it takes."""
+    configs = everything(folder / "harm", "")
+    for name in configs["provider"]:
+        yield ["eval", "--providers", name, "--limit", "1"]
+        yield ["eval", "--providers", name, "--limit", "1", "--dry-run"]
+        yield ["extraction", "run", "--extractor", name, "--limit", "1"]
+    for name in ("adapter-file", "mcp-command", "header"):
+        yield ["audit", str(DATA / "sample-dataset.json"), "--provider", name, "--model", "scripted/echo"]
+    for name in configs["benchmark"]:
+        yield ["eval", "--benchmarks", name, "--providers", "bm25"]
+        yield ["data", "pull", name]
+        yield ["judge", "calibrate", "labels.jsonl", "--benchmark", name, "--judge-model", "scripted/echo"]
+    for name in configs["extractor"]:
+        yield ["extraction", "run", "--extractor", name, "--limit", "1"]
+    yield ["extraction", "run", "--extractor", "evil:evil"]
+    yield ["extraction", "run", "--extractor", "./evil.py:evil"]
+    yield ["extraction", "online", "--source", "jsonl", "data.json", "--judge-model", "scripted/echo"]
+    for name in configs["store"]:
+        yield ["hygiene", "run", "memory-skip-local", "--store", name]
+    yield ["hygiene", "record", "--store", "s-mcp-command", "--", "true"]
+    for name in configs["agent"]:
+        paid = ["--agent-turn", "--i-understand-model-cost"]
+        yield ["hygiene", "run", "memory-skip-local", "--agent", name, *paid]
+    yield ["hygiene", "run", "stranger"]
+    yield ["hygiene", "list"]
+    for kind, names in configs.items():
+        for name in names:
+            yield ["describe", name, "--kind", kind]
+            yield ["validate", f"{kind}s/configs/{name}.yaml"]
+    verbs = {"bench": ["eval"], "audit": ["audit"], "extraction": ["extraction", "run"], "hygiene": ["hygiene", "run"]}
+    for run, (suite, _) in hostile_runs(folder / "harm").items():
+        yield [*verbs[suite], "--resume", run, "--output", "results"]
+        yield ["results", run]
+        yield ["export", run]
+        yield ["report", run]
+    yield ["score", "r-evaluator", "--judge-model", "scripted/echo"]
+    yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
+    yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])
+    yield ["schema", "provider"]
+
+
+def snapshot(folder: Path) -> dict[str, str]:
+    """The content of every file, without the results."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "results" not in path.relative_to(folder).parts[0]
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(reply({"results": []}))
+        yield stub
+
+
+def environment(folder: Path, home: Path) -> dict[str, str]:
+    """The user's: keys, a home, and nothing that points into the stranger's folder."""
+    (home / "tmp").mkdir(parents=True)
+    kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+    return {**kept, **ENVIRONMENT, "HOME": str(home), "TMPDIR": str(home / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.mark.parametrize("thorough", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_no_verb_runs_or_sends_anything_without_consent(tmp_path: Path, server: Stub, thorough: bool) -> None:
+    folder, home = tmp_path / "stranger", tmp_path / "home"
+    folder.mkdir()
+    hostile_folder.write(folder, server.url)
+    hostile_folder.write_results(folder, hostile_runs(folder / "harm"))
+    before = snapshot(folder)
+    every = list(commands(folder))
+    if not thorough:  # each verb with its first arguments, and some of the rest
+        every = [*{one[0]: one for one in reversed(every)}.values(), *every[3::12]]
+    finished = subprocess.run(
+        [sys.executable, "-P", str(RUNNER), str(folder)],
+        input=json.dumps(every),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder, home) | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    reports: list[Report] = json.loads(finished.stdout)
+    assert len(reports) == len(every)
+    assert [report for report in reports if report["events"]] == []
+    assert [report for report in reports if SENTINEL in report["err"]] == []
+    assert snapshot(folder) == before
+    sent = [
+        call for call in server.calls if SENTINEL in f"{call.path}{dict(call.query)}{dict(call.headers)}{call.body!r}"
+    ]
+    assert sent == []
+    verbs = {report["arguments"][0] for report in reports}
+    assert verbs == {*VERBS, *MEMAUDIT_VERBS}, "a new verb is tried, too"
+
+
+def test_python_m_imports_nothing_from_the_working_folder(tmp_path: Path) -> None:
+    folder, home = tmp_path / "stranger", tmp_path / "home"
+    folder.mkdir()
+    hostile_folder.write(folder, "http://127.0.0.1:1")
+    finished = subprocess.run(
+        [sys.executable, "-m", "memorybench", "list", "--suites", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=environment(folder, home),
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert {row["name"] for row in json.loads(finished.stdout)} == {"bench", "audit", "extraction", "hygiene"}
+    assert not (folder / "harm").exists()
