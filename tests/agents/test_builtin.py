@@ -16,12 +16,13 @@ from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.opening import agent_from
 from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.conversation import Turn
-from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
 from memorybench.models.schemas import closed
 from memorybench.models.scripted import Script, ScriptedModel
 from memorybench.secrets.redaction import Redactor
 from tests.agents.scripted import workplace
+from tests.doubles.refusals import refused
 
 pytest.importorskip("mcp")
 
@@ -152,8 +153,8 @@ def test_an_invalid_action_is_rejected(text: str) -> None:
 
 
 def test_the_builtin_agent_needs_a_model() -> None:
-    with pytest.raises(BadInput, match="--model"):
-        agent_from(bundled(), environment={}, redactor=Redactor([]))
+    error = refused(agent_from, bundled(), environment={}, redactor=Redactor([]))
+    assert "--model" in error.expected + error.remedy
 
 
 def test_the_schema_allows_only_valid_actions(tmp_path: Path) -> None:

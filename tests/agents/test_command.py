@@ -14,10 +14,11 @@ from memorybench.agents.command import HOME_FOLDERS, check_agent_program
 from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.output import AgentOutput
 from memorybench.core.agents import AgentReply, ToolCall
-from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
 from memorybench.processes.programs import ProgramTimeout
 from tests.agents.scripted import PROGRAM, agent, config, workplace
+from tests.doubles.refusals import refused
 
 CATALOG = Path(__file__).parents[2] / "src/memorybench/catalog/agents"
 SECRET = "sk-plum-kettle-7741"
@@ -201,5 +202,4 @@ def test_a_group_whose_value_is_not_known_is_left_out(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_named_before_anything_runs() -> None:
     missing = config("idle", command=["no-such-agent", "${prompt}"], install="npm install no-such-agent")
-    with pytest.raises(BadInput, match="npm install no-such-agent"):
-        check_agent_program(missing, {"PATH": "/usr/bin"})
+    assert "npm install no-such-agent" in refused(check_agent_program, missing, {"PATH": "/usr/bin"}).remedy

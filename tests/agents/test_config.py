@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from memorybench.agents.config_reading import load_agent_config, read_agent
-from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import parse_yaml
+from tests.doubles.refusals import refused
 
 BUNDLED = sorted((Path(__file__).parents[2] / "src/memorybench/catalog/agents").glob("*.yaml"))
 
@@ -44,52 +44,53 @@ def test_a_command_and_a_prompt_are_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "expected_error"),
+    ("change", "where"),
     [
-        ({"name": "My Agent"}, "mine.yaml: name: .* is not a valid name"),
-        ({"type": "cli"}, "mine.yaml: type: is \"cli\"; expected 'command' or 'builtin'"),
-        ({"comand": []}, 'mine.yaml: comand: unknown key "comand"; .* did you mean "command"'),
-        ({"command": []}, 'mine.yaml: "command" is missing'),
-        ({"command": ["mine"]}, r"mine.yaml: command: \$\{prompt\} "),
-        ({"command": ["mine", "${promt}"]}, r'mine.yaml: command\[1\]: unknown variable "promt"; .*"prompt"'),
-        (
-            {"command": ["mine", "${prompt}", ["--model", "${modell}"]]},
-            r'mine.yaml: command\[2\]\[1\]: unknown variable "modell"',
-        ),
-        ({"command": [["mine", "${prompt}"]]}, r"mine.yaml: command\[0\]: "),
-        ({"files": {"/etc/passwd": "x"}}, "mine.yaml: files"),
-        ({"files": {"${home}/../x": "x"}}, "mine.yaml: files"),
-        ({"files": {"${home}/x": "${secret}"}}, 'mine.yaml: files.*unknown variable "secret"'),
-        ({"env": {"A": "${b}"}}, 'mine.yaml: env.A: unknown variable "b"'),
-        ({"passEnv": ["sk-proj-1234"]}, r"mine.yaml: passEnv\[0\]: is not the name of an environment variable"),
-        ({"output": {"text": "(answer"}}, "mine.yaml: output.text: "),
-        ({"output": {"format": "json", "text": "$.[x"}}, "mine.yaml: output.text: .* is not a valid JSONPath"),
-        ({"output": {"format": "xml"}}, "mine.yaml: output.format: is \"xml\"; expected 'text', 'json' or 'jsonl'"),
-        ({"timeout": 0}, "mine.yaml: timeout: is 0"),
-        ({"prompt": "You are … ${tools}"}, 'mine.yaml: prompt: has no effect where type is "command"'),
+        ({"name": "My Agent"}, "mine.yaml: name"),
+        ({"type": "cli"}, "mine.yaml: type"),
+        ({"comand": []}, "mine.yaml: comand"),
+        ({"command": []}, "mine.yaml"),
+        ({"command": ["mine"]}, "mine.yaml: command"),
+        ({"command": ["mine", "${promt}"]}, "mine.yaml: command[1]"),
+        ({"command": ["mine", "${prompt}", ["--model", "${modell}"]]}, "mine.yaml: command[2][1]"),
+        ({"command": [["mine", "${prompt}"]]}, "mine.yaml: command[0]"),
+        ({"files": {"/etc/passwd": "x"}}, 'mine.yaml: files["/etc/passwd"]'),
+        ({"files": {"${home}/../x": "x"}}, 'mine.yaml: files["${home}/../x"]'),
+        ({"files": {"${home}/x": "${secret}"}}, 'mine.yaml: files["${home}/x"]'),
+        ({"env": {"A": "${b}"}}, "mine.yaml: env.A"),
+        ({"passEnv": ["sk-proj-1234"]}, "mine.yaml: passEnv[0]"),
+        ({"output": {"text": "(answer"}}, "mine.yaml: output.text"),
+        ({"output": {"format": "json", "text": "$.[x"}}, "mine.yaml: output.text"),
+        ({"output": {"format": "xml"}}, "mine.yaml: output.format"),
+        ({"timeout": 0}, "mine.yaml: timeout"),
+        ({"prompt": "You are … ${tools}"}, "mine.yaml: prompt"),
     ],
     ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
 )
-def test_errors_name_the_place_in_the_file(change: dict[str, Any], expected_error: str) -> None:
-    with pytest.raises(BadInput, match=expected_error):
-        read_agent(Document("mine.yaml", GOOD | change))
+def test_errors_name_the_place_in_the_file(change: dict[str, Any], where: str) -> None:
+    assert refused(read_agent, Document("mine.yaml", GOOD | change)).where == where
 
 
 @pytest.mark.parametrize(
-    ("text", "expected_error"),
+    ("change", "nearest"), [({"comand": []}, "command"), ({"command": ["mine", "${promt}"]}, "prompt")]
+)
+def test_a_misspelt_key_or_variable_is_reported_with_the_nearest_name(change: dict[str, Any], nearest: str) -> None:
+    assert f'"{nearest}"' in refused(read_agent, Document("mine.yaml", GOOD | change)).remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
     [
-        ("name: b\ntype: builtin", '"prompt" is missing'),
-        ("name: b\ntype: builtin\nprompt: hello", r"b.yaml:3: prompt: \$\{tools\} is missing"),
-        ("name: b\ntype: builtin\nprompt: ${tools}\nfiles: {}", "b.yaml:4: files: has no effect"),
-        ("name: b\ntype: builtin\nprompt: ${tools} ${x}", 'b.yaml:3: prompt: unknown variable "x"'),
+        ("name: b\ntype: builtin", "b.yaml:1"),
+        ("name: b\ntype: builtin\nprompt: hello", "b.yaml:3: prompt"),
+        ("name: b\ntype: builtin\nprompt: ${tools}\nfiles: {}", "b.yaml:4: files"),
+        ("name: b\ntype: builtin\nprompt: ${tools} ${x}", "b.yaml:3: prompt"),
     ],
 )
-def test_errors_of_a_builtin_agent_name_the_line(text: str, expected_error: str) -> None:
-    with pytest.raises(BadInput, match=expected_error):
-        read_agent(parse_yaml(text, "b.yaml"))
+def test_errors_of_a_builtin_agent_name_the_line(text: str, where: str) -> None:
+    assert refused(read_agent, parse_yaml(text, "b.yaml")).where == where
 
 
 def test_a_key_given_as_a_variable_name_is_not_shown() -> None:
-    with pytest.raises(BadInput) as caught:
-        read_agent(Document("mine.yaml", GOOD | {"passEnv": ["sk-proj-1234567890"]}))
-    assert "1234567890" not in str(caught.value)
+    error = refused(read_agent, Document("mine.yaml", GOOD | {"passEnv": ["sk-proj-1234567890"]}))
+    assert "1234567890" not in str(error)

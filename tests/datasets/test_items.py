@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from memorybench.core.errors import BadInput
 from memorybench.datasets import items
 from memorybench.datasets.items import read_items
+from tests.doubles.refusals import refused
 
 VALUES = [{"id": n, "text": "ä\n]}" * n, "inner": [{"x": [n]}]} for n in range(30)]
 
@@ -56,8 +57,7 @@ def test_the_array_may_be_nested(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     file.write_text(json.dumps({"v": 1, "data": {"items": VALUES}}), encoding="utf-8")
     assert both(file, within="$.data.items") == (VALUES, VALUES)
-    with pytest.raises(BadInput, match=r"\$.items"):
-        list(read_items(file, within="$.items"))
+    assert "$.items" in str(refused(lambda: list(read_items(file, within="$.items"))))
 
 
 def test_rows_of_jsonl_and_csv(tmp_path: Path) -> None:

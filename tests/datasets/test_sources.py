@@ -18,6 +18,7 @@ from memorybench.core.errors import BadInput, Malformed, MemorybenchError, RunCo
 from memorybench.datasets.sources import Piece, Source, pull, source_of, state, verify_files
 from memorybench.secrets.redaction import Redactor
 from tests.datasets.described import bundled, config
+from tests.doubles.refusals import refused
 from tests.doubles.stub import Behaviour, Call, Stub, redirect, reset, status
 
 CONTENT = bytes(range(256)) * 4096
@@ -124,8 +125,9 @@ def test_a_complete_partial_file_is_used(stub: Stub, tmp_path: Path) -> None:
 
 def test_a_file_with_another_checksum_than_pinned_is_rejected(stub: Stub, tmp_path: Path) -> None:
     source = on_hub(stub, tmp_path, sha256="0" * 64)
-    with pytest.raises(BadInput, match=rf"the checksum differs: sha256 {SHA256}; expected 0{{64}}"):
-        fetch(source)
+    error = refused(fetch, source)
+    assert SHA256 in error.problem
+    assert error.expected == "0" * 64
     assert not source.present
     assert not source.pieces[0].record.exists()
 
@@ -182,8 +184,7 @@ def test_a_manually_downloaded_file_is_recorded(stub: Stub, tmp_path: Path) -> N
     assert state(source) == "present"
     source.pieces[0].file.write_bytes(b"changed")
     assert state(source) == "changed"
-    with pytest.raises(BadInput, match=r"the checksum differs.*remove it, then memorybench data pull sample"):
-        verify_files(source)
+    assert "memorybench data pull sample" in refused(verify_files, source).remedy
 
 
 def test_two_processes_do_not_write_one_draft(stub: Stub, tmp_path: Path) -> None:
@@ -191,7 +192,7 @@ def test_two_processes_do_not_write_one_draft(stub: Stub, tmp_path: Path) -> Non
     source.pieces[0].file.parent.mkdir(parents=True)
     held = os.open(source.pieces[0].file.with_name(".data.json.lock"), os.O_RDWR | os.O_CREAT)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with pytest.raises(RunConflict, match="another process"):
+    with pytest.raises(RunConflict):
         fetch(source)
     os.close(held)
     fetch(source)
@@ -216,10 +217,9 @@ def test_where_files_are_looked_for(tmp_path: Path) -> None:
 
 def test_a_config_of_others_writes_nowhere_else(tmp_path: Path) -> None:
     kept = config(data={"type": "url", "path": "https://example.org/x", "localPath": "../../.bashrc"})
-    with pytest.raises(BadInput, match=r"data.localPath: .* is outside of"):
-        source_of(kept, beside=tmp_path, cache=tmp_path)
-    with pytest.raises(BadInput, match=r"data\.path"):
-        source_of(config(data={"type": "huggingface", "path": "owner/name"}), beside=tmp_path, cache=tmp_path)
+    assert refused(source_of, kept, beside=tmp_path, cache=tmp_path).where.endswith("data.localPath")
+    no_file = config(data={"type": "huggingface", "path": "owner/name"})
+    assert refused(source_of, no_file, beside=tmp_path, cache=tmp_path).where.endswith("data.path")
 
 
 def test_longmemeval_variants_share_files_and_every_source_has_a_licence(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import load_extractor_config, read_extractor
 from memorybench.extractors.plugin import load_type
 from memorybench.files.yaml_file import parse_yaml
+from tests.doubles.refusals import refused
 
 CATALOG = Path(memorybench.__file__).parent / "catalog" / "extractors"
 HTTP = "name: ours\ntype: http\nurl: https://extractor.example/v1\n"
@@ -54,8 +55,7 @@ def test_missing_variables_are_an_error_only_at_use() -> None:
     assert read(text).url == "https://${HOST_NAME}/v1"
     filled = read_extractor(parse_yaml(text, "ours.yaml"), {"HOST_NAME": "extractor.example"})
     assert (filled.url, filled.headers) == ("https://extractor.example/v1", {"X-Team": "blue"})
-    with pytest.raises(BadInput, match=r"ours\.yaml:3: url: the environment variable HOST_NAME is not set"):
-        read_extractor(parse_yaml(text, "ours.yaml"), {})
+    assert refused(read_extractor, parse_yaml(text, "ours.yaml"), {}).where == "ours.yaml:3: url"
 
 
 @pytest.mark.parametrize(
@@ -106,5 +106,4 @@ def test_key_in_the_file_is_not_shown() -> None:
 
 
 def test_a_missing_file_is_named_in_the_error(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"none\.yaml"):
-        load_extractor_config(tmp_path / "none.yaml")
+    assert refused(load_extractor_config, tmp_path / "none.yaml").where == str(tmp_path / "none.yaml")
