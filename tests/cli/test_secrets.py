@@ -68,3 +68,21 @@ def test_a_key_in_a_traceback_is_redacted(command: Command, monkeypatch: pytest.
         assert said.code == 1
         assert "unexpected RuntimeError" in said.err
         assert found_in(said.err) == []
+
+
+def test_a_redacted_row_stays_valid_json(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The letter after a backslash of JSON may be the first letter of a key."""
+    monkeypatch.setenv("ACME_API_KEY", "note-to-self")
+    lines = [{"role": "user", "text": "first line\note-to-self"}]
+    item = {"id": "q1", "question": "Which\note-to-self?", "answer": "green", "sessions": [lines]}
+    Path("data.json").write_text(json.dumps([item]))
+    Path("mine.yaml").write_text(
+        "name: mine\ndata: {type: local, path: data.json}\n"
+        "schema: {itemId: id, question: question, answer: answer,"
+        " context: {field: sessions, itemSchema: {content: text, role: role}}}\n"
+        "evaluation: {method: contains}\n"
+    )
+    arguments = ("eval", "--benchmarks", "mine", "--providers", "bm25", "--config-dir", ".", "--run-id", "r")
+    assert command(*arguments).code == 0
+    assert command("validate", "results/results.db").code == 0
+    assert len(command("export", "r", "--format", "json").json) == 1

@@ -113,10 +113,7 @@ class RunWriter:
         return attempt
 
     def redact_json(self, result: str) -> str:
-        """Remove secrets from the strings of a JSON text; its keys stay."""
-        if self._redact(result) == result:
-            return result
-        return json.dumps(_redact_strings(json.loads(result), self._redact), ensure_ascii=False)
+        return _redact_json(result, self._redact)
 
     async def record_step(self, step: Step) -> None:
         """Record a step; `step.result` comes from `redact_json`."""
@@ -126,7 +123,7 @@ class RunWriter:
             step.key,
             step.name,
             step.subject,
-            self._redact(step.inputs),
+            self.redact_json(step.inputs),
             step.result,
             step.started,
             step.seconds,
@@ -163,12 +160,12 @@ class RunWriter:
             trial.case_id,
             trial.subject.name,
             outcome.status,
-            self._redact(outcome.model_dump_json()),
+            self.redact_json(outcome.model_dump_json()),
             now(),
         )
         statements: list[Statement] = [(_INSERT_OUTCOME, (*columns, crc(*columns)))]
         if case is not None:
-            row = (self.run.id, trial.benchmark, case.id, self._redact(case.model_dump_json()))
+            row = (self.run.id, trial.benchmark, case.id, self.redact_json(case.model_dump_json()))
             sql = "INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)"
             statements.append((sql, (*row, crc(*row))))
         await self._writer.write(statements)
@@ -211,7 +208,8 @@ def open_run(
     elif reuse is not None:
         raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")
     run = run.model_copy(update={"created": now(), "status": "running"})
-    spec, fingerprints = redact(canonical(dict(run.spec))), redact(canonical(dict(run.fingerprints)))
+    spec = _redact_json(canonical(dict(run.spec)), redact)
+    fingerprints = _redact_json(canonical(dict(run.fingerprints)), redact)
     columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
     sql = (
         "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
@@ -276,11 +274,21 @@ def _locked(
         lock.release()
 
 
+def _redact_json(text: str, redact: Redact) -> str:
+    """Remove secrets from the strings of a JSON text. Names of fields stay, even if they equal a weak password."""
+    if redact(text) == text:
+        return text
+    return json.dumps(_redact_strings(json.loads(text), redact), ensure_ascii=False)
+
+
 def _redact_strings(value: Any, redact: Redact) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, list):
         return [_redact_strings(item, redact) for item in value]
     if isinstance(value, dict):
-        return {key: _redact_strings(item, redact) for key, item in value.items()}
+        return {
+            key if key.isidentifier() and key.islower() else redact(key): _redact_strings(item, redact)
+            for key, item in value.items()
+        }
     return value

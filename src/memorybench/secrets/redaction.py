@@ -63,9 +63,9 @@ class Redactor:
             return text
         for secret in self._secrets.values():
             if hides_letters:
-                text = secret.with_encoded_letters.sub(REDACTED, text)
+                text = secret.with_encoded_letters.sub(_replacement, text)
             if any(anchor in text for anchor in secret.anchors):
-                text = secret.pattern.sub(REDACTED, text)
+                text = secret.pattern.sub(_replacement, text)
         return text
 
 
@@ -87,6 +87,13 @@ class _Secret:
     @cached_property
     def with_encoded_letters(self) -> re.Pattern[str]:
         return re.compile(_pattern(self._text, _any_spelling))
+
+
+def _replacement(match: re.Match[str]) -> str:
+    """Return the replacement, so that JSON stays valid if the letter after a backslash began the match."""
+    before = match.string[max(0, match.start() - 64) : match.start()]
+    backslashes = len(before) - len(before.rstrip("\\"))
+    return f"\\{REDACTED}" if backslashes % 2 else REDACTED
 
 
 def _secrets_in(value: str) -> Iterable[str]:
