@@ -91,6 +91,8 @@ class RunSteps:
     async def _perform(self, request: StepRequest[T]) -> tuple[T, str]:
         reusable = self.run_writer.find_reusable(request.key, shared=request.shared)
         if reusable is not None:
+            # an earlier run may have known fewer secrets
+            reusable = reusable._replace(result=self.run_writer.redact_json(reusable.result))
             await self.run_writer.record_step(reusable)
             return request.adapter.validate_json(reusable.result), reusable.result
         self._stopping.check()

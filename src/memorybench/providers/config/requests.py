@@ -78,12 +78,29 @@ def _expand_probe(value: Any) -> Any:
 Wait = Annotated[Poll | Probe, BeforeValidator(_expand_probe, json_schema_input_type=Poll | Probe | Literal["probe"])]
 
 
+class Capture(Section):
+    """A value of a reply, with whether it is a credential."""
+
+    path: str
+    """JSONPath in the reply."""
+    secret: bool
+    """Whether it is a credential, such as a session handle. It is then redacted everywhere and not stored: a resumed
+    run sends the `setup` request that captures it again."""
+
+
 class Request(Call):
     """A request whose reply may contain values for later requests."""
 
-    captures: Mapping[str, str] = Field(default_factory=dict)
+    captures: Mapping[str, str | Capture] = Field(default_factory=dict)
     """Variable → JSONPath in the reply; a path without a match is an error. Captures of `setup` are available in every
-    later request, captures of others in their own `wait`."""
+    later request, captures of others in their own `wait`. A capture of `setup` that is named like a credential
+    (`token`, `apiKey`, …) or sent in a header such as `Authorization` is a secret; `{path: …, secret: true}` or `false`
+    decides it."""
+
+    @property
+    def capture_paths(self) -> Mapping[str, str]:
+        """Variable → JSONPath."""
+        return {name: one if isinstance(one, str) else one.path for name, one in self.captures.items()}
 
 
 class Housekeeping(Request):
@@ -91,7 +108,8 @@ class Housekeeping(Request):
 
     repeatable: bool = False
     """Sent again, the request returns what it created first (`get_or_create`, a lookup). So a scope can be searched
-    whose ids another process captured; without it, that is an error."""
+    whose ids another process captured; without it, that is an error. A request that captures only secrets is a login
+    and always repeatable."""
     wait: Poll | None = None
     """How to wait for the end of the operation; without it, the reply means that it is done."""
 

@@ -85,7 +85,7 @@ def _check_call(config: ProviderConfig, part: Document, call: Call, known: froze
     if isinstance(call, Search | ListAll):
         check_response(call.response, part.at("response"))
     if isinstance(call, Request):
-        _check_captures(call.captures, part, known)
+        _check_captures(call.capture_paths, part, known)
     if isinstance(call, Housekeeping | Storing) and isinstance(call.wait, Poll):
         poll_names = {POLL_ID, "documentId"} if isinstance(call, Storing) else {POLL_ID}
         # the process that waits may not be the one that added: it does not have the document

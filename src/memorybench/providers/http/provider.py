@@ -47,12 +47,13 @@ class HttpProvider:
         store_id: str,
         embedder: Embedder | None,
         search_settings: Mapping[str, Any],
+        redactor: Redactor,
     ) -> None:
         self._where = f'provider "{config.name}"'
         self._limits = config.limits
         self._service = service
         self._api = api
-        self._scopes = Scopes(config.name, service, api)
+        self._scopes = Scopes(config.name, service, api, redactor)
         self.subject = subject
         self.store_id = store_id
         self._embedder = embedder
@@ -82,8 +83,8 @@ class HttpProvider:
             of_add = [receipt for receipt in receipts if receipt.ids and receipt.captured["endpoint"] == add.endpoint]
             if isinstance(add.wait, Probe) and of_add:
                 await self._wait_for_marker(scope, add.wait)
-            elif isinstance(add.wait, PollTemplate):
-                variables = self._scopes.state(scope).variables
+            elif isinstance(add.wait, PollTemplate) and of_add:
+                variables = (await self._scopes.open(scope)).variables
                 polls = [{**variables, **poll} for receipt in of_add for poll in receipt.captured["questions"]]
                 await wait_until_done(self._api, add.wait, polls, parallel=self._parallel_polls)
 
@@ -275,4 +276,4 @@ async def open_http_provider(
         redactor, insecure=connection.insecure, deadline=connection.timeout / 1000, tls=connection.tls
     ) as http:
         provider = _CLASSES[service.batch_add is not None, service.list is not None]
-        yield provider(config, service, Api(http, base_url, headers), subject, store_id, embedder, search)
+        yield provider(config, service, Api(http, base_url, headers), subject, store_id, embedder, search, redactor)

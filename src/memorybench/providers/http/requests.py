@@ -17,6 +17,7 @@ from memorybench.http.replies import Reply
 from memorybench.providers.config.requests import Call, Request
 from memorybench.providers.config.variables import AnyName, variables_in
 from memorybench.providers.storage.turns import replace_surrogates
+from memorybench.secrets.credentials import shape_in
 
 _ANY = AnyName()  # the config was checked when it was read
 _UNSAFE_SEGMENTS = frozenset({"", ".", ".."})
@@ -109,11 +110,16 @@ class ReplyReader:
 
     captures: Mapping[str, Path]
     expects_json: bool
+    secrets: frozenset[str] = frozenset()
+    """The captures that are credentials."""
 
     @classmethod
-    def parse(cls, part: Document, request: Request, *, expects_json: bool) -> ReplyReader:
-        captures = {name: Path.parse(path, part.where("captures", name)) for name, path in request.captures.items()}
-        return cls(captures, expects_json or bool(captures))
+    def parse(
+        cls, part: Document, request: Request, *, expects_json: bool, secrets: frozenset[str] = frozenset()
+    ) -> ReplyReader:
+        paths = request.capture_paths
+        captures = {name: Path.parse(path, part.where("captures", name)) for name, path in paths.items()}
+        return cls(captures, expects_json or bool(captures), secrets & captures.keys())
 
     def read_json(self, reply: Reply | None) -> Any:
         """Return the JSON of a reply. If nothing is read from it, anything but a web page is accepted."""
@@ -131,21 +137,28 @@ class ReplyReader:
             return {}
         captured = {}
         for name, path in self.captures.items():
-            ids = read_ids(path, data, reply)
+            ids = _find_ids(path, data)
             if not ids:
                 raise reply.malformed(f"missing {name}: no id at {path.text}")
-            captured[name] = ids[0]
+            captured[name] = self._read_capture(name, ids[0], reply)
         return captured
+
+    def _read_capture(self, name: str, value: str | int, reply: Reply) -> str | int:
+        if name in self.secrets or shape_in(str(value)):
+            # sent back to the same service only; another login may return a token that is known already
+            reply.redactor.add(str(value))
+            return value
+        return redact(value, reply) if isinstance(value, str) else value
 
 
 def read_ids(path: Path, data: Any, reply: Reply) -> list[str | int]:
     """Return the ids that a path matches, alone or in a list; other values are ignored."""
+    return [redact(value, reply) if isinstance(value, str) else value for value in _find_ids(path, data)]
+
+
+def _find_ids(path: Path, data: Any) -> list[str | int]:
     values = [value for match in path.all(data) for value in (match if isinstance(match, list) else [match])]
-    return [
-        redact(value, reply) if isinstance(value, str) else value
-        for value in values
-        if isinstance(value, str | int) and not isinstance(value, bool) and value != ""
-    ]
+    return [value for value in values if isinstance(value, str | int) and not isinstance(value, bool) and value != ""]
 
 
 def redact(text: str, reply: Reply) -> str:

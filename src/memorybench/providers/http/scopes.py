@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.errors import Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
+from memorybench.secrets.redaction import Redactor
 
 from .requests import Api
 from .service import ScopeRequest, Service
@@ -63,11 +64,12 @@ class ScopeState:
 
 
 class Scopes:
-    def __init__(self, name: str, service: Service, api: Api) -> None:
+    def __init__(self, name: str, service: Service, api: Api, redactor: Redactor) -> None:
         self._where = f'provider "{name}"'
         self._service = service
         self._api = api
         self._captures = service.captures
+        self._redactor = redactor
         self._states: dict[Scope, ScopeState] = {}
 
     def state(self, scope: Scope) -> ScopeState:
@@ -79,13 +81,21 @@ class Scopes:
         return state
 
     async def open(self, scope: Scope) -> ScopeState:
-        """Send the setup requests that are not finished; after a failure, continue where it stopped."""
+        """Send the setup requests that are not finished; after a failure, continue where it stopped.
+
+        The requests of an earlier process that captured secrets are sent again, because receipts do not contain these.
+        """
         state = self.state(scope)
-        if state.finished_setup < len(self._service.setup):
+        if state.finished_setup < len(self._service.setup) or not self._captures <= state.variables.keys():
             async with state.setup_lock:
-                for request in self._service.setup[state.finished_setup :]:
-                    await self._send(request, state)
-                    state.finished_setup += 1
+                for number, request in enumerate(self._service.setup, 1):
+                    if number > state.finished_setup:
+                        await self._send(request, state)
+                        state.finished_setup = number
+                    elif missing := request.reader.captures.keys() - state.variables.keys():
+                        if not request.is_repeatable:
+                            raise self._unknown(missing, state)
+                        await self._send(request, state)
         state.is_cleared = False
         return state
 
@@ -95,15 +105,18 @@ class Scopes:
         missing = (names & self._captures) - state.variables.keys()
         if not missing:
             return state
-        if self._service.has_repeatable_setup:
+        if self._service.has_repeatable_setup or state.finished_setup == len(self._service.setup):
             return await self.open(scope)
         if state.is_cleared:
             return None
+        raise self._unknown(missing, state)
+
+    def _unknown(self, names: Set[str], state: ScopeState) -> ServiceError:
         # setting it up again would create an empty scope, which would then be searched
-        raise ServiceError(
-            f"{self._where}: unknown {', '.join(sorted(missing))} of scope {state.variables['scope']}: this process "
-            "has neither added to it nor received its receipts"
-        )
+        problem = f"{self._where}: unknown {', '.join(sorted(names))} of scope {state.variables['scope']}"
+        if names <= self._service.secrets:
+            return ServiceError(f"{problem}: secrets are not stored; capture them in a setup request of their own")
+        return ServiceError(f"{problem}: this process has neither added to it nor received its receipts")
 
     async def clear(self, scope: Scope) -> None:
         requests = self._service.clear
@@ -128,7 +141,9 @@ class Scopes:
             ids=tuple(ids),
             captured={
                 "endpoint": endpoint,
-                "setup": {name: state.variables[name] for name in sorted(self._captures)},
+                "setup": {
+                    name: state.variables[name] for name in sorted(self._captures) if self._is_public(name, state)
+                },
                 "questions": [dict(poll) for part in accepted for poll in part.polls],
                 "sources": {id: list(ids_of_source) for id, ids_of_source in sources.items()},
             },
@@ -137,10 +152,17 @@ class Scopes:
     def restore(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         state = self.state(scope)
         for receipt in receipts:
-            state.variables |= receipt.captured["setup"]
+            # earlier versions stored secrets, which may have expired
+            setup: Mapping[str, Any] = receipt.captured["setup"]
+            state.variables |= {name: value for name, value in setup.items() if name not in self._service.secrets}
+            self._redactor.add(*(str(value) for name, value in setup.items() if name in self._service.secrets))
             state.sources |= {id: tuple(sources) for id, sources in receipt.captured["sources"].items()}
             state.finished_setup = len(self._service.setup)
             state.is_cleared = False
+
+    def _is_public(self, name: str, state: ScopeState) -> bool:
+        value = str(state.variables[name])
+        return name not in self._service.secrets and self._redactor.clean(value) == value
 
     async def _send(self, request: ScopeRequest, state: ScopeState) -> None:
         reply = await self._api.send(request.request, state.variables)

@@ -16,6 +16,7 @@ from memorybench.providers.config.variables import AnyName, variables_in
 from .documents import SessionSplitter
 from .requests import Render, ReplyReader, RequestTemplate, compile_template, parse_path
 from .results import ResponseTemplate
+from .secret_captures import secret_captures
 from .waiting import PollTemplate
 
 _ANY = AnyName()
@@ -66,6 +67,8 @@ class Service:
     clear: tuple[ScopeRequest, ...]
     """The requests that clear a scope: `endpoints.clear`, then `teardown`."""
     splitter: SessionSplitter
+    secrets: frozenset[str]
+    """The captures of setup that are credentials."""
 
     @property
     def captures(self) -> frozenset[str]:
@@ -85,6 +88,7 @@ class Service:
     def parse(cls, config: ProviderConfig) -> Service:
         assert config.endpoints is not None
         root = Document(f'provider "{config.name}"', config.model_dump())
+        secrets = secret_captures(config)
         endpoints, capabilities = config.endpoints, config.capabilities
         add = _add_request(root, ("endpoints", "add"), endpoints.add)
         batch_add = None
@@ -97,7 +101,7 @@ class Service:
         names = add.names | (batch_add.names if batch_add else frozenset())
         return cls(
             run_id_format=Template.parse(config.scoping.run_id_format, _ANY, root.where("scoping", "run_id_format")),
-            setup=tuple(_scope_request(root, ("setup", n), request) for n, request in enumerate(config.setup)),
+            setup=tuple(_scope_request(root, ("setup", n), request, secrets) for n, request in enumerate(config.setup)),
             add=add,
             batch_add=batch_add,
             search=_read_request(root, ("endpoints", "search"), endpoints.search),
@@ -111,14 +115,19 @@ class Service:
                 max_messages=config.limits.max_messages,
                 max_characters=config.limits.max_characters,
             ),
+            secrets=secrets,
         )
 
 
-def _scope_request(root: Document, place: Place, request: Housekeeping) -> ScopeRequest:
+def _scope_request(
+    root: Document, place: Place, request: Housekeeping, secrets: frozenset[str] = frozenset()
+) -> ScopeRequest:
     part = root.at(*place)
     wait = PollTemplate.parse(part.at("wait"), request.wait) if request.wait else None
-    reader = ReplyReader.parse(part, request, expects_json=wait is not None and wait.id is not None)
-    return ScopeRequest(RequestTemplate.parse(part, request), reader, wait, request.repeatable)
+    has_poll_id = wait is not None and wait.id is not None
+    reader = ReplyReader.parse(part, request, expects_json=has_poll_id, secrets=secrets)
+    is_login = bool(reader.secrets) and reader.secrets == reader.captures.keys()
+    return ScopeRequest(RequestTemplate.parse(part, request), reader, wait, request.repeatable or is_login)
 
 
 def _add_request(root: Document, place: Place, add: Add | BatchAdd) -> AddRequest:
