@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 Environment = Mapping[str, str] | None
+BeforeUse = Callable[[Record, Path | None], None]
+"""Takes a config and its file."""
 
 
 T = TypeVar("T", bound=Record)
@@ -56,9 +58,11 @@ class Catalog:
     An invalid entry raises only when it is chosen; the others can be used.
     """
 
-    def __init__(self, folder: Path, extra: Sequence[Path] = ()) -> None:
+    def __init__(self, folder: Path, extra: Sequence[Path] = (), before_use: BeforeUse | None = None) -> None:
+        """`before_use` gets each config, with `${VAR}`, before it is read with an environment."""
         self._folder = folder
         self._extra = tuple(extra)
+        self._before_use = before_use
 
     def entries(self, *kinds: Kind) -> tuple[Entry, ...]:
         """Return all entries of these kinds, sorted by name. Each config is read, so that an invalid one is marked."""
@@ -99,6 +103,8 @@ class Catalog:
         source = self._source(kind, name)
         if source.read is None:
             raise BadInput("", f'"{name}" is a {source.entry.kind}', expected=f"a {kind} with a config")
+        if environment is not None and self._before_use is not None:
+            self._before_use(source.read(None), source.entry.file)
         config = source.read(environment)
         assert isinstance(config, record)
         return config

@@ -66,10 +66,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.catalog.catalog import Catalog
+    from memorybench.wiring.credentials import learn_secrets
 
     if args.action == "convert":
         return _convert(args)
-    catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)])
+    catalog = Catalog(Path(), [Path(place) for place in split_list(args.config_dir)], learn_secrets)
     if args.action == "pull":
         return _pull(catalog, split_list(args.names), given_consent(args))
     if args.action == "verify":

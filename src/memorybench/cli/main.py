@@ -11,6 +11,8 @@ from importlib import import_module
 from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
 
+from .output import redacted_output
+
 RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}
 """Verbs that run a suite: cli/run.py makes them from the suite's spec."""
 VERBS = {
@@ -58,8 +60,9 @@ def _run(
     debug = "--debug" in given
     try:
         args = _parser(program, purpose, verbs, given, epilog).parse_args(given)
-        code: int = args.handler(args)
-        sys.stdout.flush()
+        with redacted_output():
+            code: int = args.handler(args)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away, as `head` does

@@ -36,6 +36,7 @@ def auth_headers(auth: Auth, key: str | None, where: str) -> Mapping[str, str]:
     """Return the header that authenticates a request; none if `auth.type` is "none"."""
     if auth.type == "none":
         return {}
+    key = (key or "").strip()  # a file or a shell may add a newline
     if not key:
         raise BadInput(where, f"missing key: {auth.env_var} is not set", remedy=f"export {auth.env_var}=…")
     prefix = _PREFIXES[auth.type] if auth.prefix is None else auth.prefix

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memorybench.secrets.redaction import Redactor
 
-_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL")
-_SHORTEST_SECRET = 8
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS", "BEARER")
 _FAULT_VARIABLE = "MEMORYBENCH_FAULT_AT"
 
 
@@ -24,19 +24,35 @@ def first_variable(*names: str) -> str | None:
     return next((value for name in names if (value := environment().get(name))), None)
 
 
-def redactor() -> Redactor:
-    """Replaces every value of the environment that looks like a secret."""
+@cache
+def _shared_redactor() -> Redactor:
     from memorybench.secrets.redaction import Redactor
 
-    return Redactor(
-        value
-        for name, value in environment().items()
-        # a short value ("on", "test") occurs in ordinary text, and no service issues such keys
-        if len(value) >= _SHORTEST_SECRET and _is_secret(name)
-    )
+    return Redactor()
 
 
-def _is_secret(name: str) -> bool:
+def redactor() -> Redactor:
+    """Return the redactor of this process. All parts share it: each must know the secrets that another one meets.
+
+    It knows variables whose name or value looks like a secret; credentials.py adds those that configs use.
+    """
+    from memorybench.secrets.redaction import credentials_in_url
+
+    shared = _shared_redactor()
+    for name, value in environment().items():
+        if is_secret_name(name):
+            shared.add(value)
+        elif "@" in value and "://" in value:
+            shared.add(*credentials_in_url(value))
+    return shared
+
+
+def forget_secrets() -> None:
+    """Begin with a new redactor: each command of a process has its own."""
+    _shared_redactor.cache_clear()
+
+
+def is_secret_name(name: str) -> bool:
     parts = name.upper().split("_")
     return any(word in parts for word in _SECRET_WORDS) or name.upper().endswith(_SECRET_WORDS)
 

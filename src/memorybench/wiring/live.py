@@ -18,6 +18,7 @@ from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
 from .consent import check_code, require_code
+from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
 from .models import ResolvedModel, choose_model, resolve_model
 from .providers import Opened, ProviderOpener, check_provider, described, lines
@@ -79,7 +80,7 @@ class LiveWiring:
 
     @cached_property
     def catalog(self) -> Catalog:
-        return Catalog(self._folder, [Path(place) for place in self._config_dirs])
+        return Catalog(self._folder, [Path(place) for place in self._config_dirs], learn_secrets)
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> LiveWiring:
         return LiveWiring(config_dirs, consent, self._folder)
@@ -92,7 +93,7 @@ class LiveWiring:
 
     @cached_property
     def redact(self) -> Callable[[str], str]:
-        return redactor().clean  # reads the environment once: the journal redacts every row
+        return redactor().clean  # the journal redacts every row
 
     def fault(self) -> Callable[[], None] | None:
         return fault()
