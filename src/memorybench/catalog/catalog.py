@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -29,6 +29,7 @@ from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
 from .files import Described, bundled_files, files_of_user, recognise, unrecognised
+from .literal_credentials import check_literals
 from .plugins import Pluggable, installed_plugins
 
 if TYPE_CHECKING:
@@ -152,12 +153,19 @@ class Catalog:
         kind = kind or recognise(document)
         if kind is None:
             return _Source(Entry("unknown", path.stem, origin=origin, file=path, broken=unrecognised(document)))
+        read: Callable[[Document, Environment], Record]
         if kind == "benchmark":
             plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
-            metrics = known_metrics(plugins)
-            return _Source(_head(kind, document, path, origin), lambda env: read_benchmark(document, env, metrics))
-        read = _READERS[kind]
-        return _Source(_head(kind, document, path, origin), lambda env: read(document, env))
+            read = partial(read_benchmark, metrics=known_metrics(plugins))
+        else:
+            read = _READERS[kind]
+
+        def read_checked(environment: Environment) -> Record:
+            if origin != BUNDLED:
+                check_literals(document)
+            return read(document, environment)
+
+        return _Source(_head(kind, document, path, origin), read_checked)
 
 
 _READERS: Mapping[Described, Callable[[Document, Environment], Record]] = {

@@ -66,11 +66,11 @@ def credential_in(text: str) -> Kind | None:
     text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
     decoded = [decoding.text for decoding in decodings(text)]
     for one in decoded:
-        kind = _shape_in(one) or find_worded_credential(one)
+        kind = shape_in(one) or find_worded_credential(one)
         if kind is not None:
             return kind
     rearranged = chain(_spelled_out(text), *((one[::-1], one.swapcase()) for one in decoded))
-    return next((kind for one in rearranged if (kind := _shape_in(one)) is not None), None)
+    return next((kind for one in rearranged if (kind := shape_in(one)) is not None), None)
 
 
 def _spelled_out(text: str) -> Iterator[str]:
@@ -81,5 +81,6 @@ def _spelled_out(text: str) -> Iterator[str]:
         yield from ("".join(pieces[start : start + _LONGEST_SPELLED_OUT]) for start in range(len(pieces)))
 
 
-def _shape_in(text: str) -> Kind | None:
+def shape_in(text: str) -> Kind | None:
+    """Return the kind of key whose format occurs in the text as it stands, or None."""
     return next((kind for kind, shape in _SHAPES if shape.search(text)), None)

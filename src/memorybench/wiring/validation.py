@@ -7,6 +7,7 @@ from pathlib import Path
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
 from memorybench.catalog.files import bundled_files, recognise, unrecognised
+from memorybench.catalog.literal_credentials import check_literals
 from memorybench.catalog.plugins import installed_plugins
 from memorybench.catalog.uses import uses_of
 from memorybench.core.errors import BadInput
@@ -43,6 +44,7 @@ def describe_database(path: Path) -> str:
 
 def describe_config(document: Document) -> str:
     kind = recognise(document)
+    check_literals(document)
     if kind == "provider":
         provider = read_provider(document)
         missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
