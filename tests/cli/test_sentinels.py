@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from memorybench.wiring.environment import forget_secrets, redactor
+from memorybench.wiring.live import LiveWiring
 from tests.cli.command import Command
 from tests.doubles.stub import Call, Stub
 from tests.secrets.test_redaction import ENCODINGS
@@ -187,6 +189,21 @@ def test_a_value_of_an_env_file(command: Command, stub: Stub, monkeypatch: pytes
     Path(".env").write_text(f"export ACME_HANDLE='{SENTINEL}'\nACME_MODEL=gpt-4o-mini\n")
     monkeypatch.setenv("ACME_HANDLE", SENTINEL)
     check_artefacts(command, EVAL)
+
+
+def test_an_env_file_beside_a_compose_file(command: Command) -> None:
+    Path("compose.yaml").write_text("services: {api: {image: acme}}\n")
+    Path(".env").write_text(f"DB_PASS={SENTINEL}\nACME_MODEL=gpt-4o-mini\nACME_URL=http://localhost:8000\n")
+    docker = "{compose: compose.yaml, service: api, healthcheck: 'http://localhost:1', baseUrl: 'http://localhost:1'}"
+    text = PROVIDER.replace("type: hosted", f"type: docker\ndocker: {docker}").replace(
+        'connection: {baseUrl: "URL"}\n', ""
+    )
+    Path("acme.yaml").write_text(text)
+    forget_secrets()
+    LiveWiring(["."]).catalog.provider("acme", {})
+    clean = redactor().clean
+    assert hits(clean(Service().echo), SENTINEL) == []
+    assert clean("gpt-4o-mini http://localhost:8000") == "gpt-4o-mini http://localhost:8000"
 
 
 def test_a_secret_in_a_dataset(command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch) -> None:

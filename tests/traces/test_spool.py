@@ -11,6 +11,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, JournalError, Transient
 from memorybench.core.extraction import Trace, TraceSource
 from memorybench.core.trials import Subject
+from memorybench.secrets.redaction import Redactor
 from memorybench.traces.paths import OF_RUNS, TracePaths, UnusableTrace
 from memorybench.traces.spool import Spool, spool
 from tests.standins.base import running
@@ -146,3 +147,11 @@ def test_a_wrong_path_is_an_error_before_any_trace_is_judged(file: Path) -> None
         server.add(inputs={"conversation": "x"}, outputs={"output": "y"})
         with pytest.raises(BadInput, match=r"\$\.outputs\.wrong finds no output"):
             asyncio.run(fetch(server))
+
+
+def test_secrets_in_traces_are_not_written(tmp_path: Path) -> None:
+    asyncio.run(
+        spool(ListSource(trace("a", "My key is sk-Sentinel.")), tmp_path / "t", Redactor(["sk-Sentinel"]).clean)
+    )
+    assert "sk-Sentinel" not in (tmp_path / "t").read_text()
+    assert [one.id for one in Spool.open(tmp_path / "t")] == ["a"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +50,7 @@ class Spool:
                 yield record.model_validate_json(line)
 
 
-async def spool(source: TraceSource, path: Path) -> Spool:
+async def spool(source: TraceSource, path: Path, redact: Callable[[str], str] = str) -> Spool:
     """Fetch the traces of `source` into the file `path`, unless it exists.
 
     The file is created complete or not at all; an incomplete one is fetched again, because cursors expire within a day.
@@ -60,7 +60,7 @@ async def spool(source: TraceSource, path: Path) -> Spool:
         return Spool.open(path)
     unfinished = path.with_name(f"{path.name}.part")
     try:
-        size, unusable = await _write(source.traces(), unfinished)
+        size, unusable = await _write(source.traces(), unfinished, redact)
         if not size:
             raise BadInput(source.subject.name, "no traces found", remedy="check the project, the tag and --since")
         for option, count in Counter(trace.missing for trace in unusable).items():
@@ -76,7 +76,9 @@ async def spool(source: TraceSource, path: Path) -> Spool:
     return Spool(path, size, {trace.id: trace.problem for trace in unusable})
 
 
-async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequence[UnusableTrace]]:
+async def _write(
+    traces: AsyncIterator[Trace], path: Path, redact: Callable[[str], str]
+) -> tuple[int, Sequence[UnusableTrace]]:
     """Write the traces; return their number, and those that cannot be judged.
 
     A service may return a run twice if others are added between two pages; it is stored once.
@@ -94,7 +96,7 @@ async def _write(traces: AsyncIterator[Trace], path: Path) -> tuple[int, Sequenc
                 row = json.dumps({"problem": fields.pop("problem"), **fields}, separators=(",", ":"))
             else:
                 row = trace.model_dump_json()
-            file.write(f"{row}\n".encode())
+            file.write(f"{redact(row)}\n".encode())
         file.flush()
         os.fsync(file.fileno())
     return len(ids), unusable

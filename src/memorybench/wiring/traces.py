@@ -34,7 +34,7 @@ class FileTraces:
     source: JsonlTraces
 
     async def fetch(self, path: Path) -> tuple[Subject, Spool]:
-        return self.source.subject, await spool(self.source, path)
+        return self.source.subject, await spool(self.source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
         return None
@@ -48,7 +48,7 @@ class LangSmithTraces:
 
     async def fetch(self, path: Path) -> tuple[Subject, Spool]:
         async with self._open() as source:
-            return source.subject, await spool(source, path)
+            return source.subject, await spool(source, path, redactor().clean)
 
     async def open_feedback(self, stack: AsyncExitStack) -> FeedbackSink | None:
         return await stack.enter_async_context(self._open())
