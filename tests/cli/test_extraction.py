@@ -112,7 +112,7 @@ def test_an_extraction_run_is_killed_and_resumed_without_asking_twice(command: C
     assert command.killed("extraction", "run", *asked, "--run-id", "r", "--no-targets", at=30)
     before = len(calls.read_text())
     assert 0 < before < 10
-    said = command("extraction", "run", "--resume", "r", "--no-targets", "--json")
+    said = command("extraction", "run", "--resume", "r", "--no-targets", "--allow-code", "--json")
     assert said.code == 0, said.err
     assert said.json["counts"]["scored"] == 10
     assert len(calls.read_text()) <= 10 + said.json["possibly_charged_twice"] <= 11

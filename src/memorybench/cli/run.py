@@ -162,4 +162,7 @@ def _resume_command(start: Start) -> str:
     command = next(one for one in start.suite.commands if one.marks == start.command.marks)
     output = f" --output {place.results}" if place.results != Path(command.output) else ""
     budget = " --budget DOLLARS" if start.options.budget is not None else ""
-    return f"memorybench {command.name} --resume {place.run_id}{output}{budget}"
+    spec = start.prepared.spec
+    code = " --allow-code" if spec.allow_code else ""  # consent is not saved
+    variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
+    return f"memorybench {command.name} --resume {place.run_id}{output}{budget}{code}{variables}"

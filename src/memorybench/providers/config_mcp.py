@@ -51,7 +51,7 @@ class Mcp(ServerConnection):
 
     command: tuple[str, ...] = ()
     """The program and its arguments. If they or `env` contain `${scopeFolder}`, each scope gets its own process and
-    folder; else one process serves all scopes and may store its data in `${dataFolder}`."""
+    folder; else one process serves all scopes and may store its data in `${dataFolder}`. Requires --allow-code."""
     processes: int = Field(default=8, ge=1)
     """Maximum number of processes at once, if each scope has its own."""
     tools: Tools

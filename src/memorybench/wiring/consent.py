@@ -65,7 +65,7 @@ def check_variables(catalog: Catalog, entry: Entry, consent: Consent) -> None:
     if sent:
         listed = ", ".join(f"{use.value} ({printable(use.key)}) to {printable(use.to)}" for use in sent)
         names = " ".join(dict.fromkeys(use.value for use in sent))
-        remedy = f"read the file, then add {ALLOW_ENV} {names}"
+        remedy = f"read it, then add {ALLOW_ENV} {names}"
         raise ConsentRequired(_where(entry), f"would send {listed}", sent, remedy=remedy)
 
 
@@ -77,7 +77,7 @@ def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
     """Raise ConsentRequired if these programs, modules, images or queries are not allowed."""
     if uses and not consent.code:
         listed = ", ".join(f"{printable(use.value)} ({printable(use.key)})" for use in uses)
-        remedy = f"read the file, then add {ALLOW_CODE}"
+        remedy = f"read it, then add {ALLOW_CODE}"
         raise ConsentRequired(where, f"would run {listed}", uses, remedy=remedy)
 
 

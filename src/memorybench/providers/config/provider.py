@@ -182,7 +182,7 @@ class ProviderConfig(Section):
     """The class of a `local` provider: `builtin:NAME`, `plugin:NAME` (of an installed package), or `./file.py:Class`,
     which requires --allow-code."""
     docker: Docker | None = None
-    """The container of a `docker` provider."""
+    """The container of a `docker` provider. Requires --allow-code."""
     auth: Auth = Auth(type="none")
     """How requests are authenticated."""
     scoping: Scoping = Scoping()
