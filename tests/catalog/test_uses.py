@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.uses import uses_of
+from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.uses import Use, Uses
+from memorybench.files.located import Document
+from memorybench.providers.config.reading import read_provider
+from tests.doubles.hostile_folder import http_provider
 
 HTTP = """
 name: notes
@@ -126,3 +132,43 @@ def test_every_bundled_config_can_be_examined(kind: str, tmp_path: Path) -> None
     catalog = Catalog(tmp_path)
     for entry in catalog.entries(kind):  # type: ignore[arg-type]
         assert not uses_of(getattr(catalog, kind)(entry.name), entry.file, {}).sql
+
+
+def leaves(value: object, place: tuple[object, ...] = ()) -> Iterator[tuple[object, ...]]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*place, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*place, index))
+    elif isinstance(value, str):
+        yield place
+
+
+def test_a_variable_is_found_wherever_it_is_sent() -> None:
+    """Every text of a config that stays valid with a variable behind it."""
+    request = {"method": "POST", "path": "/x", "query": {"a": "b"}, "headers": {"A": "b"}, "body": {"s": ["${scope}"]}}
+    config = http_provider(
+        "https://notes.example",
+        auth={"type": "bearer", "header": "X-Key", "prefix": "Key ", "envVar": "NOTES_KEY"},
+        setup=[{**request, "captures": {"space": "$.id"}}],
+        teardown=[request],
+    )
+    config["endpoints"]["add"] |= {"query": {"a": "b"}, "headers": {"A": "b"}}
+    found, hidden = 0, []
+    for place in leaves(config):
+        changed = copy.deepcopy(config)
+        part: Any = changed
+        for key in place[:-1]:
+            part = part[key]
+        part[place[-1]] += "${SENTINEL}"
+        try:
+            read = read_provider(Document("notes.yaml", {"name": "notes", **changed}))
+        except BadInput:
+            continue
+        found += 1
+        uses = uses_of(read, None, {}).other_variables
+        if not any(use.value == "SENTINEL" and use.to for use in uses):
+            hidden.append(place)
+    assert not hidden
+    assert found > 15
