@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,8 @@ def run(args: argparse.Namespace) -> int:
             return _inspect(stored, args.output)
         wanted = (row for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)]))
         if args.output is None or str(args.output) == "-":
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                sys.stdout.reconfigure(encoding="utf-8")  # as in a file
             write(wanted, args.format, sys.stdout)
             return 0
         draft = args.output.with_name(f".{args.output.name}.part")

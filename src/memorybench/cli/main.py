@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -12,6 +11,7 @@ from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
 
 from .output import redacted_output
+from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
 RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}
 """Verbs that run a suite: cli/run.py makes them from the suite's spec."""
@@ -29,6 +29,7 @@ VERBS = {
     "validate": "check a config, a dataset or a results file",
 }
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
+_PRINTING_VERBS = frozenset({"results", "export", "list", "describe", "schema", "doctor", "validate"})
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1
@@ -58,19 +59,23 @@ def _run(
 ) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    prepare_streams(as_json="--json" in given)
     try:
         args = _parser(program, purpose, verbs, given, epilog).parse_args(given)
+        if args.verb in _PRINTING_VERBS:
+            stop_when_output_is_lost()
         with redacted_output():
             code: int = args.handler(args)
-            sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away, as `head` does
-        return 0
+        failure = output_failure()
+    except OutputLost:
+        code, failure = 0, output_failure()
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
         return _explain(program, error, debug)
+    if failure is not None:
+        print(f"{program}: standard output: cannot be written ({failure.strerror})", file=sys.stderr)
+    return code or (EXIT_FAILED if failure is not None else 0)
 
 
 def _parser(

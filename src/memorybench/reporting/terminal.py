@@ -22,7 +22,10 @@ _WRAPPED_WIDTH = 24
 def console() -> Console:
     from rich.console import Console
 
-    return Console(highlight=False, emoji=False, markup=False)
+    out = Console(highlight=False, emoji=False, markup=False)
+    if not out.width:  # COLUMNS=0: unknown
+        out.width = 80
+    return out
 
 
 def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
