@@ -89,12 +89,16 @@ _LEFT_OUT = {
 def _convert(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.datasets.audit_conversion import convert_locomo, convert_longmemeval, dataset_json
+    from memorybench.files.writing import replacing
 
-    if args.to.exists():
+    if args.to.is_file():
         raise BadInput(str(args.to), "already exists", remedy="name another file, or remove it first")
+    if not args.to.parent.is_dir():
+        raise BadInput(str(args.to), "folder not found", remedy="name a file in an existing folder")
     locomo = args.benchmark == "locomo"
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
-    args.to.write_text(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")), encoding="utf-8")
+    with replacing(args.to) as file:
+        file.write(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")))
     facts = sum(len(conversation.facts) for conversation in dataset.conversations)
     print(
         f"{args.to}: {len(dataset.conversations)} conversations, {facts} facts; memaudit validate {args.to} checks it"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .arguments import add_config_dir, add_json, split_list
 
+if TYPE_CHECKING:
+    from memorybench.wiring.descriptions import Description
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="Describe this provider, benchmark, extractor, store or agent")
-    kinds = ("provider", "benchmark", "extractor", "store", "agent")
+    parser.add_argument("name", metavar="NAME", help="Describe this entry or suite (`memorybench list` shows all)")
+    kinds = ("provider", "benchmark", "extractor", "store", "agent", "suite")
     parser.add_argument("--kind", choices=kinds, help="Choose the kind where a name is used twice")
     add_config_dir(parser)
     add_json(parser)
@@ -22,10 +26,27 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.reporting.terminal import console, show_table
     from memorybench.wiring.descriptions import describe
 
-    description = describe(args.name, Path(), [Path(place) for place in split_list(args.config_dir)], args.kind)
+    extra = [Path(place) for place in split_list(args.config_dir)]
+    suite = _suite(args.name) if args.kind in (None, "suite") else None
+    description = suite or describe(args.name, Path(), extra, args.kind)
     if args.json:
         print(json.dumps(description.plain(), indent=2, ensure_ascii=False))
     else:
         columns = (text_column(""), text_column("", wrap=True))
         show_table(console(), Table(args.name, columns, tuple(description.rows())))
     return 0
+
+
+def _suite(name: str) -> Description | None:
+    """Describe a suite, by its name or a verb; None if there is no such suite."""
+    from memorybench.core.uses import Uses
+    from memorybench.suites.registry import suites
+    from memorybench.wiring.descriptions import Description
+
+    for suite in suites():
+        commands = {command.name: command.help for command in suite.commands}
+        if name == suite.name or name in {command.split()[0] for command in commands}:
+            uses = {f"memorybench {command}": help for command, help in commands.items()}
+            facts = {"kind": "suite", **uses, "more": f"memorybench {next(iter(commands))} --help"}
+            return Description(facts, Uses(), ())
+    return None

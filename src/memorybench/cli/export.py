@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.core.errors import BadInput
+    from memorybench.files.writing import replacing
     from memorybench.reporting.export import rows, write
     from memorybench.suites.registry import open_run
 
@@ -42,16 +42,8 @@ def run(args: argparse.Namespace) -> int:
                 sys.stdout.reconfigure(encoding="utf-8")  # as in a file
             write(wanted, args.format, sys.stdout)
             return 0
-        draft = args.output.with_name(f".{args.output.name}.part")
-        try:
-            with draft.open("w", encoding="utf-8", newline="") as file:
-                written = write(wanted, args.format, file)
-            draft.replace(args.output)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise BadInput(
-                str(args.output), f"cannot be written ({error.strerror})", remedy="name another file"
-            ) from error
+        with replacing(args.output) as file:
+            written = write(wanted, args.format, file)
     print(f"{written} rows written to {args.output}")
     return 0
 

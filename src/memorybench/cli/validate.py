@@ -28,10 +28,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _describe(path: Path) -> str:
+    from memorybench.core.errors import BadInput
     from memorybench.files.loading import load
+    from memorybench.journal.database import FILE_NAME
     from memorybench.suites.registry import suites
     from memorybench.wiring.validation import describe_config, describe_database, is_config, is_database
 
+    if path.is_dir():
+        if not (path / FILE_NAME).exists():
+            raise BadInput(str(path), "is a folder", expected="a file", remedy="name the files in it")
+        path = path / FILE_NAME
     if is_database(path):
         return describe_database(path)
     document = load(path)

@@ -3,26 +3,55 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
-from memorybench.core.errors import JournalError
+from memorybench.core.errors import BadInput, JournalError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """Open a text file for writing that replaces `path` when it is complete; BadInput if it cannot be written.
+
+    A device, a pipe, a socket or a link is not replaced: the text is written into it.
+    """
+    try:
+        with _draft(path) as file:
+            yield file
+    except OSError as error:
+        raise BadInput(str(path), f"cannot be written ({error.strerror})", remedy="name another file") from error
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that neither a reader nor a kill finds half of it."""
-    draft = path.with_name(f".{path.name}.part")
+    """Write a file of a run, so that neither a reader nor a kill finds half of it."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with draft.open("w", encoding="utf-8") as file:
+        with _draft(path) as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
         raise JournalError(
             f"{path}: cannot be written ({error.strerror}); recorded results are safe; free some disk space or change"
             " the folder's permissions, then resume the run"
         ) from error
+
+
+@contextmanager
+def _draft(path: Path) -> Iterator[TextIO]:
+    """Open a file under a temporary name that is renamed at the end, unless `path` is a device, pipe or link."""
+    in_place = path.is_symlink() or (path.exists() and not path.is_file())
+    draft = path if in_place or not path.name else path.with_name(f".{path.name}.part")
+    try:
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            if draft != path:
+                os.fsync(file.fileno())
+        if draft != path:
+            draft.replace(path)
+    except BaseException:
+        if draft != path:
+            with suppress(OSError):  # in a read-only folder there is no draft
+                draft.unlink()
+        raise

@@ -1,0 +1,79 @@
+"""Files that a verb writes: a device, pipe or link at that place is written into and never replaced."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from pathlib import Path
+
+import pytest
+
+from memorybench.cli.main import main
+from tests.cli.command import Command
+
+
+@pytest.fixture
+def finished(command: Command) -> Command:
+    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    return command
+
+
+def test_an_export_writes_into_a_link(finished: Command) -> None:
+    target = finished.folder / "target.csv"
+    target.write_text("old", encoding="utf-8")
+    for link, points_to in (("link.csv", target), ("dangling.csv", finished.folder / "new.csv")):
+        (finished.folder / link).symlink_to(points_to)
+        assert finished("export", "r", "--output", link).code == 0
+        assert (finished.folder / link).is_symlink()
+        assert points_to.read_text(encoding="utf-8").startswith("run,")
+
+
+def test_an_export_writes_into_a_named_pipe(finished: Command) -> None:
+    pipe = finished.folder / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text(encoding="utf-8")), daemon=True)
+    reader.start()
+    code = main(["export", "r", "--output", "pipe"])
+    assert (code, stat.S_ISFIFO(pipe.stat().st_mode)) == (0, True)
+    reader.join()
+    assert read[0].startswith("run,")
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
+def test_an_export_does_not_replace_a_device(finished: Command, device: str) -> None:
+    link = finished.folder / "device"  # a link: a test must never be able to damage the device itself
+    link.symlink_to(device)
+    assert finished("export", "r", "--output", "device").code == (2 if device == "/dev/full" else 0)
+    assert link.is_symlink()
+    assert stat.S_ISCHR(os.stat(device).st_mode)
+
+
+def test_a_report_in_a_link_is_written_through_it(command: Command) -> None:
+    folder = command.folder / "results" / "r"
+    folder.mkdir(parents=True)
+    (folder / "report.md").symlink_to(command.folder / "elsewhere.md")
+    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    assert (folder / "report.md").is_symlink()
+    assert "bm25" in (command.folder / "elsewhere.md").read_text(encoding="utf-8")
+
+
+def test_an_export_that_fails_leaves_the_old_file(finished: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    (finished.folder / "old.csv").write_text("old", encoding="utf-8")
+    monkeypatch.setattr("memorybench.reporting.export.write", fail)
+    assert finished("export", "r", "--output", "old.csv").code == 2
+    assert (finished.folder / "old.csv").read_text(encoding="utf-8") == "old"
+    assert sorted(path.name for path in finished.folder.iterdir()) == ["old.csv", "results"]
+
+
+def test_a_suite_is_described_by_its_name_and_its_verb(command: Command) -> None:
+    for name in ("hygiene", "bench", "eval"):
+        assert command("describe", name, "--json").json["kind"] == "suite"
+
+
+def test_a_results_folder_is_validated_by_its_database(finished: Command) -> None:
+    assert "1 runs" in finished("validate", "results").out
