@@ -5,13 +5,41 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
     from memorybench.core.records import Record
     from memorybench.core.uses import Consent
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a wrong command line as one line, with the nearest word."""
+
+    def error(self, message: str) -> NoReturn:
+        from memorybench.core.errors import BadInput
+        from memorybench.text.spelling import suggestion
+
+        where, separator, problem = message.removeprefix("argument ").partition(": ")
+        if message.startswith("the following arguments are required"):
+            where, problem = problem, "missing"
+        elif message.startswith("unrecognized arguments"):
+            where, problem = problem.split()[0], "unknown argument"
+        elif not separator:
+            where, problem = "", message
+        word, _, choices = problem.removeprefix("invalid choice: ").rstrip(")").partition(" (choose from ")
+        names = choices.replace("'", "").split(", ") if choices else self._option_names()
+        close = suggestion((word if choices else where).strip("'"), names)
+        raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
+
+    def _option_names(self) -> list[str]:
+        parsers: list[argparse.ArgumentParser] = [self]
+        for parser in parsers:  # grows by the parsers of its verbs
+            for action in parser._actions:
+                if isinstance(action, argparse._SubParsersAction):
+                    parsers += action.choices.values()
+        return [name for parser in parsers for name in parser._option_string_actions if name.startswith("--")]
 
 
 def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Mapping[str, str] | None = None) -> None:
@@ -65,7 +93,7 @@ def _default_text(field: FieldInfo) -> str:
 
 def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]:
     """The fields that were given on the command line, as the spec takes them."""
-    from memorybench.suites.spec import flag_name, flag_options
+    from memorybench.suites.spec import check_not_empty, flag_name, flag_options
 
     given: dict[str, Any] = {}
     for name, field in spec.model_fields.items():
@@ -81,6 +109,7 @@ def given_fields(args: argparse.Namespace, spec: type[Record]) -> dict[str, Any]
         elif get_origin(field.annotation) is tuple:
             value = split_list(value)
         given[name] = value
+    check_not_empty(spec, given)
     return given
 
 

@@ -41,13 +41,14 @@ def add_actions(actions: Any) -> None:
 
 def _record(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
+    from memorybench.files.names import safe_name
     from memorybench.suites.hygiene.recording import record
     from memorybench.wiring.live import LiveWiring
 
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise BadInput("COMMAND", "missing", expected="memorybench hygiene record --store NAME -- COMMAND")
-    file = args.to or Path("scenarios") / f"{args.name}.json"
+    file = args.to or Path("scenarios") / f"{safe_name(args.name, '--name')}.json"
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     calls, credential = record(args.name, command, args.store, file, phase=args.shows, wiring=wiring)
     print(f"{file}: draft with {calls} calls; edit its assertions, then: memorybench hygiene run {args.name}")

@@ -10,6 +10,7 @@ from importlib import import_module
 from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
 
+from .arguments import Parser
 from .output import redacted_output
 from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
@@ -81,7 +82,7 @@ def _run(
 def _parser(
     program: str, purpose: str, verbs: Mapping[str, str], given: Sequence[str], epilog: str
 ) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=purpose, epilog=epilog, allow_abbrev=False)
+    parser = Parser(prog=program, description=purpose, epilog=epilog, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     actions = parser.add_subparsers(dest="verb", metavar="VERB", required=True)

@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.compare:
+    if args.compare is not None:
         return _compare(args)
     if not args.runs:
         return _list(args)
@@ -103,7 +103,7 @@ def _compare(args: argparse.Namespace) -> int:
 
     subjects = tuple(dict.fromkeys(split_list(args.compare)))
     if len(subjects) < 2:
-        raise BadInput("--compare", f"only {subjects[0]} is named", expected="two or more providers")
+        raise BadInput("--compare", f"{len(subjects)} named", expected="two or more providers")
 
     def metrics(stored: StoredRun) -> Sequence[Metric]:
         return suite_of(stored.run).metrics(stored)

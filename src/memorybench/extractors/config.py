@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from memorybench.core.records import Record
-from memorybench.http.config import Auth
+from memorybench.http.config import Auth, Headers
 from memorybench.http.tls import TlsFiles
 
 from .plugin import type_names
@@ -34,7 +33,7 @@ class ExtractorConfig(Record):
     """Address of an `http` extractor: https, or http on this machine."""
     method: Literal["POST", "PUT", "PATCH"] = "POST"
     """The HTTP method."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Headers in addition to the one of `auth`."""
     auth: Auth = Auth(type="none")
     """How requests are authenticated."""

@@ -6,13 +6,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
+from jsonpath.filter import StringLiteral
+from jsonpath.function_extensions import Match, Search
 from jsonpath.segments import JSONPathChildSegment
 from jsonpath.selectors import IndexSelector, NameSelector
+from jsonpath.token import Token
 
-from memorybench.core.errors import BadInput
+from memorybench.core.errors import BadInput, Unreadable
+from memorybench.text.patterns import Pattern
 from memorybench.text.sanitize import preview
 
 from .located import DEEPEST, Place, Step
@@ -23,9 +28,40 @@ _QUOTED_OR_MARK = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[\[\]]|\|""
 _MAPPINGS = (dict, Mapping)  # isinstance is fast for dict and slow for Mapping
 
 
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> Pattern | None:
+    try:
+        return Pattern(text)
+    except ValueError:
+        return None  # RFC 9535: a pattern from the data that is invalid does not match
+
+
+class _Match(Match):
+    def check_cache(self, pattern: str) -> Pattern | None:
+        return _pattern(pattern)
+
+
+class _Search(Search):
+    def check_cache(self, pattern: str) -> Pattern | None:
+        return _pattern(pattern)
+
+
 class _Strict(JSONPathEnvironment):
     # of the descendant segment
     max_recursion_depth = DEEPEST + 1
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions |= {"match": _Match(), "search": _Search()}
+
+    def validate_function_extension_signature(self, token: Token, args: list[Any]) -> list[Any]:
+        checked = super().validate_function_extension_signature(token, args)
+        if token.value in ("match", "search") and isinstance(checked[1], StringLiteral):
+            try:
+                Pattern(checked[1].value)
+            except ValueError as error:
+                raise JSONPathError(str(error), token=token) from None
+        return checked
 
 
 _ENVIRONMENT = _Strict(strict=True)
@@ -92,6 +128,8 @@ class Path:
             return route.all(value)
         except JSONPathError as error:
             raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error.message}") from None
+        except Unreadable as error:  # a slow regular expression
+            raise BadInput(self.where, f"{preview(self.text)} cannot be applied: {error}") from None
 
 
 def _alternatives(text: str) -> Iterator[tuple[str, int]]:

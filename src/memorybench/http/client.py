@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import lru_cache
@@ -22,6 +21,7 @@ from memorybench.core.errors import BadInput, Malformed, MemorybenchError, Servi
 from memorybench.secrets.redaction import Redactor
 
 from .addresses import check_url
+from .config import HEADER_LINE
 from .replies import Reply, describe
 from .routes import ConnectionPool, Progress, Routes, current_progress
 from .tls import TlsFiles, failure_reason, remedy, tls_context
@@ -38,7 +38,6 @@ REDIRECTS = frozenset({301, 302, 303, 307, 308})
 MAX_UNBUFFERED = 2**20
 """aiohttp warns about larger bodies of type bytes; it sends a file-like object in chunks."""
 
-_FIELD = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
 _FRAMING_HEADERS = frozenset({"connection", "content-length", "transfer-encoding"})
 _SLOW_ENCODER = JSONEncoder(separators=(",", ":"), allow_nan=False)
 
@@ -226,7 +225,7 @@ def _prepare_headers(headers: tuple[tuple[str, str], ...], has_json: bool) -> Ma
     for name, value in headers:
         line = f"{name}: {value}"
         line.encode()  # fails on half a surrogate pair
-        if not _FIELD.fullmatch(line):
+        if not HEADER_LINE.fullmatch(line):
             raise ValueError("invalid header")
     prepared = {name: value for name, value in headers if name.lower() not in _FRAMING_HEADERS}
     if has_json and not any(name.lower() == "content-type" for name in prepared):
@@ -252,7 +251,9 @@ def _join(address: URL, response: aiohttp.ClientResponse, where: str) -> URL:
 
 def _translate(error: Exception, where: str, seconds: float, is_connected: bool) -> MemorybenchError:
     """Return the error for a request without a reply; it is `uncertain` if the request may have been received."""
-    if reason := failure_reason(error):
+    if (reason := failure_reason(error)) and is_connected:
+        return Transient(f"{where}: connection lost: {reason}", uncertain=True)
+    if reason:
         text = "; ".join(part for part in (f"no secure connection: {reason}", remedy(reason)) if part)
         return ServiceError(f"{where}: {text}", reason=reason)
     match error:

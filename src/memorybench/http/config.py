@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -19,12 +19,31 @@ _PREFIXES = {"bearer": "Bearer ", "token": "Token ", "apikey": ""}
 _VARIABLE_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
+HEADER_LINE = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+: [^\x00-\x08\x0a-\x1f\x7f]*")
+
+
+def _check_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in headers.items():
+        if not HEADER_LINE.fullmatch(f"{name}: {value}"):
+            raise ValueError(f"invalid header {name!r}; a header is one line, and its name has no spaces or colons")
+    return headers
+
+
+def _check_header_name(name: str) -> str:
+    _check_headers({name: ""})
+    return name
+
+
+Headers = Annotated[Mapping[str, str], AfterValidator(_check_headers)]
+HeaderName = Annotated[str, AfterValidator(_check_header_name)]
+
+
 class Auth(Record):
     model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     type: Literal["bearer", "token", "apikey", "none"]
     """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
-    header: str = "Authorization"
+    header: HeaderName = "Authorization"
     """The header it is sent in."""
     prefix: str | None = None
     """Text before the key, instead of the one of `type`."""

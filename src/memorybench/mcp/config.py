@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.files.located import Document
+from memorybench.http.config import Headers
 
 
 class ToolCall(Record):
@@ -39,7 +40,7 @@ class ServerConnection(Record):
     """How to install the program; shown if it is missing."""
     url: str | None = None
     """Instead of `command`: the URL of a server (streamable HTTP)."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Headers of every request to `url`, such as `Authorization: Bearer ${MY_KEY}`."""
     timeout: int = Field(default=60_000, ge=1)
     """Milliseconds that a call may take."""

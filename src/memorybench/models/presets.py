@@ -13,6 +13,7 @@ from pydantic import Field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
+from memorybench.http.addresses import check_url
 
 Kind = Literal["openai", "anthropic"]
 
@@ -90,7 +91,7 @@ def resolve(name: str, environment: Mapping[str, str]) -> ModelAddress:
     return ModelAddress(
         name=name,
         kind=preset.kind,
-        base_url=_base_url(moved, preset) if moved else preset.base_url,
+        base_url=_base_url(moved, preset, environment) if moved else preset.base_url,
         model=model,
         key_variables=preset.key_variables,
         key_required=preset.hosted and not moved,  # a private server may not require one
@@ -131,13 +132,16 @@ def _split(name: str) -> tuple[str, str]:
     return prefix, model
 
 
-def _base_url(url: str, preset: Preset) -> str:
+def _base_url(url: str, preset: Preset, environment: Mapping[str, str]) -> str:
+    variable = preset.base_variable if environment.get(preset.base_variable) else "OLLAMA_HOST"
+    try:
+        check_url(url.partition("?")[0].partition("#")[0])  # each request is checked again
+    except BadInput as error:
+        raise BadInput(variable, error.problem, expected=error.expected, remedy=error.remedy) from None
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise BadInput(preset.base_variable, "invalid URL", expected="http://… or https://…")
     if parts.username or parts.password or parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports
-        raise BadInput(preset.base_variable, "must not contain credentials or a query", expected=expected)
+        raise BadInput(variable, "must not contain credentials or a query", expected=expected)
     trimmed = url.rstrip("/")
     return trimmed if parts.path.strip("/") or preset.hosted else f"{trimmed}/v1"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template, check_known
 from memorybench.mcp.config import check_connection
+from memorybench.text.patterns import Pattern
 from memorybench.text.spelling import join_names
 
 from .config import Facts, Mcp, Read, StoreConfig, Write
@@ -94,9 +94,9 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
     _check_program(part, "command")
     if mcp.refusal is not None:
         try:
-            re.compile(mcp.refusal)
-        except re.error as error:
-            raise BadInput(part.where("refusal"), f"invalid regular expression: {error}") from None
+            Pattern(mcp.refusal)
+        except ValueError as error:
+            raise BadInput(part.where("refusal"), str(error)) from None
     for name, known in VARIABLES.items():
         operation = getattr(mcp.operations, name)
         if operation is not None:

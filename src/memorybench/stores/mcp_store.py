@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from memorybench.mcp.client import McpClient, ToolError
 from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.stdio import open_mcp_stdio
 from memorybench.secrets.redaction import Redactor
+from memorybench.text.patterns import Pattern
 from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.words import content_words
 
@@ -42,7 +42,7 @@ class McpStore:
         self.capabilities = capabilities
         self._operations = operations
         self._client = client
-        self._refusal = re.compile(refusal) if refusal is not None else None
+        self._refusal = Pattern(refusal) if refusal is not None else None
 
     async def remember(self, user: str, fact: NewFact) -> str:
         values = {

@@ -29,7 +29,7 @@ from memorybench.reporting.report_files import FORMATS, write_reports
 from .blocking import blocking
 from .estimates import check_prices
 from .registry import open_run, suite_of
-from .spec import RunOptions, changed_flag, make_spec, saved_programs, saved_spec
+from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .suite import Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
 from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
@@ -92,12 +92,16 @@ def start(
     Raises before anything is spent or written.
     """
     limits = parse_thresholds(thresholds)
+    check_not_empty(command.spec, given)
     if options.resume is None:
         run_id = safe_run_id(options.run_id, "--run-id") if options.run_id else f"run_{secrets.token_hex(3)}"
         spec = make_spec(command.spec, given)
     else:
         saved = _saved_run(suite, command, given, options)
         run_id, spec = saved.id, saved_spec(command.spec, saved.spec, given)
+    for folder in spec.config_dirs:
+        if not Path(folder).is_dir():
+            raise BadInput("--config-dir", f"{folder}: folder not found", remedy="check the path")
     place = RunPlace(_results(command, options), run_id)
     wiring = wiring.configured(spec.config_dirs, spec.consent)
     if options.resume is not None:

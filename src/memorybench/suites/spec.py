@@ -111,8 +111,28 @@ class RunOptions(Record):
         None, help="Limit the calls in flight.", metavar="N", default_text="10, or as the run began", ge=1
     )
     budget: Annotated[float | None, BeforeValidator(_without_dollar_sign)] = flag(
-        None, help="Stop spending at this amount.", metavar="DOLLARS", ge=0
+        None, help="Stop spending at this amount.", metavar="DOLLARS", ge=0, allow_inf_nan=False
     )
+
+
+def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:
+    """Raise BadInput for a flag without a value, such as --providers "" from an unset shell variable."""
+    for name, value in given.items():
+        if name in kind.model_fields and (value == () or (isinstance(value, str) and not value.strip())):
+            flag = flag_name(kind, name)
+            raise BadInput(flag, "empty value", remedy=f"give a value, or leave out {flag}")
+
+
+_EXPECTED = {
+    "greater_than_equal": "{ge} or more",
+    "greater_than": "more than {gt}",
+    "less_than_equal": "{le} or less",
+    "finite_number": "a finite number",
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "true or false"),
+}
+"""By pydantic's type of error: the value that is expected."""
 
 
 def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
@@ -128,14 +148,21 @@ def make_spec(kind: type[SpecT], values: Mapping[str, Any]) -> SpecT:
             raise BadInput(field, "unknown option", remedy=suggestion(field, list(kind.model_fields))) from error
         where = flag_name(kind, field)
         if first["type"] == "missing":
-            raise BadInput(where, "missing") from error
+            field_help = (kind.model_fields[field].description or "").rstrip(".")
+            name = where if where.startswith("-") else ""
+            value = flag_options(kind.model_fields[field]).get("metavar") or field.upper()
+            raise BadInput(where, "missing", remedy=f"add {f'{name} {value}'.strip()}: {field_help}") from error
         if first["type"] == "literal_error":
             allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
             nearest = suggestion(str(first["input"]), allowed)
             raise BadInput(
                 where, f'unknown value "{first["input"]}"', expected=", ".join(allowed), remedy=nearest
             ) from error
-        raise BadInput(where, f"invalid value {first['input']!r}; {first['msg']}") from error
+        if first["type"] in _EXPECTED:
+            expected = _EXPECTED[first["type"]].format(**first.get("ctx", {}))
+        else:
+            expected = first["msg"].removeprefix("Input should be ").removeprefix("Value error, ")
+        raise BadInput(where, f"invalid value {first['input']!r}", expected=expected) from error
 
 
 def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[str, Any] | None = None) -> SavedT:

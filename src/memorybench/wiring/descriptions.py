@@ -61,7 +61,7 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
     if name not in by_name:
         close = suggestion(name, list(by_name))
         remedy = f"{close} (memorybench list)" if close else "`memorybench list` shows all"
-        raise BadInput("", f'unknown name "{name}"', remedy=remedy)
+        raise BadInput("NAME", f'unknown name "{name}"', remedy=remedy)
     entry = by_name[name]
     if entry.broken is not None:
         raise entry.broken

@@ -70,29 +70,28 @@ def resolve_traces(
     limit: int | None,
     paths: Mapping[str, str],
 ) -> FileTraces | LangSmithTraces:
+    since_time = parse_time(since) if since else None
     if source == "jsonl":
         if file is None:
             raise BadInput("--source", "the file is missing", expected="--source jsonl FILE")
-        if since is not None:
-            parse_time(since)
         return FileTraces(JsonlTraces(Path(file), TracePaths.of(OF_FILES, paths), limit=limit))
     if project is None:
         raise BadInput("--project", "missing", expected="the name of a LangSmith project")
     key = first_variable(*KEY_VARIABLES)
     if key is None:
         raise BadInput(KEY_VARIABLES[0], "not set", remedy="set it, or judge a file with --source jsonl FILE")
-    query = RunQuery(project, tag=tag or TAG, since=parse_time(since) if since else None, limit=limit)
+    query = RunQuery(project, tag=tag or TAG, since=since_time, limit=limit)
     return LangSmithTraces(query, TracePaths.of(OF_RUNS, paths), key)
 
 
 def parse_time(since: str) -> datetime:
     """Parses `24h`, `30m`, `7d`, `2w` or a date."""
     number, unit = since[:-1], since[-1:]
-    if unit in _UNITS and number.isdecimal():
-        return datetime.now(UTC) - int(number) * _UNITS[unit]
     try:
+        if unit in _UNITS and number.isdecimal():
+            return datetime.now(UTC) - int(number) * _UNITS[unit]
         at = datetime.fromisoformat(since)
-    except ValueError:
+    except (ValueError, OverflowError):  # OverflowError: before the year 1
         raise BadInput("--since", f"invalid time {since!r}", expected="24h, 7d or 2026-01-31") from None
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 

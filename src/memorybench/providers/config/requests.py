@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from memorybench.core.records import Record
+from memorybench.http.config import Headers
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -30,7 +31,7 @@ class Call(Section):
     """Path after the base URL; must begin with `/`. Variables are URL-encoded."""
     query: Mapping[str, Any] = Field(default_factory=dict)
     """The query string; a key whose value is null is left out."""
-    headers: Mapping[str, str] = Field(default_factory=dict)
+    headers: Headers = Field(default_factory=dict)
     """Headers in addition to the one of `auth`."""
     body: Any = None
     """The JSON body; with GET, it is sent as the query string. A key whose variable has no value, such as the `date`

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability
+from memorybench.text.patterns import Pattern
 
 from .evidence import Evidence
 
@@ -72,13 +73,13 @@ class Matcher(Record):
             raise ValueError("contains must not be empty; every text contains an empty text")
         try:
             _ = self._pattern
-        except re.error as error:
-            raise ValueError(f"invalid regex: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"regex: {error}") from None
         return self
 
     @cached_property
-    def _pattern(self) -> re.Pattern[str] | None:
-        return None if self.regex is None else re.compile(self.regex, re.IGNORECASE)
+    def _pattern(self) -> Pattern | None:
+        return None if self.regex is None else Pattern(self.regex, ignore_case=True)
 
     @property
     def has_conditions(self) -> bool:
@@ -87,7 +88,7 @@ class Matcher(Record):
     def matches(self, text: str) -> bool:
         if any(fold(part) not in fold(text) for part in self.contains):
             return False
-        if self._pattern is not None and self._pattern.search(text) is None:
+        if self._pattern is not None and not self._pattern.search(text):
             return False
         return self.normalised is None or fold_punctuation(self.normalised) == fold_punctuation(text)
 
