@@ -98,6 +98,8 @@ def _exit_code(finished: FinishedRun, args: argparse.Namespace) -> int:
 
     messages = sys.stderr if args.json else sys.stdout
     code = running.exit_code(finished, args.threshold_on, lambda line: print(line, file=messages))
+    if finished.ending.paused:
+        print(f"memorybench: {finished.ending.paused}; start the service, then --resume the run", file=sys.stderr)
     if finished.blocked:
         print(f"memorybench: {finished.blocked}", file=sys.stderr)
     return code

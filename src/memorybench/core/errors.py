@@ -78,12 +78,15 @@ class Transient(ServiceError):
         status: int | None = None,
         retry_after: float | None = None,
         uncertain: bool = False,
+        unreachable: bool = False,
     ) -> None:
         super().__init__(message, status=status)
         self.retry_after = retry_after
         """Seconds to wait, as the service asked; None if it did not ask."""
         self.uncertain = uncertain
         """The service may have done (and charged for) the work although there is no reply."""
+        self.unreachable = unreachable
+        """There was no connection: refused, timed out, or the host name is unknown."""
 
 
 class Denied(ServiceError):

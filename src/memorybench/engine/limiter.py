@@ -17,7 +17,9 @@ class RateLimiter:
     def __init__(self, name: str, limits: Limits, stopping: Stop) -> None:
         self.limits = limits
         self.stopping = stopping
-        self._name = name
+        self.name = name
+        self.failed_connections = 0
+        """Connections that failed since the last reply."""
         self._slots = asyncio.Semaphore(limits.concurrency) if limits.concurrency else None
         self._interval = 1.0 / limits.per_second if limits.per_second else 0.0
         self._next_start = 0.0
@@ -49,7 +51,7 @@ class RateLimiter:
         start = None
         while True:
             if self._closed is not None:
-                raise Denied(f"{self._name}: access denied earlier in this run: {self._closed}")
+                raise Denied(f"{self.name}: access denied earlier in this run: {self._closed}")
             now = time.monotonic()
             if self._paused_until > now:
                 start = None  # the turn is lost, so that callers do not all start when the pause ends

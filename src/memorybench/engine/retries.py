@@ -10,8 +10,10 @@ from typing import TypeVar
 
 from memorybench.core.errors import Denied, ServiceError, Transient
 from memorybench.core.plans import Limits
+from memorybench.core.retry_defaults import UNREACHABLE
 
 from .limiter import RateLimiter
+from .stopping import Interrupted
 
 T = TypeVar("T")
 
@@ -39,18 +41,29 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
             try:
                 result = await work()
                 state.seconds = time.monotonic() - start
+                limiter.failed_connections = 0
                 return result
             except Denied as error:
                 limiter.close(str(error))
                 raise
             except Transient as error:
                 state.uncertain += error.uncertain
+                limiter.failed_connections = limiter.failed_connections + 1 if error.unreachable else 0
                 if state.tries >= limits.tries:
+                    _check_reachable(limiter, error)
                     raise ServiceError(f"{error} (tried {state.tries} times)") from error
                 delay = _delay(error, state.tries, limits)
                 if error.retry_after is not None:
                     limiter.pause(delay)
         await limiter.stopping.pause(delay)
+
+
+def _check_reachable(limiter: RateLimiter, error: Transient) -> None:
+    """Stop the run if the subject does not answer at all: every other trial would fail, too."""
+    failures = limiter.failed_connections
+    if failures >= UNREACHABLE:
+        limiter.stopping.give_up(f"{limiter.name}: {error}; the run pauses after {failures} failed connections")
+        raise Interrupted from error
 
 
 def _delay(error: Transient, tries: int, limits: Limits) -> float:

@@ -28,6 +28,8 @@ class Ending:
     interrupted: bool
     performed: int
     """Trials performed by this process; those scored earlier are not repeated."""
+    paused: str = ""
+    """Why the run stopped before its end without the user's request: a service cannot be reached."""
 
 
 async def perform(
@@ -81,6 +83,8 @@ class _JobQueue:
         return next(self._jobs, None)
 
     def ending(self, stopping: Stop, budget: Budget) -> Ending:
+        if stopping.reason:
+            return Ending("partial", False, self.performed, stopping.reason)
         if stopping.is_set() and (self.interrupted or self.next()):
             return Ending("partial", True, self.performed)
         is_complete = self.performed + self._scored == self._size and not (budget.exhausted and self.blocked)

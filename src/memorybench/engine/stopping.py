@@ -23,7 +23,16 @@ class Interrupted(BaseException):
 
 
 class Stop(asyncio.Event):
-    """Set when the user asks the run to stop."""
+    """Set when the run must stop: the user asks for it, or a service cannot be reached."""
+
+    reason = ""
+    """Why the run stops; "" if the user asked for it."""
+
+    def give_up(self, reason: str) -> None:
+        """Stop the run. Calls in flight finish and are recorded."""
+        if not self.is_set():
+            self.reason = reason
+            self.set()
 
     def check(self) -> None:
         """Raise Interrupted if the run is stopping."""

@@ -261,13 +261,16 @@ def _translate(error: Exception, where: str, seconds: float, is_connected: bool)
             text = f"{where}: the proxy refused the connection: HTTP {status}; check HTTPS_PROXY"
             return Transient(text) if status >= 500 else ServiceError(text)
         case aiohttp.ClientProxyConnectionError():
-            return Transient(f"{where}: cannot connect to the proxy; check HTTPS_PROXY and HTTP_PROXY")
+            return Transient(
+                f"{where}: cannot connect to the proxy; check HTTPS_PROXY and HTTP_PROXY", unreachable=True
+            )
         case aiohttp.ClientConnectorDNSError():
-            return Transient(f"{where}: host name not found")
+            return Transient(f"{where}: host name not found", unreachable=True)
         case aiohttp.ClientConnectorError():
-            return Transient(f"{where}: cannot connect: {error.os_error.strerror or 'connection closed'}")
+            problem = error.os_error.strerror or "connection closed"
+            return Transient(f"{where}: cannot connect: {problem}", unreachable=True)
         case TimeoutError() if not is_connected:
-            return Transient(f"{where}: connection timed out")
+            return Transient(f"{where}: connection timed out", unreachable=True)
         case TimeoutError():
             return Transient(f"{where}: timed out; no complete reply within {seconds:g} s", uncertain=True)
         case aiohttp.ClientResponseError():

@@ -298,6 +298,8 @@ def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> i
         return 130
     if finished.blocked:
         return 2
+    if finished.ending.paused:
+        return 1
     lines, missed = missed_thresholds(finished.summary, finished.thresholds, on, finished.subjects)
     for line in lines:
         tell(line)
