@@ -256,7 +256,7 @@ CASES = [
     validate("d.json", b'{"a": "\xff"}', "d.json:1"),
     validate("d.jsonl", '{"a": 1}\n{"a": \n', "d.jsonl:"),
     validate("d.json.gz", gzip.compress(b"[1")[:-4], "d.json.gz"),
-    validate("d.json.gz", gzip.compress(b'["' + bytes(64 * 2**20) + b'"]', 9), "d.json.gz"),
+    validate("d.json.gz", gzip.compress(b'["' + b"a" * (32 * 2**20) + b'"]'), "d.json.gz"),
     validate("results.db", "no database", "results.db"),
     # scenarios
     scenario('"contract": "stable"', '"contract": "sometimes"', "sample.json:1"),

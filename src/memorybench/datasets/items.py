@@ -22,7 +22,7 @@ from memorybench.files.json_places import JsonLines
 from memorybench.files.json_text import decode, decode_at, load_json
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
-from memorybench.files.reading import LARGEST, read_lines
+from memorybench.files.reading import read_lines, unpacked_cap
 from memorybench.files.rows import decode_line, stream_csv
 
 _CHUNK = 4 * 2**20
@@ -111,7 +111,7 @@ def _array(path: Path) -> Iterator[Item]:
 def _stream_array(path: Path) -> Iterator[Item]:
     is_plain = path.suffix.lower() != ".gz"
     with cast("IO[bytes]", path.open("rb") if is_plain else gzip.open(path)) as file:
-        window = _Window(file, None if is_plain else LARGEST)
+        window = _Window(file, unpacked_cap(path))
         if window.peek() != "[":
             raise _NotStreamable
         window.skip(1)
@@ -155,7 +155,7 @@ def _members(path: Path, within: str | None) -> Iterator[Item]:
 class _Window:
     """The part of a JSON file that is in memory."""
 
-    def __init__(self, file: IO[bytes], largest: int | None) -> None:
+    def __init__(self, file: IO[bytes], largest: int) -> None:
         self._file = file
         self._largest = largest
         self._decoder = codecs.getincrementaldecoder("utf-8")()
@@ -200,7 +200,7 @@ class _Window:
         self._ended = not chunk
         self._text = self._text[self._at :] + self._decoder.decode(chunk, final=self._ended)
         self._at = 0
-        if self._largest is not None and self._byte + len(self._text) > self._largest:
+        if self._byte + len(self._text) > self._largest:
             raise _NotStreamable
 
 

@@ -13,7 +13,11 @@ from typing import BinaryIO, cast
 from memorybench.core.errors import BadInput
 
 LARGEST = 4 * 2**30
-"""Maximum size in bytes of an undata gzip file. A plain file has no limit."""
+"""Maximum size in bytes of an unpacked gzip file. A plain file has no limit."""
+LARGEST_RATIO = 100
+"""How many times larger than its gzip file a text may be. Text packs 3 to 20 times, at most about 50."""
+ANY_RATIO = 16 * 2**20
+"""Up to this size in bytes the ratio does not matter."""
 LONGEST_LINE = 64 * 2**20
 
 _CHUNK = 2**20
@@ -24,13 +28,13 @@ _GZIP_MARK = b"\x1f\x8b"
 
 def read_text(path: Path, largest: int = LARGEST) -> str:
     """Return the text of a file. An empty file is an error."""
-    undata, cap = bytearray(), _cap(path, largest)
+    data, cap = bytearray(), unpacked_cap(path, largest)
     with _open(path) as file:
         while chunk := file.read(_CHUNK):
-            undata += chunk
-            if len(undata) > cap:
+            data += chunk
+            if len(data) > cap:
                 raise _too_large(path, cap)
-    text = _decode(path, undata, 1)
+    text = _decode(path, data, 1)
     if not text or text.isspace():
         raise _empty(path)
     return text
@@ -38,7 +42,7 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
 
 def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
     """Yield (line number, line with its line end). A file with only blank lines is an error."""
-    size, cap, blank = 0, _cap(path, largest), True
+    size, cap, blank = 0, unpacked_cap(path, largest), True
     with _open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
             size += len(line)
@@ -74,8 +78,14 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         raise BadInput(str(path), f"cannot be read: {error.strerror or error}") from None
 
 
-def _cap(path: Path, largest: int) -> int:
-    return largest if _is_gzip(path) else sys.maxsize
+def unpacked_cap(path: Path, largest: int = LARGEST) -> int:
+    """Return how many bytes may be read from a file: gzip data is limited by size and by ratio."""
+    if not _is_gzip(path):
+        return sys.maxsize
+    try:
+        return min(largest, max(ANY_RATIO, LARGEST_RATIO * path.stat().st_size))
+    except OSError:
+        return largest  # the error of opening it says more
 
 
 def _is_gzip(path: Path) -> bool:
