@@ -105,6 +105,15 @@ def test_an_export_on_standard_output_is_utf_8(command: Command, monkeypatch: py
     assert output_in("ascii", monkeypatch, "export", "r").startswith("é".encode())
 
 
+def test_an_error_in_showing_progress_does_not_stop_a_run(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> str:
+        raise RuntimeError("no")
+
+    monkeypatch.setattr("memorybench.reporting.progress.share", fail)
+    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    assert_complete(command.folder)
+
+
 def test_a_width_of_zero_columns_means_unknown(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "0")
     assert "bm25" in command("list", "--providers").out

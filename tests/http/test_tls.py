@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 import pytest
 import trustme
 
-from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.errors import BadInput, ServiceError, Transient
 from memorybench.http.tls import EXPIRED, HOST_MISMATCH, UNKNOWN_AUTHORITY, TlsFiles
 
 from .servers import HELLO, ByteServer, close_connection, send
@@ -118,3 +120,18 @@ def test_missing_file_of_the_environment_is_bad_input(tls: ssl.SSLContext, monke
     [error] = send(ByteServer(HELLO), tls=tls)
     assert isinstance(error, BadInput)
     assert error.where == "SSL_CERT_FILE"
+
+
+def test_a_tls_error_while_the_reply_is_read_is_uncertain(
+    tls: ssl.SSLContext, ca_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server has received the request, and may have done and charged for the work."""
+
+    def send_invalid_record(writer: asyncio.StreamWriter) -> None:
+        os.write(writer.get_extra_info("socket").fileno(), b"\x17\x03\x03\x00\x10" + b"x" * 16)
+
+    monkeypatch.setenv("SSL_CERT_FILE", ca_file)
+    server = ByteServer(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello", end=send_invalid_record)
+    [error] = send(server, tls=tls)
+    assert isinstance(error, Transient)
+    assert error.uncertain

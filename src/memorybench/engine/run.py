@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
@@ -103,7 +104,8 @@ async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Wa
         queue.performed += 1
         queue.blocked += outcome.status == "blocked"
         if watch is not None:
-            watch(outcome)
+            with suppress(Exception):  # an error in showing progress must not stop the run
+                watch(outcome)
 
 
 async def _perform_job(job: Job, steps: JobSteps) -> Outcome:
