@@ -11,11 +11,12 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
 
-from memorybench.core.errors import Malformed, MemorybenchError
+from memorybench.core.errors import JournalError, Malformed, MemorybenchError
 from memorybench.core.plans import Limits
 from memorybench.core.records import canonical
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
+from memorybench.journal.database import AFTER_DISK_FULL, is_disk_full
 from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
 
@@ -132,6 +133,8 @@ class RunSteps:
                     await self.run_writer.record_failure(
                         attempt, str(error), tries=state.tries, uncertain=state.uncertain, spent=tally.spent
                     )
+                if is_disk_full(error):  # not a failure of the subject: stop the run, so that it is resumed
+                    raise JournalError(f"{self.run_writer.path}: {error}; {AFTER_DISK_FULL}") from error
                 raise
         self._budget.take(tally.spent)
         await self.run_writer.record_step(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -16,6 +17,7 @@ from .migrations import MIGRATIONS
 FILE_NAME = "results.db"
 APPLICATION_ID = 0x6D656D62  # "memb" in ASCII: distinguishes our files from those of other programs
 BUSY_SECONDS = 120.0  # many processes may share a folder: each waits for its turn to commit
+AFTER_DISK_FULL = "recorded results are safe; free some disk space, then resume the run"
 _CHECK_LIMIT = 256 * 1024 * 1024  # checking a larger file would make every start slow; rows have checksums
 
 
@@ -25,7 +27,12 @@ def open_for_writing(folder: Path) -> sqlite3.Connection:
     if path.exists():
         check(path)
     else:
-        _create(path)
+        try:
+            _create(path)
+        except OSError as error:
+            raise BadInput(
+                str(path), f"cannot be created ({error.strerror})", remedy="free some disk space or use another folder"
+            ) from error
     with sqlite_errors(path):
         db = connect(path)
         db.execute("PRAGMA synchronous=FULL")  # COMMIT returns after the log is on disk
@@ -177,6 +184,15 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise _translate(error, path) from error
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether a file could not be written for want of space, or because of a disk error."""
+    if error.__cause__ is not None and is_disk_full(error.__cause__):
+        return True  # a memory in a file reports it as an error of its own
+    if isinstance(error, sqlite3.OperationalError):
+        return "full" in str(error) or "disk I/O" in str(error)
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+
+
 def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
     text = str(error)
     if "not a database" in text:
@@ -194,8 +210,8 @@ def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
         )
     if "malformed" in text:
         return _damaged(path, text)
-    if "full" in text or "disk I/O" in text:
-        return JournalError(f"{path}: {text}; recorded results are safe; free some disk space, then resume the run")
+    if is_disk_full(error):
+        return JournalError(f"{path}: {text}; {AFTER_DISK_FULL}")
     if "locked" in text:
         return JournalError(f"{path}: timed out; other processes held the file for {BUSY_SECONDS:g} s; resume the run")
     if "readonly" in text or "unable to open" in text:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from memorybench.core.errors import BadInput, RunConflict
@@ -29,8 +30,9 @@ class RunLock:
             raise RunConflict(
                 f"run {run} is being written by process {holder}; wait for it, or stop it and resume the run"
             ) from None
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+        with suppress(OSError):  # the disk is full: the lock holds, but a refused process cannot name this one
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         os.ftruncate(self._file, 0)

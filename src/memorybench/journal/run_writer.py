@@ -66,6 +66,7 @@ class RunWriter:
 
     def __init__(self, run: Run, writer: Writer, *, redact: Redact, reuse: str | None = None) -> None:
         self.run = run
+        self.path = writer.path
         self._writer = writer
         self._redact = redact
         self._reuse = reuse

@@ -87,7 +87,7 @@ class Ingest:
         self._concurrent = ingest_options.unordered and not ingest_options.delay
         self._pending = pending
         self._digests: dict[str, str] = {}
-        self._fills: dict[str, asyncio.Task[None]] = {}
+        self._fills: dict[str, asyncio.Future[None]] = {}
         self._stored: set[str] = set()
         """Haystacks with sessions in the memory whose receipts the provider has."""
         self._cleared: set[str] = set()
@@ -125,9 +125,21 @@ class Ingest:
     async def fill(self, steps: Steps, haystack: str) -> None:
         """Return when every session of the haystack is searchable. All questions share one fill."""
         fill = self._fills.get(haystack)
-        if fill is None:
-            fill = self._fills[haystack] = asyncio.create_task(self._fill(steps, haystack))
-        await asyncio.shield(fill)
+        if fill is not None:
+            await asyncio.shield(fill)
+            return
+        # performed by the first question itself: a task of its own would outlive a run that is stopped
+        fill = self._fills[haystack] = asyncio.get_running_loop().create_future()
+        try:
+            await self._fill(steps, haystack)
+            fill.set_result(None)
+        except asyncio.CancelledError:
+            fill.cancel()
+            raise
+        except BaseException as error:
+            fill.set_exception(error)
+            fill.exception()  # marks it as retrieved: there may be no other question that waits for it
+            raise
 
     async def _fill(self, steps: Steps, id: str) -> None:
         provider, scope = self._provider, self.scope(id)
