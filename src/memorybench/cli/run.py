@@ -72,7 +72,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     if not args.dry_run:
         complete = running.find_finished(suite, command, given, options, args.threshold)
         if complete is not None:
-            return _show_finished(command, complete, args)
+            return _show_finished(complete, args)
     start = running.start(suite, command, given, options, LiveWiring(), args.threshold)
     if args.dry_run:
         _show_plan(start, args.json)
@@ -105,7 +105,7 @@ def _exit_code(finished: FinishedRun, args: argparse.Namespace) -> int:
     return code
 
 
-def _show_finished(command: Command, finished: FinishedRun, args: argparse.Namespace) -> int:
+def _show_finished(finished: FinishedRun, args: argparse.Namespace) -> int:
     """Shows a run that --resume found complete."""
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_report
