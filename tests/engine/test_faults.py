@@ -19,7 +19,9 @@ import pytest
 from memorybench.core.errors import Denied, JournalError, RunConflict, Transient, Unreadable
 from memorybench.core.plans import Limits, Steps
 from memorybench.engine.budget import Budget
+from memorybench.engine.run import perform
 from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import open_run
 from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
 
 
@@ -386,6 +388,15 @@ def test_an_error_text_that_cannot_be_encoded_fails_one_trial_only(tmp_path: Pat
 
     run_once(tmp_path / "results", plan(ledger, haystacks=1, hook=hook))
     assert counts(tmp_path / "results") == {"scored": 4, "unscored": 1}
+
+
+def test_a_new_step_needs_no_query(tmp_path: Path, ledger: Ledger) -> None:
+    queries: list[str] = []
+    with open_run(tmp_path / "results", RUN) as run_writer:
+        run_writer._reads.set_trace_callback(queries.append)
+        asyncio.run(perform(plan(ledger), run_writer))
+    # the first of five questions on a haystack ingests it with 4 steps; the others may read these
+    assert len([query for query in queries if "FROM steps" in query]) <= 8 * 4 * 4
 
 
 def test_a_cancelled_step_is_not_paid_again(tmp_path: Path, ledger: Ledger) -> None:
