@@ -399,6 +399,17 @@ def test_a_new_step_needs_no_query(tmp_path: Path, ledger: Ledger) -> None:
     assert len([query for query in queries if "FROM steps" in query]) <= 8 * 4 * 4
 
 
+def test_the_garbage_collector_skips_older_objects_during_a_run_only(tmp_path: Path, ledger: Ledger) -> None:
+    skipped = set()
+
+    async def hook(call: str) -> None:
+        skipped.add(gc.get_freeze_count() > 0)
+
+    run_once(tmp_path / "results", plan(ledger, haystacks=1, hook=hook))
+    assert skipped == {True}
+    assert gc.get_freeze_count() == 0
+
+
 def test_a_cancelled_step_is_not_paid_again(tmp_path: Path, ledger: Ledger) -> None:
     """The task is cancelled while its result is being committed."""
     committing, release, calls = Event(), Event(), 0

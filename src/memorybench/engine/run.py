@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
@@ -46,7 +47,7 @@ async def perform(
     budget = budget or Budget()
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency)
     queue = _JobQueue(plan, run_writer.scored())
-    with stop_on_signals(stopping):
+    with stop_on_signals(stopping), _older_objects_frozen():
         try:
             if plan.opening is not None and not queue.is_finished:
                 await plan.opening(JobSteps(run_steps))
@@ -63,6 +64,16 @@ async def perform(
         except* Blocked:
             ending = Ending("partial", False, queue.performed)  # the budget was used up in `opening` or `closing`
     return ending
+
+
+@contextmanager
+def _older_objects_frozen() -> Iterator[None]:
+    """Let the garbage collector skip the objects that exist now: modules and datasets outlive the run."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _JobQueue:
