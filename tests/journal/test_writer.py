@@ -183,6 +183,22 @@ def test_a_cancelled_caller_leaves_after_the_commit(open_writer: OpenWriter) -> 
     asyncio.run(write())
 
 
+def test_a_caller_cancelled_between_the_commit_and_its_notice_leaves_at_once(tmp_path: Path) -> None:
+    async def write() -> None:
+        writer = Writer(tmp_path)
+        writer.write_now([insert_run("r")])
+        task = asyncio.ensure_future(write_note(writer, "kept"))
+        await asyncio.sleep(0)
+        writer.close()  # commits; the loop has not run since
+        task.cancel()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert task.cancelled()
+        assert read_notes(writer) == ["kept"]
+
+    asyncio.run(write())
+
+
 def test_a_writer_waits_for_a_file_that_another_process_has_locked(open_writer: OpenWriter) -> None:
     writer = open_writer()
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 from memorybench.core.errors import JournalError
 
@@ -22,9 +23,12 @@ from .database import FILE_NAME, open_for_writing, sqlite_errors
 Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
 
 
-class _Entry(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Entry:
     statements: Sequence[Statement]
     committed: asyncio.Future[None]
+    is_resolved: bool = False
+    """Whether the event loop knows the result of the commit. Only its thread changes this and `committed`."""
 
 
 class Writer:
@@ -46,12 +50,15 @@ class Writer:
 
         A caller that is cancelled leaves after the commit, because its rows can no longer be taken back.
         """
-        committed = asyncio.get_running_loop().create_future()
-        self._queue.put(_Entry(statements, committed))
+        loop = asyncio.get_running_loop()
+        entry = _Entry(statements, loop.create_future())
+        self._queue.put(entry)
         try:
-            await asyncio.shield(committed)
+            await entry.committed  # without `shield`, which adds a future and two callbacks
         except asyncio.CancelledError:
-            await asyncio.wait([committed])
+            if not entry.is_resolved:
+                entry.committed = loop.create_future()
+                await asyncio.wait([entry.committed])
             raise
 
     def write_now(self, statements: Sequence[Statement]) -> None:
@@ -85,9 +92,9 @@ class Writer:
                 return
             failure = error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
         for loop in {entry.committed.get_loop() for entry in group}:
-            futures = [entry.committed for entry in group if entry.committed.get_loop() is loop]
+            entries = [entry for entry in group if entry.committed.get_loop() is loop]
             with suppress(RuntimeError):  # the loop is closed, so there is no waiting caller
-                loop.call_soon_threadsafe(_resolve, futures, failure)
+                loop.call_soon_threadsafe(_resolve, entries, failure)
 
     def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:
         with self._lock, sqlite_errors(self.path):
@@ -105,12 +112,13 @@ class Writer:
                     execute("ROLLBACK")
 
 
-def _resolve(futures: Sequence[asyncio.Future[None]], failure: JournalError | None) -> None:
-    for future in futures:
-        if future.done():
-            continue
+def _resolve(entries: Sequence[_Entry], failure: JournalError | None) -> None:
+    for entry in entries:
+        entry.is_resolved = True
+        if entry.committed.done():
+            continue  # its caller is cancelled
         if failure is None:
-            future.set_result(None)
+            entry.committed.set_result(None)
         else:
-            future.set_exception(failure)
-            future.exception()  # marks it as retrieved: its caller may be cancelled
+            entry.committed.set_exception(failure)
+            entry.committed.exception()  # marks it as retrieved: its caller may be cancelled
