@@ -72,8 +72,10 @@ class RunWriter:
         self._reuse = reuse
         with sqlite_errors(writer.path):
             self._reads = connect(writer.path)
-            # every recorded key: most steps that a run asks for are new, and a set knows that without a query
-            self._recorded = {key for (key,) in self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,))}
+            # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
+            # less memory than keys; two keys with the same hash only cost a query.
+            keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,))
+            self._recorded = {hash(key) for (key,) in keys}
             (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
@@ -82,7 +84,7 @@ class RunWriter:
 
     def result(self, key: str) -> str | None:
         """Return the recorded result of a step as JSON."""
-        if key not in self._recorded:
+        if hash(key) not in self._recorded:
             return None
         row = self._step_row(self.run.id, key)
         return None if row is None else str(row[3])
@@ -139,7 +141,7 @@ class RunWriter:
             step.attempt,
             int(step.shared),
         )
-        self._recorded.add(step.key)  # before the commit, because a cancelled caller does not return here
+        self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
         await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns)))])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
