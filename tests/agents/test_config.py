@@ -58,6 +58,8 @@ def test_a_command_and_a_prompt_are_enough() -> None:
         ({"files": {"${home}/../x": "x"}}, 'mine.yaml: files["${home}/../x"]'),
         ({"files": {"${home}/x": "${secret}"}}, 'mine.yaml: files["${home}/x"]'),
         ({"env": {"A": "${b}"}}, "mine.yaml: env.A"),
+        ({"env": {"XDG_DATA_HOME": "/x"}}, "mine.yaml: env.XDG_DATA_HOME"),
+        ({"passEnv": ["MY_KEY", "HOME"]}, "mine.yaml: passEnv[1]"),
         ({"passEnv": ["sk-proj-1234"]}, "mine.yaml: passEnv[0]"),
         ({"output": {"text": "(answer"}}, "mine.yaml: output.text"),
         ({"output": {"format": "json", "text": "$.[x"}}, "mine.yaml: output.text"),

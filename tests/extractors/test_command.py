@@ -43,6 +43,14 @@ def test_a_program_reads_json_and_writes_the_new_memory() -> None:
     assert ask(python(LEARN)) == LEARNED
 
 
+def test_a_program_gets_a_private_home_that_is_removed(tmp_path: Path) -> None:
+    script = "import os, pathlib; h = pathlib.Path.home(); (h / 'x').touch(); print(__import__('json').dumps([str(h)]))"
+    environment = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "MY_KEY": "k"}
+    [home] = ask(python(script, environment))
+    assert list(tmp_path.iterdir()) == []
+    assert not Path(home).exists()
+
+
 def test_function_gets_existing_memory_and_messages(tmp_path: Path) -> None:
     input_file = tmp_path / "input.json"
     script = f"import sys; open({str(input_file)!r}, 'w').write(sys.stdin.read()); print('[]')"

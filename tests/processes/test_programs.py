@@ -91,6 +91,16 @@ def test_abandon_all_ignores_ended_programs(tmp_path: Path, monkeypatch: pytest.
     folder.rmdir()
 
 
+def test_programs_get_private_folders_in_the_place_of_the_users(tmp_path: Path) -> None:
+    names = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME",
+             "XDG_RUNTIME_DIR", "USERPROFILE", "APPDATA", "LOCALAPPDATA")  # fmt: skip
+    users = {"PATH": "/bin", "SOME_KEY": "k", **dict.fromkeys(names, "/users/ann")}
+    env = programs.child_environment(users, {"OWN": "yes"}, tmp_path / "home")
+    assert env.keys() == {"PATH", "OWN", "TMP", "TEMP", "PYTHONUSERBASE", *names}
+    assert all(Path(env[name]).is_dir() and Path(env[name]).is_relative_to(tmp_path / "home") for name in names)
+    assert env["PYTHONUSERBASE"] == "/users/ann/.local", "installed packages are found"
+
+
 async def _wait_for(work: Awaitable[CompletedProgram]) -> CompletedProgram:
     return await work
 

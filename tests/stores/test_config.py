@@ -46,6 +46,7 @@ def test_the_three_stores_are_bundled() -> None:
         ("type: mcp", "type: provider", '"provider" is missing'),
         ("name: mine", "name: ../mine", r"mine.yaml:1: name: "),
         ("  env:", "  envv:", 'unknown key "envv".*did you mean "env"'),
+        ("FILE:", "HOME:", "mine.yaml:5: mcp.env.HOME: cannot be set"),
         ("${folder}", "${floder}", 'unknown variable "floder".*did you mean "folder"'),
         ("command: [server]", "timeout: 5", "mcp: .*either command or url"),
         ("command: [server]", "url: https://x.example/", "env: has no effect "),

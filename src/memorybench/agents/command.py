@@ -31,17 +31,8 @@ from .output import AgentOutput
 
 OUTPUT_CAP = 32 * 2**20
 
-HOME_FOLDERS: Mapping[str, str] = {
-    "HOME": "",
-    "XDG_CONFIG_HOME": ".config",
-    "XDG_DATA_HOME": ".local/share",
-    "XDG_STATE_HOME": ".local/state",
-    "XDG_CACHE_HOME": ".cache",
-    "CLAUDE_CONFIG_DIR": ".claude",
-    "CODEX_HOME": ".codex",
-    "HERMES_HOME": ".hermes",
-}
-"""Where agents keep their settings and memory: environment variable -> folder in the agent's home."""
+HOME_FOLDERS: Mapping[str, str] = {"CLAUDE_CONFIG_DIR": ".claude", "CODEX_HOME": ".codex", "HERMES_HOME": ".hermes"}
+"""Where agents keep their settings and memory: environment variable -> folder in the agent's private home."""
 
 Values = Mapping[str, str | None]
 
@@ -143,7 +134,7 @@ class CommandAgent:
         folders = {variable: str(home / place) for variable, place in HOME_FOLDERS.items()}
         passed = {name: self._environment[name] for name in self._config.pass_env if name in self._environment}
         own = {name: self._fill(text, values) for name, text in self._config.env.items()}
-        return child_environment(self._environment, {**folders, **passed, **attempt, **own})
+        return child_environment(self._environment, {**folders, **passed, **attempt, **own}, home)
 
     def _fill(self, text: str, values: Values) -> str:
         return Template.parse(text, VARIABLES, self._where).render(values)

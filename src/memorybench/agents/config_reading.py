@@ -13,6 +13,7 @@ from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template
 from memorybench.files.yaml_file import load_yaml
+from memorybench.processes.programs import check_no_private_folder
 from memorybench.text.spelling import camel
 
 from .config import AgentConfig, Output
@@ -84,6 +85,8 @@ def _check_program(config: AgentConfig, document: Document) -> None:
             raise BadInput(
                 document.where("files", name), "outside of both folders", expected="${home}/… or ${folder}/…"
             )
+    check_no_private_folder(config.env, lambda name: document.where("env", name))
+    check_no_private_folder(config.pass_env, lambda name: document.where("pass_env", config.pass_env.index(name)))
     for place_in_list, name in enumerate(config.pass_env):
         if not _VARIABLE_NAME.fullmatch(name):
             # the value is most likely a key, so it is not shown

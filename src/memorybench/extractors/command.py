@@ -16,7 +16,14 @@ from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.extraction import MemoryState
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
-from memorybench.processes.programs import ProgramTimeout, describe_exit, quote_stderr, run_program
+from memorybench.processes.programs import (
+    ProgramTimeout,
+    describe_exit,
+    make_private_home,
+    quote_stderr,
+    run_program,
+    temporary_folder,
+)
 from memorybench.text.sanitize import printable
 
 from .config import ExtractorConfig
@@ -102,10 +109,15 @@ async def open_command(
     deadline: float = DEADLINE,
     output_cap: int = OUTPUT_CAP,
 ) -> AsyncIterator[CommandExtractor]:
-    """Open a program that runs in `folder` with `environment` only, for at most `deadline` seconds per conversation."""
+    """Open a program that runs in `folder`, for at most `deadline` seconds per conversation.
+
+    It gets `environment` only, with private folders in the place of the user's home.
+    """
     program = folder / command[0] if "/" in command[0] else Path(command[0])
     if shutil.which(program, path=environment.get("PATH", os.defpath)) is None:
         raise BadInput(f'"{redact(command[0])}"', "program not found", remedy="install it, or give its path")
     settings = {"type": "command", "command": [redact(word) for word in command]}
     subject = Subject(role="extractor", name=name, settings=settings)
-    yield CommandExtractor(subject, command, environment, folder, redact, deadline, output_cap)
+    with temporary_folder("memorybench-home-") as home:
+        private = {**environment, **make_private_home(home, environment)}
+        yield CommandExtractor(subject, command, private, folder, redact, deadline, output_cap)

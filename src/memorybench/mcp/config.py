@@ -14,6 +14,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.files.located import Document
 from memorybench.http.config import Headers
+from memorybench.processes.programs import check_no_private_folder
 
 
 class ToolCall(Record):
@@ -35,7 +36,8 @@ class ServerConnection(Record):
     command: tuple[str, ...] = ()
     """The program and its arguments."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program. It also gets PATH, HOME and a few others, but none of your keys."""
+    """Environment variables of the program. It also gets PATH and a few others, but none of your keys. HOME, TMPDIR and
+    the XDG folders are private folders, which are deleted afterwards."""
     install: str = ""
     """How to install the program; shown if it is missing."""
     url: str | None = None
@@ -50,6 +52,7 @@ def check_connection(connection: ServerConnection, part: Document) -> None:
     """Raise BadInput unless the section has either a command or a URL, and only the keys for that."""
     if bool(connection.command) == bool(connection.url):
         raise BadInput(part.where(), "invalid connection", expected="either command or url")
+    check_no_private_folder(connection.env, lambda name: part.where("env", name))
     for name in ("env", "install") if connection.url else ("headers",):
         if getattr(connection, name):
             raise BadInput(part.where(name), f"has no effect with {'url' if connection.url else 'command'}")

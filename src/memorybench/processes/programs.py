@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,23 @@ GRACE = 3.0
 STDERR_TAIL = 8192
 """Bytes of error output that are stored: more than is quoted, so that a quote never contains half of a secret."""
 _CHUNK = 2**16
-INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ", "NODE_PATH", "SSL_CERT_FILE")
+INHERITED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "NODE_PATH", "SSL_CERT_FILE")
 """Variables that every program gets. API keys are not among them."""
+PRIVATE_FOLDERS: Mapping[str, str] = {
+    "HOME": "",
+    "USERPROFILE": "",
+    "TMPDIR": "tmp",
+    "TMP": "tmp",
+    "TEMP": "tmp",
+    "XDG_CONFIG_HOME": ".config",
+    "XDG_DATA_HOME": ".local/share",
+    "XDG_STATE_HOME": ".local/state",
+    "XDG_CACHE_HOME": ".cache",
+    "XDG_RUNTIME_DIR": ".run",
+    "APPDATA": "AppData/Roaming",
+    "LOCALAPPDATA": "AppData/Local",
+}
+"""Where programs keep data and settings: environment variable -> folder in the private home of a program."""
 
 # shared by all runs and threads of this process, because `abandon_all` must reach every program
 _groups: set[int] = set()
@@ -62,9 +77,33 @@ def abandon_all() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def child_environment(environment: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the INHERITED part of `environment`, updated with `own`."""
-    return {name: environment[name] for name in INHERITED if name in environment} | dict(own)
+def child_environment(environment: Mapping[str, str], own: Mapping[str, str], home: Path) -> dict[str, str]:
+    """Return the INHERITED part of `environment`, updated with `own` and with private folders in `home`."""
+    inherited = {name: environment[name] for name in INHERITED if name in environment}
+    return inherited | dict(own) | make_private_home(home, environment)
+
+
+def make_private_home(home: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Create PRIVATE_FOLDERS in `home` and return the variables that name them.
+
+    Python packages that were installed for the user of `environment` are still found.
+    """
+    variables = {}
+    for name, place in PRIVATE_FOLDERS.items():
+        folder = (home / place).absolute()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        variables[name] = str(folder)
+    if "HOME" in environment:
+        variables["PYTHONUSERBASE"] = environment.get("PYTHONUSERBASE", str(Path(environment["HOME"], ".local")))
+    return variables
+
+
+def check_no_private_folder(variables: Collection[str], where: Callable[[str], str]) -> None:
+    """Raise BadInput if a config sets a variable of PRIVATE_FOLDERS. `where` returns the place of a variable."""
+    for name in PRIVATE_FOLDERS:
+        if name in variables:
+            problem = "cannot be set: every program gets private folders"
+            raise BadInput(where(name), problem, remedy="remove it; pass the program a path in another way")
 
 
 def check_program(program: str, where: str, *, path: str | None, install: str = "") -> None:

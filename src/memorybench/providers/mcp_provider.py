@@ -7,7 +7,7 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ from memorybench.mcp.client import McpClient
 from memorybench.mcp.config import ToolCall
 from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.stdio import open_mcp_stdio
-from memorybench.processes.programs import check_program, child_environment
+from memorybench.processes.programs import check_program, child_environment, temporary_folder
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.words import content_words, space_ideographs
 
@@ -41,6 +41,8 @@ from .storage.scope_pool import ScopePool
 from .storage.turns import replace_surrogates
 
 _ANY = AnyName()  # the config was checked when it was read
+HOME = "home"
+"""The private home of a server, beside its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,20 +253,24 @@ async def _open_servers(
     program = BodyTemplate.parse(part, FOLDERS)
 
     @asynccontextmanager
-    async def start(values: Mapping[str, str], cwd: Path) -> AsyncIterator[McpClient]:
+    async def start(values: Mapping[str, str], cwd: Path, home: Path) -> AsyncIterator[McpClient]:
         rendered = program.render(values)
-        env = child_environment(environment, rendered["env"])
+        env = child_environment(environment, rendered["env"], home)
         async with open_mcp_stdio(rendered["command"], env, cwd, redactor, deadline=deadline) as client:
             await client.require_tools(mapping.tools, where)
             yield client
 
     def for_scope(scope: str) -> AbstractAsyncContextManager[McpClient]:
         data = folders.data(scope)
-        return start({"scopeFolder": str(data)}, data)
+        return start({"scopeFolder": str(data)}, data, data.with_name(HOME))
 
-    if "scopeFolder" not in folders_used(mcp, part):
-        async with start({"dataFolder": str(folders.shared)}, folders.shared) as client:
-            yield _OneServer(client)
+    used = folders_used(mcp, part)
+    if "scopeFolder" not in used:
+        data = folders.shared
+        # without a folder of ours, the data counts as gone after a restart, so what is in its home must go, too
+        with nullcontext(data.with_name(HOME)) if used else temporary_folder("memorybench-home-") as home:
+            async with start({"dataFolder": str(data)}, data if used else home, home) as client:
+                yield _OneServer(client)
         return
     pool = ScopePool(for_scope, mcp.processes)
     try:

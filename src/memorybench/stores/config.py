@@ -80,8 +80,8 @@ class Mcp(ServerConnection):
     command: tuple[str, ...] = ()
     """The program and its arguments. `${folder}` is the folder for all data of the store."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program; may contain `${folder}`. It also gets PATH, HOME and a few others, but none
-    of your keys."""
+    """Environment variables of the program; may contain `${folder}`. It also gets PATH and a few others, but none of
+    your keys. HOME, TMPDIR and the XDG folders are private folders in `${folder}`."""
     refusal: str | None = None
     """A regular expression for the error of a tool that refuses to store something. No other error of a tool counts as
     a refusal."""
@@ -102,7 +102,8 @@ class Command(Section):
     run: tuple[str, ...]
     """The program and its arguments. `${folder}` is the folder for all data of the store."""
     env: Mapping[str, str] = Field(default_factory=dict)
-    """Environment variables of the program; may contain `${folder}`."""
+    """Environment variables of the program; may contain `${folder}`. HOME, TMPDIR and the XDG folders are private
+    folders in `${folder}`."""
     timeout: int = Field(default=60_000, ge=1)
     """Milliseconds that an answer may take."""
 

@@ -14,6 +14,7 @@ from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template, check_known
 from memorybench.mcp.config import check_connection
+from memorybench.processes.programs import check_no_private_folder
 from memorybench.text.patterns import Pattern
 from memorybench.text.spelling import join_names
 
@@ -78,6 +79,7 @@ def _check(config: StoreConfig, document: Document) -> None:
         _check_mcp(config.mcp, document.at("mcp"))
     if config.command is not None:
         _check_program(document.at("command"), "run")
+        check_no_private_folder(config.command.env, lambda name: document.where("command", "env", name))
         if not config.command.run:
             raise BadInput(document.where("command", "run"), "is empty", expected="a program and its arguments")
 

@@ -12,6 +12,8 @@ from memorybench.processes.programs import check_program, child_environment
 
 from .config_reading import FOLDER, variables_in
 
+HOME = ".home"
+
 
 @dataclass(frozen=True, slots=True)
 class ProgramTemplate:
@@ -31,9 +33,13 @@ class ProgramTemplate:
     def render(
         self, folder: Path, environment: Mapping[str, str], *, install: str = ""
     ) -> tuple[list[str], dict[str, str]]:
-        """Create `folder` and return the command and environment for it."""
+        """Create `folder` and return the command and environment for it.
+
+        The private home of the program is in `folder`, so that it is there after a restart and a copy of the folder
+        contains all data.
+        """
         rendered = self.template.render({"folder": str(folder.absolute())})
-        env = child_environment(environment, rendered["env"])
-        check_program(rendered["command"][0], self.where, path=env.get("PATH"), install=install)
+        path = {**environment, **rendered["env"]}.get("PATH")
+        check_program(rendered["command"][0], self.where, path=path, install=install)
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return rendered["command"], env
+        return rendered["command"], child_environment(environment, rendered["env"], folder / HOME)
