@@ -105,6 +105,38 @@ def test_run_killed_while_adding_resumes_with_the_same_documents(tmp_path: Path,
         assert service.spaces == {}
 
 
+def test_run_killed_while_clearing_clears_when_it_is_resumed(
+    stub: Stub, service: MemoryService, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-m", "tests.providers.http_bench", str(tmp_path), stub.url, "0"]
+    child = subprocess.Popen(command, cwd=ROOT, env={"PYTHONPATH": "src"})
+
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        if call.method == "DELETE":
+            child.kill()
+        return await (status(500) if call.method == "DELETE" else service.behave)(request, call)
+
+    stub.always(behave)
+    assert child.wait() == -9
+    assert service.spaces
+    stub.always(service.behave)
+    ended = bench(tmp_path, stub.url)
+    assert ended.counts == {"scored": 2}
+    assert service.spaces == {}
+
+
+def test_add_without_a_reply_is_cleared(stub: Stub, service: MemoryService, tmp_path: Path) -> None:
+    async def behave(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        reply = await service.behave(request, call)
+        is_add = call.path.endswith("/documents") and call.method == "POST"
+        return await reset()(request, call) if is_add else reply
+
+    stub.always(behave)
+    ended = bench(tmp_path, stub.url, haystacks=1)
+    assert ended.counts == {"failed": 1}
+    assert service.spaces == {}
+
+
 def _outcomes(report_json: str) -> object:
     """Return the outcomes without parts that contain the server's port."""
     return [

@@ -96,6 +96,18 @@ class Listing(Protocol):
 
 
 @runtime_checkable
+class LiveMemory(Protocol):
+    """A provider that stores outside the run, such as a hosted account: others may store there, too."""
+
+    async def count_memories(self, scope: Scope) -> int | None:
+        """Return the number of memories in a scope; None if it is unknown.
+
+        Called before the first add. A scope that needs to be created is created.
+        """
+        ...
+
+
+@runtime_checkable
 class Model(Protocol):
     @property
     def subject(self) -> Subject: ...

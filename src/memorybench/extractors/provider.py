@@ -6,9 +6,9 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from memorybench.core.contracts import Listing, Provider, Scope
+from memorybench.core.contracts import Listing, LiveMemory, Provider, Scope
 from memorybench.core.conversation import Memory, Session, Turn
-from memorybench.core.errors import Lacking, MemorybenchError
+from memorybench.core.errors import Lacking, MemorybenchError, ServiceError
 from memorybench.core.extraction import MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
@@ -49,6 +49,8 @@ class ProviderExtractor(ExtractorType):
 
     async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
         scope = self._scope(existing, conversation)
+        if isinstance(self._provider, LiveMemory) and (found := await self._provider.count_memories(scope)):
+            raise ServiceError(f"{scope.provider}: found {found} memories in the new scope {scope.name}; expected none")
         try:
             memories = await self._list_after(scope, existing, conversation)
         finally:

@@ -183,6 +183,19 @@ class ListingMcpProvider(McpProvider):
         return await self._search(self._mapping.list, scope, None, {})
 
 
+class LiveMcpProvider(McpProvider):
+    """An McpProvider whose server stores outside our folders."""
+
+    async def count_memories(self, scope: Scope) -> int | None:
+        if self._mapping.list is None:
+            return None
+        return len(await self._search(self._mapping.list, scope, None, {}))
+
+
+class LiveListingMcpProvider(LiveMcpProvider, ListingMcpProvider):
+    pass
+
+
 def _scope_values(scope: Scope) -> dict[str, Any]:
     return {
         "scope": scope.name,
@@ -217,16 +230,17 @@ async def open_mcp_provider(
     assert config.mcp is not None
     mapping = _ToolMapping(config, config.mcp)
     folders = ScopeFolders(folder)
+    uses_our_folders = bool(folders_used(config.mcp, Document(config.name, {})))
     # a server that uses none of our folders may keep its data in memory, which a restart loses
-    is_durable = config.mcp.url is not None or folders_used(config.mcp, Document(config.name, {}))
+    is_durable = config.mcp.url is not None or uses_our_folders
     subject = Subject(
         role="provider",
         name=config.name,
         settings={"api_version": config.api_version, "mapping": digest(config.mcp.tools.plain())},
     )
     async with _open_servers(config.name, config.mcp, mapping, folders, environment, redactor) as servers:
-        kind = McpProvider if mapping.list is None else ListingMcpProvider
-        yield kind(
+        kinds = (McpProvider, ListingMcpProvider) if uses_our_folders else (LiveMcpProvider, LiveListingMcpProvider)
+        yield kinds[mapping.list is not None](
             subject, folders.store_id if is_durable else secrets.token_hex(16), mapping, servers, folders, redactor
         )
 

@@ -11,9 +11,9 @@ from functools import cached_property, partial
 from itertools import count, takewhile
 from typing import Any, Protocol, cast
 
-from memorybench.core.contracts import Batching, Provider, Receipt, Restoring, Scope
+from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, Restoring, Scope
 from memorybench.core.conversation import Haystack, Memory, Session
-from memorybench.core.errors import Denied, JournalError, ServiceError
+from memorybench.core.errors import BadInput, Denied, JournalError, ServiceError, Transient
 from memorybench.core.plans import Steps
 from memorybench.core.records import Record, digest
 
@@ -48,6 +48,14 @@ class Retrieved(Record):
     memories: tuple[Memory, ...]
 
 
+class _NotEmpty(ServiceError):
+    """A new scope contains memories."""
+
+    def __init__(self, refusal: BadInput) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
 class _Add:
     """One call that adds sessions."""
 
@@ -74,9 +82,15 @@ class Ingest:
         spends: bool,
         ingest_options: IngestOptions,
         pending: Counter[str],
+        scope_suffix: str = "",
     ) -> None:
-        """`pending` counts the unanswered questions of each haystack."""
-        self._run = run
+        """`pending` counts the unanswered questions of each haystack.
+
+        `scope_suffix` is random and makes the scopes of a live memory unique: another results folder may have a run of
+        the same name.
+        """
+        self._live = provider if isinstance(provider, LiveMemory) else None
+        self._run = f"{run}-{scope_suffix}" if scope_suffix and self._live is not None else run
         self._dataset = dataset
         self._provider = provider
         # checked once, because isinstance with a Protocol is slow
@@ -147,6 +161,8 @@ class Ingest:
         adds = self._adds(id, store)
         self._cleared.discard(id)
         recorded = await self._restore_recorded(steps, scope, adds)  # first: a later add may need its receipts
+        if not recorded:
+            await self._check_empty(steps, scope, store)
         receipts: list[Receipt] = []
         if self._concurrent:
             receipts = await _gather([self._add(steps, scope, add) for add in adds])
@@ -165,6 +181,47 @@ class Ingest:
             on=provider.subject,
         )
 
+    async def check_first(self, steps: Steps, haystack: str) -> None:
+        """Raise BadInput if the first scope of a live memory is not empty, before anything is added.
+
+        A memory that does not answer is not refused: its trials report the failure.
+        """
+        scope = self.scope(haystack)
+        if self._live is None or steps.is_recorded("check_empty", {"scope": scope.name}):
+            return
+        try:
+            await self._check_empty(steps, scope, {})
+        except _NotEmpty as error:
+            raise error.refusal from None
+        except ServiceError:
+            pass
+
+    async def _check_empty(self, steps: Steps, scope: Scope, store: Mapping[str, Any]) -> None:
+        """Raise _NotEmpty if the scope of a live memory contains memories that this run did not add."""
+        provider, live = self._provider, self._live
+        if live is None:
+            return
+        new_scope = {"scope": scope.name}
+        is_new = not steps.is_recorded("check_empty", new_scope)
+
+        async def check() -> None:
+            found = await live.count_memories(scope)
+            if found and not is_new:  # this run added them before it was interrupted
+                await self._clear_scope(scope)
+                found = await live.count_memories(scope)
+            if found:
+                raise _NotEmpty(
+                    BadInput(
+                        f'provider "{scope.provider}"',
+                        f"found {found} memories in the new scope {scope.name}",
+                        expected="none",
+                        remedy="nothing was added to it; check that every request uses the scope",
+                    )
+                )
+
+        inputs = new_scope if is_new else store
+        await steps.once("check_empty", inputs, check, type(None), on=provider.subject)
+
     def _adds(self, id: str, store: Mapping[str, Any]) -> list[_Add]:
         sessions = in_order(self._dataset.haystack(id))
         if self._options.by_turn:
@@ -181,7 +238,12 @@ class Ingest:
             work = partial(self._provider.add, scope, session)
         else:
             work = partial(self._batching.add_batch, scope, add.sessions)
-        receipt = await steps.once("add", add.inputs, work, Receipt, on=self._provider.subject, paid=self._spends)
+        try:
+            receipt = await steps.once("add", add.inputs, work, Receipt, on=self._provider.subject, paid=self._spends)
+        except ServiceError as error:
+            if isinstance(error.__cause__, Transient) and error.__cause__.uncertain:
+                self._stored.add(scope.haystack)  # no reply, but the session may be stored
+            raise
         self._stored.add(scope.haystack)
         return receipt
 
@@ -213,6 +275,14 @@ class Ingest:
         store = self._store(steps, scope)
         try:
             if haystack not in self._stored:
+                await self._restore_recorded(steps, scope, self._adds(haystack, store))
+            unfinished = {**store, "generation": store["generation"] - 1}
+            if (
+                haystack not in self._stored
+                and steps.is_recorded("clearing", unfinished)
+                and not steps.is_recorded("clear", unfinished)
+            ):
+                store = unfinished  # an earlier process was killed before it cleared the scope
                 await self._restore_recorded(steps, scope, self._adds(haystack, store))
             if haystack in self._stored:  # otherwise nothing was added
                 # recorded before the clear: after a kill between the two, the memory must not count as filled

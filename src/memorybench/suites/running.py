@@ -30,7 +30,7 @@ from .blocking import blocking
 from .estimates import check_prices
 from .registry import open_run, suite_of
 from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
-from .suite import Command, Opening, PreparedRun, RunPlace, Suite
+from .suite import SCOPE_SUFFIX, Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
 from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
 from .wiring import Wiring
@@ -268,6 +268,7 @@ def _row(start: Start) -> Run:
             **prepared.details,
             **({"targets": prepared.targets, "lower_bounds": prepared.lower_bounds} if prepared.targets else {}),
             "concurrency": start.options.concurrency or CONCURRENCY,
+            SCOPE_SUFFIX: secrets.token_hex(4),
         },
         fingerprints=prepared.fingerprints,
         program=f"memorybench {__version__}",
@@ -281,7 +282,9 @@ async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: W
     concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
     async with AsyncExitStack() as stack:
-        plan = await prepared.open_plan(Opening(stack, place.run_id, stores, frozenset(run_writer.scored())))
+        suffix = run_writer.run.spec.get(SCOPE_SUFFIX, "")
+        opening = Opening(stack, place.run_id, stores, frozenset(run_writer.scored()), suffix)
+        plan = await prepared.open_plan(opening)
         ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
     if prepared.blocked:
         return Ending("blocked", False, prepared.planned)

@@ -18,9 +18,10 @@ from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RunReader
 
+from .suite import SCOPE_SUFFIX
 from .summary import Summary, summarise
 
-_SHARD_KEYS = ("start", "end", "questions", "concurrency")
+_SHARD_KEYS = ("start", "end", "questions", "concurrency", SCOPE_SUFFIX)
 """Keys of a spec in which shards may differ."""
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 RESULTS = "results"
 FORMATS = ("json", "markdown")
+SCOPE_SUFFIX = "scope_suffix"
+"""The key of a saved spec for `Opening.scope_suffix`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Opening:
     """A folder for data of the subjects. It is removed when the run is complete."""
     scored: frozenset[str]
     """Keys of the trials that an earlier process has scored."""
+    scope_suffix: str = ""
+    """Random, makes the scopes of live memories unique, and stays the same when a run is resumed; "" in older runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

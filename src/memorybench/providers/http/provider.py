@@ -21,7 +21,7 @@ from memorybench.secrets.redaction import Redactor
 from .documents import SentDocument, shorten, sources_by_assigned_ids, sources_by_our_ids
 from .requests import Api, Values, read_ids
 from .scopes import Accepted, Scopes, ScopeState
-from .service import AddRequest, Service
+from .service import AddRequest, ReadRequest, Service
 from .waiting import Deadline, Marker, Pacer, PollTemplate, wait_until_done
 
 _MARKER_RESULTS = 10
@@ -51,6 +51,7 @@ class HttpProvider:
     ) -> None:
         self._where = f'provider "{config.name}"'
         self._limits = config.limits
+        self._is_live = config.type == "hosted"
         self._service = service
         self._api = api
         self._scopes = Scopes(config.name, service, api, redactor)
@@ -101,6 +102,13 @@ class HttpProvider:
 
     async def clear(self, scope: Scope) -> None:
         await self._scopes.clear(scope)
+
+    async def count_memories(self, scope: Scope) -> int | None:
+        """Return the number of memories in a scope; None if there is no `list`, or if the run started the service."""
+        if self._service.list is None or not self._is_live:
+            return None
+        await self._scopes.open(scope)
+        return len(await self._list(self._service.list, scope))
 
     async def _add(self, scope: Scope, documents: Sequence[SentDocument]) -> Receipt:
         add, state = self._service.add, await self._scopes.open(scope)
@@ -158,6 +166,15 @@ class HttpProvider:
         reply = await self._api.send(search.request, values)
         return [] if reply is None else search.response.memories(reply, limit, state.find_sources)
 
+    async def _list(self, listing: ReadRequest, scope: Scope) -> Sequence[Memory]:
+        state = await self._scopes.require(scope, listing.request.names)
+        reply = await self._api.send(listing.request, state.variables) if state else None
+        if state is None or reply is None:
+            return []
+        memories = listing.response.memories(reply, None, state.find_sources)
+        uses_marker = self._service.uses_marker
+        return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories
+
     async def _wait_for_marker(self, scope: Scope, probe: Probe) -> None:
         """Add a marker after all documents, and return when a search finds it."""
         marker = Marker.of(scope, self._service.splitter)
@@ -206,15 +223,8 @@ class _BatchProvider(HttpProvider):
 
 class _ListingProvider(HttpProvider):
     async def list(self, scope: Scope) -> Sequence[Memory]:
-        listing = self._service.list
-        assert listing is not None
-        state = await self._scopes.require(scope, listing.request.names)
-        reply = await self._api.send(listing.request, state.variables) if state else None
-        if state is None or reply is None:
-            return []
-        memories = listing.response.memories(reply, None, state.find_sources)
-        uses_marker = self._service.uses_marker
-        return Marker.of(scope, self._service.splitter).remove_from(memories) if uses_marker else memories
+        assert self._service.list is not None
+        return await self._list(self._service.list, scope)
 
 
 class _BatchListingProvider(_BatchProvider, _ListingProvider):

@@ -103,7 +103,7 @@ class AuditPlan:
             size=len(self.probes) * len(self.audited),
             metrics=measures(),
             limits=self.limits,
-            opening=self._check_judge,
+            opening=self._check_first,
             closing=self._clear_all,
         )
 
@@ -123,6 +123,13 @@ class AuditPlan:
                     shown=Exhibit(asked=probe.question, expected=probe.expected_answer),
                     spends=True,
                 )
+
+    async def _check_first(self, steps: Steps) -> None:
+        """Check that live memories are empty and that the judge can judge, before anything is added."""
+        for audited in self.audited:
+            if audited.ingest is not None:
+                await audited.ingest.check_first(steps, self.probes[0].conversation)
+        await self._check_judge(steps)
 
     async def _check_judge(self, steps: Steps) -> None:
         if self.judge is None:

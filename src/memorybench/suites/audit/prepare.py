@@ -140,7 +140,13 @@ class _AuditRun:
                 trials = [trial_of(probe, self.dataset.id, subject) for probe in self.generated.probes]
                 pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
                 ingest = Ingest(
-                    opening.run_id, transcripts, opened.provider, opened.spends, DEFAULT_INGEST_OPTIONS, pending
+                    opening.run_id,
+                    transcripts,
+                    opened.provider,
+                    opened.spends,
+                    DEFAULT_INGEST_OPTIONS,
+                    pending,
+                    opening.scope_suffix,
                 )
                 audited.append(AuditedSubject(subject, ingest))
                 limits[subject.key] = opened.limits

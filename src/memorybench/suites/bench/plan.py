@@ -54,6 +54,8 @@ class BenchPlan:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     plugins: Sequence[Metric | RetrievalMetric] = ()
     """Metrics of installed packages."""
+    scope_suffix: str = ""
+    """Makes the scopes of live memories unique; see `Ingest`."""
     _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -67,7 +69,7 @@ class BenchPlan:
                 plugins=self.plugins,
             ),
             limits=self.limits,
-            opening=self._check_judges,
+            opening=self._check_first,
             closing=self._clear_all,
         )
 
@@ -80,18 +82,8 @@ class BenchPlan:
 
     def _candidate_jobs(self, bench: Bench, candidate: Candidate, first: int) -> Iterator[Job]:
         trials = [_trial(bench.dataset.name, question, candidate) for question in bench.questions]
-        ingest = None
-        if candidate.provider is not None:
-            pending = still_pending(
-                [(trial.key, trial.cluster) for trial in trials],
-                self.scored,
-            )
-            ingest_options = replace(
-                bench.ingest_options,
-                unordered=candidate.unordered and candidate.remote,  # concurrency gains nothing in this process
-                delay=bench.ingest_options.delay if candidate.remote else 0.0,
-            )
-            ingest = Ingest(self.run, bench.dataset, candidate.provider, candidate.spends, ingest_options, pending)
+        ingest = self._ingest(bench, candidate, trials)
+        if ingest is not None:
             self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
         questioner = _Questioner(bench, candidate, ingest, retrieval_metrics(self.plugins))
         by_haystack: dict[str, list[int]] = {}
@@ -106,6 +98,28 @@ class BenchPlan:
                 shown=_question_shown(bench.questions[place]),
                 spends=candidate.spends or bench.answering is not None,
             )
+
+    def _ingest(self, bench: Bench, candidate: Candidate, trials: Sequence[Trial]) -> Ingest | None:
+        if candidate.provider is None:
+            return None
+        ingest_options = replace(
+            bench.ingest_options,
+            unordered=candidate.unordered and candidate.remote,  # concurrency gains nothing in this process
+            delay=bench.ingest_options.delay if candidate.remote else 0.0,
+        )
+        pending = still_pending([(trial.key, trial.cluster) for trial in trials], self.scored)
+        return Ingest(
+            self.run, bench.dataset, candidate.provider, candidate.spends, ingest_options, pending, self.scope_suffix
+        )
+
+    async def _check_first(self, steps: Steps) -> None:
+        """Check that live memories are empty and that judges can judge, before anything is added."""
+        for bench in self.benches:
+            for candidate in self.candidates:
+                ingest = self._ingest(bench, candidate, ())
+                if ingest is not None:
+                    await ingest.check_first(steps, bench.questions[0].haystack)
+        await self._check_judges(steps)
 
     async def _check_judges(self, steps: Steps) -> None:
         """Checks each judge and prompt once on answers whose verdict is known, and records the result."""

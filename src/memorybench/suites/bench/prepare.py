@@ -293,7 +293,13 @@ class _BenchRun:
             for benchmark in self.benchmarks
         ]
         return BenchPlan(
-            opening.run_id, benches, candidates, scored=opening.scored, limits=limits, plugins=plugin_metrics()
+            opening.run_id,
+            benches,
+            candidates,
+            scored=opening.scored,
+            limits=limits,
+            plugins=plugin_metrics(),
+            scope_suffix=opening.scope_suffix,
         ).plan()
 
     async def _answering(
