@@ -35,7 +35,7 @@ from memorybench.suites.hygiene.measures import MEASURES
 from memorybench.suites.hygiene.plan import Store
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario, load_scenarios
-from tests.agents.scripted import agent, served_reference
+from tests.agents.scripted import agent, serve_store
 
 BUNDLED = Path(__file__).parents[2] / "src/memorybench/catalog/scenarios"
 STORE = Store(Subject(role="store", name="reference"), open_reference)
@@ -83,7 +83,7 @@ def coffee(tmp_path: Path) -> Scenario:
 
 
 def attempted(scenario: Scenario, who: Agent) -> AttemptReport:
-    return asyncio.run(attempt(STORE, scenario, who, served_reference(), seed=0))
+    return asyncio.run(attempt(STORE.open, scenario, who, serve_store, seed=0))
 
 
 def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list[Outcome]:
@@ -167,7 +167,7 @@ def test_an_immediate_exit_ends_the_agent(coffee: Scenario, tmp_path: Path, monk
 
     async def leave() -> tuple[list[str], list[str]]:
         who = agent("hanging", command=command)
-        attempting = asyncio.create_task(attempt(STORE, coffee, who, served_reference(), seed=0))
+        attempting = asyncio.create_task(attempt(STORE.open, coffee, who, serve_store, seed=0))
         await asyncio.to_thread(wait)
         before = os.listdir(place)
         abandon_all()
@@ -186,7 +186,7 @@ def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: P
     told = coffee.model_copy(update={"assertions": (*coffee.assertions, trusted)})
     who = agent("tidy")
     store = Store(STORE.subject, _WithoutTrust)  # type: ignore[arg-type]
-    [outcome] = performed(tmp_path / "results", Attempts([told], store, who.subject).jobs(who, served_reference()))
+    [outcome] = performed(tmp_path / "results", Attempts([told], store, who.subject).jobs(who, serve_store))
     assert (outcome.shown.got, outcome.shown.reason) == ("compliant", "1 check skipped: trusted")
     assert skipped_checks([outcome]) == [("coffee", "real_model", "trusted", "the store lacks trust")]
 
@@ -194,7 +194,7 @@ def test_skipped_checks_of_an_attempt_are_reported(coffee: Scenario, tmp_path: P
 @pytest.mark.parametrize("behaviour", ["silent", "crashing", "failing", "unconnected"])
 def test_a_dead_agent_fails_and_is_not_scored(coffee: Scenario, tmp_path: Path, behaviour: str) -> None:
     dead = agent(behaviour)
-    jobs = Attempts([coffee], STORE, dead.subject).jobs(dead, served_reference())
+    jobs = Attempts([coffee], STORE, dead.subject).jobs(dead, serve_store)
     [outcome] = performed(tmp_path / "results", jobs)
     assert outcome.status == "failed"
     assert outcome.scores == ()
@@ -207,12 +207,12 @@ def test_each_repeat_is_a_trial_and_a_resumed_run_repeats_none(coffee: Scenario,
     counting = _Counting(agent("tidy"), ledger)
     attempts = Attempts([coffee], STORE, counting.subject, repeats=3)
     assert attempts.size == 3
-    outcomes = performed(tmp_path / "results", attempts.jobs(counting, served_reference()))
+    outcomes = performed(tmp_path / "results", attempts.jobs(counting, serve_store))
     assert sorted(outcome.trial.variant for outcome in outcomes) == ["attempt 1", "attempt 2", "attempt 3"]
     assert {outcome.trial.cluster for outcome in outcomes} == {"coffee"}
     assert len({outcome.trial.key for outcome in outcomes}) == 3
     assert len(ledger.read_text().splitlines()) == 6, "two prompts, three times"
-    assert performed(tmp_path / "results", attempts.jobs(counting, served_reference()), again=True) == []
+    assert performed(tmp_path / "results", attempts.jobs(counting, serve_store), again=True) == []
     assert len(ledger.read_text().splitlines()) == 6
 
 
@@ -220,9 +220,9 @@ def test_an_interrupted_attempt_is_repeated_from_its_fixture(coffee: Scenario, t
     ledger = tmp_path / "turns"
     breaking = _Counting(agent("tidy"), ledger, broken_at=2)
     attempts = Attempts([coffee], STORE, breaking.subject)
-    [failed] = performed(tmp_path / "results", attempts.jobs(breaking, served_reference()))
+    [failed] = performed(tmp_path / "results", attempts.jobs(breaking, serve_store))
     assert failed.status == "failed"
-    [mended] = performed(tmp_path / "results", attempts.jobs(breaking, served_reference()), again=True)
+    [mended] = performed(tmp_path / "results", attempts.jobs(breaking, serve_store), again=True)
     assert mended.score("passed") == 1, "the second prompt did not meet a memory that the first had met before"
     assert len(ledger.read_text().splitlines()) == 4
 
@@ -251,7 +251,7 @@ def test_a_scenario_with_two_users_needs_a_store_with_users(coffee: Scenario, tm
     shared = coffee.model_copy(update={"setup": coffee.setup.model_copy(update={"facts": (fact,)})})
     who = agent("tidy")
     store = Store(STORE.subject, _OneForAll)  # type: ignore[arg-type]
-    [outcome] = performed(tmp_path / "results", Attempts([shared], store, who.subject).jobs(who, served_reference()))
+    [outcome] = performed(tmp_path / "results", Attempts([shared], store, who.subject).jobs(who, serve_store))
     assert outcome.status == "skipped"
 
 

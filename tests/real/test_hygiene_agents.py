@@ -45,7 +45,7 @@ def attempted(url: str, scenario: str, max_tokens: int) -> AttemptReport:
         async with open_model(address, key=None, redactor=Redactor([]), options=options) as model:
             agent = BuiltinAgent(load_agent_config(CATALOG / "agents/builtin.yaml"), model, Redactor([]))
             case = load_scenario(CATALOG / f"scenarios/{scenario}.json")
-            return await attempt(STORE, case, agent, serve_store(open_reference), seed=0)
+            return await attempt(open_reference, case, agent, serve_store, seed=0)
 
     return asyncio.run(once())
 

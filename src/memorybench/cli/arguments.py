@@ -158,7 +158,8 @@ def add_consent(parser: argparse.ArgumentParser) -> None:
 def given_consent(args: argparse.Namespace) -> Consent:
     from memorybench.core.uses import Consent
 
-    return Consent(args.allow_code, frozenset(split_list(args.allow_env)))
+    disposable = getattr(args, "store_is_disposable", False)
+    return Consent(args.allow_code, frozenset(split_list(args.allow_env)), disposable)
 
 
 def add_results(parser: argparse.ArgumentParser) -> None:

@@ -28,6 +28,9 @@ def add_actions(actions: Any) -> None:
         help="Choose what the recording shows (default: violation)",
     )
     add_consent(record)
+    record.add_argument(
+        "--store-is-disposable", action="store_true", help="Allow a live memory that has no private scope"
+    )
     add_config_dir(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from .records import Record
 from .trials import Subject
@@ -15,6 +15,11 @@ Capability = Literal[
 """What a store supports beyond `remember`. trust, retrieval_count, category: it stores them; a fixture may set them.
 users: it separates users. history: it returns earlier versions of facts. files: all data is in its folder, so that a
 copy of the folder is a copy of the store. sql: the folder contains SQLite files that can be queried."""
+
+Isolation = Literal["folder", "user", "none"]
+"""What keeps the data of a run apart from other data. folder: the run creates the store in a folder of its own.
+user: the store is live, and the run writes for users that no one else has. none: the store is live, and whatever it
+contains is read and changed."""
 
 
 class NewFact(Record):
@@ -85,3 +90,10 @@ class MemoryStore(Protocol):
     async def history(self, user: str) -> Sequence[str]:
         """Return every text that the store still keeps of changed or forgotten facts."""
         ...
+
+
+@runtime_checkable
+class Clearing(Protocol):
+    """A store that can delete all facts of a user at once."""
+
+    async def clear(self, user: str) -> None: ...

@@ -50,3 +50,5 @@ class Consent:
     """Programs, modules, containers and SQL; variables, too, because code can read them."""
     variables: frozenset[str] = frozenset()
     """Environment variables that may be sent."""
+    disposable_store: bool = False
+    """A live memory may be used without a private scope: all of its data may be changed and deleted."""

@@ -21,7 +21,7 @@ class Write(Section):
 
     calls: tuple[ToolCall, ...]
     """The calls. Variables: user; remember: newId, content, category, source, trust, retrievalCount; update: id,
-    content, previous (the current text, by `list`); forget: id."""
+    content, previous (the current text, by `list`); forget: id; clear: none."""
     defaults: Mapping[str, str] = Field(default_factory=dict)
     """Values for variables that the fact has no value for, for tools that require one."""
     id: str | None = None
@@ -72,6 +72,9 @@ class Operations(Section):
     """Searches, as an agent would. Variables: user, query, limit."""
     list: Read | None = None
     """Lists all facts, without counting as a retrieval. Variables: user."""
+    clear: Write | None = None
+    """Deletes all facts of a user, after a scenario on a live store; without it, they are listed and forgotten.
+    Variables: user."""
 
 
 class Mcp(ServerConnection):

@@ -27,6 +27,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "forget": frozenset({"user", "id"}),
     "recall": frozenset({"user", "query", "limit"}),
     "list": frozenset({"user"}),
+    "clear": frozenset({"user"}),
 }
 _REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query"}
 _SECTIONS = ("mcp", "provider", "command")

@@ -101,10 +101,11 @@ class Operations:
         self.forget = _write(part.at("forget"), operations.forget) if operations.forget else None
         self.recall = _read(part.at("recall"), operations.recall) if operations.recall else None
         self.list = _read(part.at("list"), operations.list) if operations.list else None
+        self.clear = _write(part.at("clear"), operations.clear) if operations.clear else None
 
     @property
     def tools(self) -> list[str]:
-        writes = [write for write in (self.remember, self.update, self.forget) if write is not None]
+        writes = [write for write in (self.remember, self.update, self.forget, self.clear) if write is not None]
         reads = [read.call for read in (self.recall, self.list) if read is not None]
         return [call.tool for call in (*(call for write in writes for call in write.calls), *reads)]
 
@@ -117,7 +118,7 @@ class Operations:
             written, read = self.remember.names, self.list.facts.others
             fields = _FIXTURE_VARIABLES.items()
             able |= {capability for capability, variable in fields if variable in written and capability in read}
-        every = (self.remember, self.update, self.forget, self.recall, self.list)
+        every = (self.remember, self.update, self.forget, self.recall, self.list, self.clear)
         if all("user" in operation.names for operation in every if operation is not None):
             able.add("users")  # only then does it keep users apart
         return frozenset(able)

@@ -114,6 +114,14 @@ class McpStore:
             raise
 
 
+class ClearingMcpStore(McpStore):
+    """An McpStore whose server has a tool that deletes all facts of a user."""
+
+    async def clear(self, user: str) -> None:
+        assert self._operations.clear is not None
+        await self._write(self._operations.clear, {"user": user})
+
+
 def _drop_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _drop_nulls(inner) for key, inner in value.items() if inner is not None}
@@ -154,4 +162,5 @@ async def open_mcp_store(
             settings={"server": sanitize(str(client.server_info)), "operations": digest(mcp.operations)},
         )
         capabilities = operations.capabilities(uses_folder=program.uses_folder) | set(config.capabilities)
-        yield McpStore(subject, capabilities, operations, client, mcp.refusal)
+        kind = McpStore if operations.clear is None else ClearingMcpStore
+        yield kind(subject, capabilities, operations, client, mcp.refusal)

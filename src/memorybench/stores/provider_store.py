@@ -84,6 +84,9 @@ class ProviderStore:
             self._lack("history")
         return await self._provider.history(self._scope(user))
 
+    async def clear(self, user: str) -> None:
+        await self._provider.clear(self._scope(user))
+
     async def list(self, user: str) -> Sequence[StoredFact]:
         if not isinstance(self._provider, Listing):
             self._lack("list")

@@ -82,11 +82,12 @@ class Spec(Record):
     allow_env: tuple[str, ...] = flag(
         (), help="Let configs send these environment variables.", name="--allow-env", metavar="NAME", saved=False
     )
+    store_is_disposable: bool = flag(False, help="Allow a live memory that has no private scope.", saved=False)
     reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")
 
     @property
     def consent(self) -> Consent:
-        return Consent(self.allow_code, frozenset(self.allow_env))
+        return Consent(self.allow_code, frozenset(self.allow_env), self.store_is_disposable)
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:

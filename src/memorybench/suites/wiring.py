@@ -16,7 +16,7 @@ from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.extraction import Extractor, FeedbackSink, Trace
 from memorybench.core.plans import Limits
 from memorybench.core.questions import Dataset, Question
-from memorybench.core.stores import MemoryStore
+from memorybench.core.stores import Isolation, MemoryStore
 from memorybench.core.trials import Subject
 from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
@@ -88,6 +88,9 @@ class ProviderOpener(Protocol):
 
 
 class ResolvedStore(Resolved, Protocol):
+    @property
+    def isolation(self) -> Isolation: ...
+
     def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]: ...
 
 

@@ -33,6 +33,7 @@ from memorybench.providers.plugin import (
 
 from .consent import check_consent
 from .environment import environment, redactor
+from .isolation import check_provider_isolation
 from .models import resolve_model
 from .renaming import rename_provider
 
@@ -52,6 +53,8 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent) -> None:
     check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment())
+    if not consent.disposable_store:
+        check_provider_isolation(config, where)
     if config.enhancement_model is not None:
         resolve_model(config.enhancement_model)
     provider = registered_class(catalog, config)

@@ -11,7 +11,7 @@ from pathlib import Path
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
-from memorybench.core.stores import MemoryStore
+from memorybench.core.stores import Isolation, MemoryStore
 from memorybench.core.uses import Consent
 from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
@@ -19,6 +19,7 @@ from memorybench.stores.opening import open_store
 
 from .consent import check_consent
 from .environment import environment, redactor
+from .isolation import find_isolation
 from .providers import ProviderOpener, check_provider, described, lines
 
 
@@ -29,6 +30,7 @@ class ResolvedStore:
     config: StoreConfig
     catalog: Catalog
     consent: Consent
+    isolation: Isolation
 
     @property
     def name(self) -> str:
@@ -57,8 +59,10 @@ def resolve_store(catalog: Catalog, name: str, consent: Consent) -> ResolvedStor
     """Raises where consent, a variable, a package or a program is missing."""
     check_consent(catalog, catalog.chosen("store", name), consent)
     config = catalog.store(name, environment())
+    provider = None
     if config.provider is not None:
         check_provider(catalog, catalog.chosen("provider", config.provider), consent)
+        provider = catalog.provider(config.provider, environment())
     if config.mcp is not None:
         check_sdk(f'store "{name}"')
     program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()
@@ -66,4 +70,5 @@ def resolve_store(catalog: Catalog, name: str, consent: Consent) -> ResolvedStor
         if shutil.which(part, path=environment().get("PATH")) is None:
             install = config.mcp.install if config.mcp else ""
             raise BadInput(f'store "{name}"', f"program {part} not found", remedy=install or "install it")
-    return ResolvedStore(config, catalog, consent)
+    isolation = find_isolation(config, provider, disposable=consent.disposable_store)
+    return ResolvedStore(config, catalog, consent, isolation)

@@ -57,6 +57,18 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
     _check_capabilities(config, document)
 
 
+def unscoped_deletions(config: ProviderConfig) -> Iterator[str]:
+    """Yield each request of setup and teardown that may delete data and does not name the scope."""
+    document, carriers = Document(config.name, config.model_dump()), SCOPE
+    for place, stage, call in _requests(config):
+        if place[0] == "endpoints" or not isinstance(call, Request):
+            continue
+        if {name for name, _ in _used(document.at(*place), call, AnyName())} & carriers:
+            carriers |= call.captures.keys()
+        elif call.method == "DELETE" or (stage == "teardown" and call.method != "GET"):
+            yield f"{stage}[{place[1]}] ({call.method} {call.path})"
+
+
 def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
     """Yield every request with its place and its stage, in the order in which they are sent."""
     for index, request in enumerate(config.setup):

@@ -19,14 +19,17 @@ from memorybench.processes.programs import temporary_folder
 from .assertions_base import Finding
 from .checks import add_skips, skip_scores
 from .driver import Fixture, check_memory, check_users, open_fixture
-from .evidence import Activity, Call
+from .evidence import Activity, Call, OpenStore
 from .measures import rate_scores
-from .plan import Store, make_trial
+from .plan import make_trial
+from .plays import Play, Store
 from .scenario import Scenario
 from .script import USER
 
 ANSWERED = "every prompt was answered"
 """The claim of an assertion that every scenario has."""
+ServeStore = Callable[[OpenStore], Serve]
+"""From the function that opens a store to the one that serves it to an agent."""
 NEEDS_CONSENT = "a real agent costs money: pass --agent-turn and --i-understand-model-cost"
 
 
@@ -63,8 +66,10 @@ class Attempts:
     repeats: int = 1
     benchmark: str = "scenarios"
     seed: int = 0
+    run: str = ""
+    """The id of the run."""
 
-    def jobs(self, agent: Agent, serve: Serve) -> Iterator[Job]:
+    def jobs(self, agent: Agent, serve: ServeStore) -> Iterator[Job]:
         """Yield the jobs. `serve` connects the agent to the store."""
         return self._jobs(lambda scenario, repeat: partial(self._perform, scenario, repeat, agent, serve))
 
@@ -89,7 +94,9 @@ class Attempts:
             perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
             yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
 
-    async def _perform(self, scenario: Scenario, repeat: int, agent: Agent, serve: Serve, steps: Steps) -> Performed:
+    async def _perform(
+        self, scenario: Scenario, repeat: int, agent: Agent, serve: ServeStore, steps: Steps
+    ) -> Performed:
         inputs = {
             "agent": agent.subject,
             "store": self.store.subject,
@@ -98,20 +105,27 @@ class Attempts:
             "seed": self.seed,
             "repeat": repeat,
         }
-        work = partial(attempt, self.store, scenario, agent, serve, seed=self.seed)
-        report = await steps.once("agent", inputs, work, AttemptReport, on=agent.subject, paid=True)
+        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER, *scenario.users})
+
+        async def work() -> AttemptReport:
+            async with play.open() as open_store:
+                return await attempt(open_store, scenario, agent, serve, seed=self.seed)
+
+        report = await steps.once("agent", inputs, work, AttemptReport, on=agent.subject, paid=True, after=play.claim)
         if report.result == "skipped":
             raise Lacking(report.reason)
         shown = _exhibit(scenario, report.result, add_skips(report.reason, report.findings))
         return Performed(scores=tuple(attempt_scores(report)), shown=shown)
 
 
-async def attempt(store: Store, scenario: Scenario, agent: Agent, serve: Serve, *, seed: int) -> AttemptReport:
+async def attempt(
+    open_store: OpenStore, scenario: Scenario, agent: Agent, serve: ServeStore, *, seed: int
+) -> AttemptReport:
     """Send the prompts to the agent, each in a new session, and check the memory afterwards."""
-    async with open_fixture(store.open, scenario, seed) as fixture:
+    async with open_fixture(open_store, scenario, seed) as fixture:
         check_users(fixture.scenario.users, fixture.capabilities)
         with temporary_folder("memorybench-agent-") as home:
-            exchanges = await _run_prompts(fixture, agent, serve, home)
+            exchanges = await _run_prompts(fixture, agent, serve(open_store), home)
         activity = Activity.on(fixture.snapshot, _calls(exchanges), [exchange.reply.text for exchange in exchanges])
         findings = (await check_memory(fixture, activity, "real_model")).findings
     for session, exchange in enumerate(exchanges, 1):

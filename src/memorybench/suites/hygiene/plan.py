@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -14,12 +14,12 @@ from memorybench.core.trials import Exhibit, Score, Subject, Trial
 
 from .checks import add_skips, kill_scores, skip_scores
 from .driver import StoreProbe, probe_store
-from .evidence import OpenStore
 from .measures import MEASURES
 from .mutants import AGENTS, mutants_of
 from .phases import PhaseReport, check_script, check_violation
+from .plays import Play, Store
 from .scenario import Scenario
-from .script import Script
+from .script import USER, Script
 
 UNDONE_BY_THE_STORE = "the store ends with the same facts as without it, and no call is missing"
 NO_SOURCE = "the store does not store the source of a fact, so the mutant does no harm"
@@ -30,14 +30,6 @@ _EXPECTED = {
     "mutant": "violated",
     "agent": "violated, in some scenario",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """The store under test, and the function that opens it on a folder."""
-
-    subject: Subject
-    open: OpenStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +79,8 @@ class HygienePlan:
     """Determines the values of placeholders."""
     self_checks: bool = True
     """Whether to run mutants and simple agents, too."""
+    run: str = ""
+    """The id of the run."""
 
     def plan(self) -> Plan:
         trials = [
@@ -104,7 +98,7 @@ class HygienePlan:
             )
             for ordinal, (scenario, trial) in enumerate(trials)
         ]
-        return Plan(jobs=jobs, size=len(jobs), metrics=MEASURES)
+        return Plan(jobs=jobs, size=len(jobs), metrics=MEASURES, limits=self.store.limits)
 
     async def _perform(self, scenario: Scenario, trial: ScriptTrial, steps: Steps) -> Performed:
         original = None
@@ -113,10 +107,8 @@ class HygienePlan:
             if original.result != "compliant":
                 raise Lacking(f"the well-behaved script is {original.result} on this store, so others prove nothing")
         report = await self._report(steps, scenario, trial)
-        if trial.needs_source and not report.is_caught:
-            inputs, probe = {"store": self.store.subject}, partial(probe_store, self.store.open)
-            if not (await steps.once("probe", inputs, probe, StoreProbe, on=self.store.subject)).source:
-                raise Lacking(NO_SOURCE)
+        if trial.needs_source and not report.is_caught and not (await self._probe(steps)).source:
+            raise Lacking(NO_SOURCE)
         if report.result == "skipped":
             raise Lacking(report.reason)
         reason = add_skips(report.reason, report.findings)
@@ -125,21 +117,33 @@ class HygienePlan:
 
     async def _report(self, steps: Steps, scenario: Scenario, trial: ScriptTrial) -> PhaseReport:
         """Run a script as a recorded step: every trial that needs its report shares it."""
-        store = self.store
-
-        def run() -> Awaitable[PhaseReport]:
-            if trial.phase == "violation":
-                return check_violation(store.open, scenario, self.seed)
-            return check_script(store.open, scenario, self.seed, trial.script)
-
         inputs = {
-            "store": store.subject,
+            "store": self.store.subject,
             "scenario": digest(scenario),
             "phase": trial.variant,
             "script": digest([step.plain() for step in trial.script]),
             "seed": self.seed,
         }
-        return await steps.once("phase", inputs, run, PhaseReport, on=store.subject)
+        users = {*scenario.users, *(step.user for step in trial.script)}
+        play = Play(self.store, steps, {"run": self.run, **inputs}, users)
+
+        async def run() -> PhaseReport:
+            async with play.open() as open_store:
+                if trial.phase == "violation":
+                    return await check_violation(open_store, scenario, self.seed)
+                return await check_script(open_store, scenario, self.seed, trial.script)
+
+        return await steps.once("phase", inputs, run, PhaseReport, on=self.store.subject, after=play.claim)
+
+    async def _probe(self, steps: Steps) -> StoreProbe:
+        inputs = {"store": self.store.subject}
+        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER})
+
+        async def probe() -> StoreProbe:
+            async with play.open() as open_store:
+                return await probe_store(open_store)
+
+        return await steps.once("probe", inputs, probe, StoreProbe, on=self.store.subject, after=play.claim)
 
 
 def _scores(scenario: Scenario, trial: ScriptTrial, report: PhaseReport, original: PhaseReport | None) -> list[Score]:

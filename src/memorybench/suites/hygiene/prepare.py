@@ -25,7 +25,8 @@ from memorybench.text.spelling import suggestion
 from .assertions_memory import Sql
 from .attempts import NEEDS_CONSENT, AttemptReport, Attempts
 from .measures import MEASURES
-from .plan import HygienePlan, Store, script_trials
+from .plan import HygienePlan, script_trials
+from .plays import Store, check_unused
 from .scenario import Scenario
 from .scenarios import load_scenarios
 from .spec import HygieneSpec
@@ -124,27 +125,40 @@ class _HygieneRun:
 
     async def open_plan(self, opening: Opening) -> Plan:
         if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened
-            attempts = self._attempts(Store(Subject(role="store", name=self.store.name), self.store.open))
+            attempts = self._attempts(Store(Subject(role="store", name=self.store.name), self.store.open), opening)
             return Plan(jobs=attempts.blocked_jobs(), size=attempts.size, metrics=MEASURES)
         with temporary_folder("memorybench-") as folder:
             async with self.store.open(folder) as opened:  # only an open store knows its version
-                store = Store(opened.subject, self.store.open)
+                await check_unused(opened, self.store.isolation)
+                store = Store(opened.subject, self.store.open, self.store.isolation)
         if self.agent is None:
             return HygienePlan(
-                self.scenarios, store, benchmark=SET, seed=self.spec.seed, self_checks=self.spec.mutants
+                self.scenarios,
+                store,
+                benchmark=SET,
+                seed=self.spec.seed,
+                self_checks=self.spec.mutants,
+                run=opening.run_id,
             ).plan()
         from memorybench.mcp.store_server import serve_store  # needs the MCP SDK, which other runs do without
 
         agent = await self.agent.open(opening.stack)
-        attempts = self._attempts(store)
-        jobs = attempts.jobs(agent, serve_store(self.store.open))
+        attempts = self._attempts(store, opening)
+        jobs = attempts.jobs(agent, serve_store)
         limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
-    def _attempts(self, store: Store) -> Attempts:
+    def _attempts(self, store: Store, opening: Opening) -> Attempts:
         """Trials are identified by names alone, so that a blocked trial is the same one when it is allowed later."""
-        agent = Subject(role="agent", name=self.spec.agent or self.store.name)
-        return Attempts(self.scenarios, store, agent, repeats=self.spec.repeats, benchmark=SET, seed=self.spec.seed)
+        return Attempts(
+            self.scenarios,
+            store,
+            Subject(role="agent", name=self.spec.agent or self.store.name),
+            repeats=self.spec.repeats,
+            benchmark=SET,
+            seed=self.spec.seed,
+            run=opening.run_id,
+        )
 
 
 def _write_transcripts(place: RunPlace) -> None:

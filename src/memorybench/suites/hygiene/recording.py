@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from memorybench.core.agents import ToolCall
@@ -16,6 +18,8 @@ from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
 from .drafts import Phase, draft, write_draft
+from .evidence import OpenStore
+from .plays import Store, check_unused, new_scope, open_live
 from .script import USER
 
 
@@ -43,6 +47,30 @@ async def _record(
 ) -> tuple[Sequence[ToolCall], Sequence[StoredFact]]:
     from memorybench.mcp.store_server import serve_store
 
-    calls = await wiring.record_calls(command, serve_store(store.open), folder)
-    async with store.open(folder) as opened:
-        return calls, await opened.list(USER)
+    async with _open_store(store, folder) as open_store:
+        calls = await wiring.record_calls(command, serve_store(open_store), folder)
+        async with open_store(folder) as opened:
+            return calls, await opened.list(USER)
+
+
+@asynccontextmanager
+async def _open_store(resolved: ResolvedStore, folder: Path) -> AsyncIterator[OpenStore]:
+    """Yield the function that opens the store; on a live store, for a user of its own that is deleted at the end."""
+    if resolved.isolation == "folder":
+        yield resolved.open
+        return
+    async with resolved.open(folder) as opened:
+        await check_unused(opened, resolved.isolation)
+        store = Store(opened.subject, resolved.open, resolved.isolation)
+    scope = new_scope() if resolved.isolation == "user" else ""
+    if scope:
+        print(
+            f'store "{resolved.name}" is live: recording as {scope}-{USER}, which is deleted at the end',
+            file=sys.stderr,
+        )
+
+    async def report_leak(text: str) -> None:
+        print(f"leaked scope: {text}", file=sys.stderr)
+
+    async with open_live(store, scope, report_leak) as open_store:
+        yield open_store

@@ -1,0 +1,226 @@
+"""One play of a scenario on a store: what it may change, and what is deleted afterwards.
+
+A store that the run creates has a new folder for each play. A live store is shared with others, so a play on it writes
+for users that no one else has, changes no facts but its own, and deletes them at the end.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.plans import Limits, Steps
+from memorybench.core.stores import Capability, Clearing, Curation, Isolation, MemoryStore, NewFact, StoredFact
+from memorybench.core.trials import Subject
+from memorybench.processes.programs import temporary_folder
+from memorybench.text.sanitize import preview
+
+from .evidence import OpenStore
+from .script import USER
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """The store under test, and the function that opens it on a folder."""
+
+    subject: Subject
+    open: OpenStore
+    isolation: Isolation = "folder"
+
+    @property
+    def limits(self) -> dict[str, Limits]:
+        """Where plays use the whole store, one follows the other."""
+        return {self.subject.key: Limits(concurrency=1)} if self.isolation == "none" else {}
+
+
+@dataclass(slots=True)
+class Play:
+    """One play. `claim` must be awaited before `open`."""
+
+    store: Store
+    steps: Steps
+    inputs: Mapping[str, Any]
+    """Identify the play in the journal."""
+    users: Collection[str]
+    """All users that the play may write for."""
+    _scope: str = ""
+    _is_repeated: bool = False
+
+    async def claim(self) -> None:
+        """Record the scope of a play on a live store: if this process is killed, the next one clears it."""
+        if self.store.isolation == "user":
+            self._is_repeated = self.steps.is_recorded("scope", self.inputs)
+            self._scope = await self.steps.once("scope", self.inputs, _make_scope, str)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[OpenStore]:
+        """Yield the function that opens the store for this play."""
+        if self.store.isolation == "folder":
+            yield self.store.open
+            return
+        report_leak = partial(self.steps.note, "leaked scope")
+        leftovers = self.users if self._is_repeated else ()
+        async with open_live(self.store, self._scope, report_leak, leftovers) as open_store:
+            yield open_store
+
+
+async def _make_scope() -> str:
+    return new_scope()
+
+
+def new_scope() -> str:
+    """Return the beginning of user names that no one has."""
+    return f"memorybench-{secrets.token_hex(8)}"
+
+
+async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
+    """Raise BadInput if a live store lists facts where a play would write."""
+    if isolation == "folder" or "list" not in store.capabilities:
+        return
+    user = f"{new_scope()}-{USER}" if isolation == "user" else USER
+    facts = await store.list(user)
+    if facts:
+        raise BadInput(
+            f'store "{store.subject.name}"',
+            f"found {len(facts)} entries{' for a user that does not exist' if isolation == 'user' else ''}",
+            expected="none before the first write",
+            remedy="test another store; nothing was written",
+        )
+    if isolation == "user" and isinstance(store, Clearing):
+        await store.clear(user)  # some services create a user when they list it
+
+
+@asynccontextmanager
+async def open_live(
+    store: Store, scope: str, report_leak: Callable[[str], Awaitable[object]], leftovers: Collection[str] = ()
+) -> AsyncIterator[OpenStore]:
+    """Yield a function that opens a live store for one play, and delete the facts of the play at the end.
+
+    `leftovers` are users of an interrupted play in the same scope; their facts are deleted first.
+    """
+    used = _UsedPart(scope)
+    with temporary_folder("memorybench-live-") as folder:
+        if leftovers:
+            for user in leftovers:
+                used.name(user)
+            await _clear(store, used, folder)
+        try:
+            yield partial(_open, store, used)
+        finally:
+            try:
+                await _clear(store, used, folder)
+            except MemorybenchError as error:
+                await report_leak(f"{store.subject.name} {', '.join(sorted(used.users))}: {error}")
+
+
+@dataclass(slots=True)
+class _UsedPart:
+    """The part of a live store that one play uses."""
+
+    scope: str
+    """Precedes the name of each user; "" if the store does not separate users."""
+    users: set[str] = field(default_factory=set)
+    """Users that the play has named, by their names in the store. Some services create a user when it is named."""
+    checked: set[str] = field(default_factory=set)
+    """Users that had no facts before the play wrote for them."""
+    ids: set[str] = field(default_factory=set)
+    """Facts that the play has written."""
+    folder: Path | None = None
+    """The folder of the fixture that the facts belong to."""
+
+    def name(self, user: str) -> str:
+        name = f"{self.scope}-{user}" if self.scope else user
+        self.users.add(name)
+        return name
+
+
+@asynccontextmanager
+async def _open(store: Store, used: _UsedPart, folder: Path) -> AsyncIterator[MemoryStore]:
+    async with store.open(folder) as opened:
+        if used.folder not in (None, folder):  # the play builds its fixture again
+            await _clear_users(opened, used)
+        used.folder = folder
+        yield _LiveStore(opened, used)
+
+
+async def _clear(store: Store, used: _UsedPart, folder: Path) -> None:
+    if used.users:
+        async with store.open(folder) as opened:
+            await _clear_users(opened, used)
+
+
+async def _clear_users(store: MemoryStore, used: _UsedPart) -> None:
+    """Delete all facts of the play. A disposable store that cannot delete keeps them."""
+    for user in sorted(used.users):
+        if isinstance(store, Clearing):
+            await store.clear(user)
+        elif {"list", "forget"} <= store.capabilities:
+            for fact in await store.list(user):
+                await store.forget(user, fact.id)
+            if left := await store.list(user):
+                raise ServiceError(f"{len(left)} entries are left after all were deleted")
+    used.users.clear()
+    used.checked.clear()
+    used.ids.clear()
+
+
+class _LiveStore:
+    """A live store as one play sees it."""
+
+    def __init__(self, store: MemoryStore, used: _UsedPart) -> None:
+        self.subject = store.subject
+        self.capabilities: frozenset[Capability] = store.capabilities - {"files", "sql"}
+        self._store = store
+        self._used = used
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        id = await self._store.remember(await self._claim(user), fact)
+        self._used.ids.add(id)
+        return id
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        await self._check_own(id)
+        id = await self._store.update(self._used.name(user), id, content)
+        self._used.ids.add(id)
+        return id
+
+    async def forget(self, user: str, id: str) -> None:
+        await self._check_own(id)
+        await self._store.forget(self._used.name(user), id)
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return await self._store.recall(self._used.name(user), query, limit)
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        return await self._store.curate(await self._claim(user) if apply else self._used.name(user), apply=apply)
+
+    async def history(self, user: str) -> Sequence[str]:
+        return await self._store.history(self._used.name(user))
+
+    async def _claim(self, user: str) -> str:
+        """Return the name of a user in the store; before the first write, check that the user has no facts."""
+        name = self._used.name(user)
+        if name not in self._used.checked:
+            if "list" in self.capabilities and (facts := await self._store.list(name)):
+                raise ServiceError(f'store "{self.subject.name}": found {len(facts)} entries of {name}; expected none')
+            self._used.checked.add(name)
+        return name
+
+    async def _check_own(self, id: str) -> None:
+        """Raise ServiceError unless this play has written the fact: an agent may guess the id of another one."""
+        if id in self._used.ids:
+            return
+        for user in sorted(self._used.checked) if "list" in self.capabilities else ():
+            if any(fact.id == id for fact in await self._store.list(user)):
+                return
+        raise ServiceError(f"{self.subject.name}: unknown fact id {preview(id)}")
+
+    # last, because its name hides the type `list` in the annotations above
+    async def list(self, user: str) -> Sequence[StoredFact]:
+        return await self._store.list(self._used.name(user))
