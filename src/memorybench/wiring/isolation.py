@@ -17,6 +17,8 @@ from memorybench.stores.config import StoreConfig
 from memorybench.stores.mcp_operations import Operations
 from memorybench.stores.programs import ProgramTemplate
 
+_USERS = "the user in every operation, or ${folder} in the command"
+_DELETION = "a way to delete facts (list and forget)"
 _DISPOSABLE = "or add --store-is-disposable if everything in it may be changed and deleted"
 
 
@@ -47,16 +49,19 @@ def find_isolation(config: StoreConfig, provider: ProviderConfig | None, *, disp
         return "user"
     if can_clear and disposable:
         return "none"
-    section = config.type
+    where = f'store "{config.name}"'
     if not separates_users and not can_clear:
-        problem = "is a live memory that neither separates users nor can be emptied: scenarios would mix"
-        remedy = "give the program ${folder}, use $.user in every operation, or add the operations list and forget"
-        raise BadInput(f'store "{config.name}"', problem, remedy=remedy)
-    missing = "a user for each scenario" if not separates_users else "a way to delete what it adds"
-    expected = f"${{folder}} in {section}.{'run' if section == 'command' else 'command'}, or {missing}"
-    problem = "is a live memory: the run did not create it, and cannot keep its own data apart"
+        raise BadInput(
+            where,
+            "is a live memory that neither separates users nor can be emptied: scenarios would mix",
+            expected=f"{_USERS}, or {_DELETION}",
+            remedy="see docs/live-memories.md",
+        )
     raise BadInput(
-        f'store "{config.name}"', problem, expected=expected, remedy=f"see docs/live-memories.md, {_DISPOSABLE}"
+        where,
+        "is a live memory, and the run could not keep its own data apart from other data",
+        expected=_DELETION if separates_users else _USERS,
+        remedy=f"add it (docs/live-memories.md), {_DISPOSABLE}",
     )
 
 

@@ -90,7 +90,7 @@ async def check_unused(store: MemoryStore, isolation: Isolation) -> None:
             f'store "{store.subject.name}"',
             f"found {len(facts)} entries{' for a user that does not exist' if isolation == 'user' else ''}",
             expected="none before the first write",
-            remedy="test another store; nothing was written",
+            remedy="use an empty store; nothing was written",
         )
     if isolation == "user" and isinstance(store, Clearing):
         await store.clear(user)  # some services create a user when they list it
