@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
             return _inspect(stored, args.output)
         wanted = (row for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)]))
         if args.output is None or str(args.output) == "-":
-            if isinstance(sys.stdout, io.TextIOWrapper):
-                sys.stdout.reconfigure(encoding="utf-8")  # as in a file
+            if reconfigure := getattr(sys.stdout, "reconfigure", None):
+                reconfigure(encoding="utf-8")  # as in a file
             write(wanted, args.format, sys.stdout)
             return 0
         with replacing(args.output) as file:
