@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -12,6 +13,11 @@ from memorybench.core.records import Record, digest
 from memorybench.core.spending import NOTHING, Spending
 
 RunStatus = Literal["running", "complete", "partial", "blocked"]
+
+_PROSE = frozenset({"description", "display_name", "tags", "paper", "checked_against"})
+"""Keys of a config that are for people: a change of them changes no result."""
+_TEMPLATES = frozenset({"body", "document", "message"})
+"""Keys of a config whose value is sent as it is, so that a null in it has a meaning."""
 
 
 class Fingerprint(Record):
@@ -62,6 +68,37 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def config_text(config: Mapping[str, Any]) -> str:
+    """Return the text of a config for its fingerprint: one line per value, so that a difference shows as one line.
+
+    It has no words for people and no empty values, so that a run can be resumed by a version with more keys.
+    """
+    material = {key: value for key, value in config.items() if key not in _PROSE}
+    return json.dumps(_without_empty(material), indent=1, sort_keys=True, ensure_ascii=False)
+
+
+def _without_empty(config: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {}
+    for key, value in config.items():
+        if isinstance(value, dict) and key not in _TEMPLATES:
+            value = _without_empty(value)
+        if value is not None and value != {} and value != []:
+            kept[key] = value
+    return kept
+
+
+def _current_form(text: str) -> str:
+    """Return the text of a fingerprint as `config_text` writes it; version 0.1 included prose and empty values."""
+    if not text.startswith("{\n"):
+        return text
+    try:
+        config, end = json.JSONDecoder().raw_decode(text)
+    except ValueError:
+        return text
+    rest = text[end:].removeprefix("\n")
+    return f"{config_text(config)}\n{_current_form(rest)}" if rest else config_text(config)
+
+
 def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) -> list[str]:
     """Describe each fingerprint that changed, one line each."""
     lines = []
@@ -70,14 +107,19 @@ def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) 
         if before is None or after is None:
             lines.append(f"{name} was {'added' if before is None else 'removed'}")
         elif before.digest != after.digest:
-            lines.append(f"{name} changed: {_describe_change(before, after)}")
+            change = _describe_change(before, after)
+            lines += [f"{name} changed: {change}"] if change else []
     return lines
 
 
 def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
+    """Return the lines that differ; "" if the texts differ only in what `config_text` leaves out."""
     if before.text is None or after.text is None:
         return f"was {before.digest[:12]}, is {after.digest[:12]}"
-    diff = difflib.unified_diff(before.text.splitlines(), after.text.splitlines(), lineterm="", n=0)
+    old, new = _current_form(before.text), _current_form(after.text)
+    if old == new:
+        return ""
+    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
     lines = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
     short = [line if len(line) <= 120 else line[:119] + "…" for line in lines[:4]]
-    return " ".join(short) + (" …" if len(lines) > 4 else "")
+    return (" ".join(short) + (" …" if len(lines) > 4 else "")) or "white space differs"

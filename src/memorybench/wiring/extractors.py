@@ -16,13 +16,14 @@ from memorybench.core.uses import Consent
 from memorybench.extractors.command import split_command
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.plugin import OpenContext, load_type
+from memorybench.journal.rows import config_text
 from memorybench.text.spelling import suggestion
 
 from .code import load_function
 from .consent import check_consent
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
-from .providers import ProviderOpener, check_provider, lines
+from .providers import ProviderOpener, check_provider
 
 FLAG = "--extractor"
 _COMMAND = "command"
@@ -48,7 +49,7 @@ class ResolvedExtractor:
     def described(self) -> str:
         """Return the text that must be unchanged when a run is resumed."""
         model = f"\n{self.model.described()}" if self.model else ""
-        return f"{lines(self.config.plain())}{model}"
+        return f"{config_text(self.config.plain())}{model}"
 
     async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor:
         async def open_model() -> Model:

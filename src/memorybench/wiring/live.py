@@ -16,12 +16,13 @@ from memorybench.core.contracts import Embedder
 from memorybench.core.questions import Dataset, Question
 from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+from memorybench.journal.rows import config_text
 
 from .consent import check_code, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
 from .models import ResolvedModel, choose_model, resolve_model
-from .providers import Opened, ProviderOpener, check_provider, described, lines
+from .providers import Opened, ProviderOpener, check_provider, described
 
 if TYPE_CHECKING:
     from .agents import ResolvedAgent
@@ -131,7 +132,7 @@ class LiveWiring:
         return resolve_agent(self.catalog, name, model, self._consent)
 
     def describe_agent(self, name: str) -> str:
-        return lines(self.catalog.agent(name).plain())
+        return config_text(self.catalog.agent(name).plain())
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
         from .extractors import resolve_extractor
@@ -158,7 +159,7 @@ class LiveWiring:
         return self.catalog.benchmark(name, environment())
 
     def describe_benchmark(self, name: str) -> str:
-        return lines(self.catalog.benchmark(name).plain())
+        return config_text(self.catalog.benchmark(name).plain())
 
     def dataset(self, config: BenchmarkConfig, file: Path | None = None) -> Dataset:
         from .datasets import open_dataset

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
@@ -20,6 +18,7 @@ from memorybench.core.retry_defaults import LONGEST_DELAY
 from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.http.config import auth_headers
+from memorybench.journal.rows import config_text
 from memorybench.providers.config.provider import Embedding, ProviderConfig
 from memorybench.providers.plugin import (
     BUILTIN,
@@ -214,15 +213,10 @@ def described(catalog: Catalog, entry: Entry) -> str:
     if entry.kind == "baseline":
         return f"baseline {entry.name}"
     config = catalog.provider(entry.name)
-    adapter, text = config.adapter or "", lines(config.plain())
+    adapter, text = config.adapter or "", config_text(config.plain())
     if adapter.startswith(BUILTIN):
         return f"{text}\nmemorybench {__version__}"
     if adapter.startswith(PLUGIN):
         package = catalog.plugin("provider", adapter.removeprefix(PLUGIN)).dist
         return f"{text}\n{package.name} {package.version}" if package else text
     return text
-
-
-def lines(value: Any) -> str:
-    """Return JSON with one line per value, so that a difference shows as one line."""
-    return json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False)

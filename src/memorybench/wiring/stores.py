@@ -13,6 +13,7 @@ from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import Isolation, MemoryStore
 from memorybench.core.uses import Consent
+from memorybench.journal.rows import config_text
 from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.opening import open_store
@@ -20,7 +21,7 @@ from memorybench.stores.opening import open_store
 from .consent import check_consent
 from .environment import environment, redactor
 from .isolation import find_isolation
-from .providers import ProviderOpener, check_provider, described, lines
+from .providers import ProviderOpener, check_provider, described
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,9 @@ class ResolvedStore:
     def described(self) -> str:
         """What must be unchanged when a run is resumed."""
         if self.config.provider is None:
-            return lines(self.config.plain())
+            return config_text(self.config.plain())
         provider = self.catalog.chosen("provider", self.config.provider)
-        return f"{lines(self.config.plain())}\n{described(self.catalog, provider)}"
+        return f"{config_text(self.config.plain())}\n{described(self.catalog, provider)}"
 
     def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
         return open_store(
