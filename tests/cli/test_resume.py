@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
-from memorybench.journal.rows import Fingerprint, crc
+from memorybench.journal.checksums import crc
+from memorybench.journal.rows import Fingerprint
 from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion
 
 EVAL = ("eval", "--providers", "bm25", "--limit", "8", "--run-id", "r")
 
@@ -50,3 +54,46 @@ def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: 
     assert said.code == 2
     assert "max_retries" in said.err
     assert "description" not in said.err
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion("Paris", tokens=(1000, 100)))  # gpt-4o: $0.0035 per call
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+PAID = ("eval", "--providers", "oracle", "--limit", "30", "--answering-model", "gpt-4o", "--concurrency", "1")
+
+
+def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
+    assert command(*PAID, "--budget", "0.0175", "--run-id", "r").code == 1
+    calls = len(stub.calls)
+    assert 5 <= calls <= 6
+    said = command("eval", "--resume", "r", "--json")
+    assert said.code == 1
+    assert said.json["status"] == "partial"
+    assert len(stub.calls) == calls, "what was spent before counts"
+
+
+def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub) -> None:
+    command(*PAID, "--budget", "0.0175", "--run-id", "r")
+    command("eval", "--resume", "r", "--budget", "0.035")
+    calls = len(stub.calls)
+    assert 10 <= calls <= 11
+    assert command("eval", "--resume", "r").code == 1
+    assert len(stub.calls) == calls
+    said = command("eval", "--resume", "r", "--budget", "none", "--json")
+    assert said.code == 0
+    assert said.json["counts"]["scored"] == 30
+    assert len(stub.calls) == 30
+
+
+def test_a_budget_given_to_a_run_without_one_is_kept(command: Command, stub: Stub) -> None:
+    assert command.killed(*PAID, "--run-id", "r", at=40)
+    command("eval", "--resume", "r", "--budget", "0.0175")
+    calls = len(stub.calls)
+    command("eval", "--resume", "r")
+    assert len(stub.calls) == calls

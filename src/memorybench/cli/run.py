@@ -146,7 +146,8 @@ def _show(start: Start, finished: FinishedRun) -> None:
     files = ", ".join(FORMATS[name][0] for name in reversed(start.prepared.formats))
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
     if finished.ending.interrupted or summary.status == "partial":
-        out.print(f"Continue with: {_resume_command(start)}")
+        is_blocked = summary.counts["blocked"] > 0
+        out.print(f"Continue with: {_resume_command(start, is_blocked=is_blocked)}")
     elif not start.prepared.blocked:
         results = "" if place.results == Path(RESULTS) else f" --results {place.results}"
         out.print("What to try next:")
@@ -159,11 +160,11 @@ def _show(start: Start, finished: FinishedRun) -> None:
         )
 
 
-def _resume_command(start: Start) -> str:
+def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
     place = start.place
     command = next(one for one in start.suite.commands if one.marks == start.command.marks)
     output = f" --output {place.results}" if place.results != Path(command.output) else ""
-    budget = " --budget DOLLARS" if start.options.budget is not None else ""
+    budget = " --budget DOLLARS" if start.budget is not None and is_blocked else ""
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""

@@ -7,30 +7,42 @@ from memorybench.core.spending import Spending
 
 
 class Budget:
-    """Counts what a run has spent."""
+    """Counts what a run has spent. A call of unknown cost counts as much as the dearest step so far."""
 
-    def __init__(self, dollars: float | None = None, spent: float | None = 0.0) -> None:
-        """`spent` is the cost of earlier processes of the run; None: part of it has no known price."""
+    def __init__(
+        self, dollars: float | None = None, spent: float = 0.0, highest: float = 0.0, unknown: int = 0
+    ) -> None:
+        """`spent`, `highest` and `unknown` are the costs of earlier processes of the run: see RunReader.costs."""
         self.dollars = dollars
-        self.spent = spent or 0.0
-        self.unpriced = 0 if spent is not None else 1
+        self.spent = spent
+        self._highest = highest
+        self._unknown = unknown
 
     def allow(self) -> None:
         """Raise Blocked if no more paid work may start."""
-        if self.exhausted:
+        if self.dollars is None or not self.exhausted:
+            return
+        if self._unknown and not self._highest:
             raise Blocked(
-                "the budget cannot be enforced: a paid call has no known price; run without --budget"
-                if self.unpriced
-                else f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent)"
+                "the budget cannot be enforced: the cost of a paid call is unknown; resume with --budget none"
             )
+        reserved = f", {self._unknown} calls of unknown cost" if self._unknown else ""
+        raise Blocked(
+            f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent{reserved});"
+            " resume with a larger --budget"
+        )
 
     def take(self, spent: Spending) -> None:
         """Add the cost of a call."""
         if spent.cost is None:
-            self.unpriced += 1
+            self._unknown += spent.calls
         else:
             self.spent += spent.cost
+            self._highest = max(self._highest, spent.cost)
 
     @property
     def exhausted(self) -> bool:
-        return self.dollars is not None and (self.unpriced > 0 or self.spent >= self.dollars)
+        if self.dollars is None:
+            return False
+        is_known = not self._unknown or self._highest > 0
+        return not is_known or self.spent + self._unknown * self._highest >= self.dollars

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput, RunConflict
 
+LOCK_NAME = ".lock"
+
 
 class RunLock:
     """Holds the lock of a run until `release`; raises RunConflict if another process has it."""
@@ -17,7 +19,7 @@ class RunLock:
         try:
             for place in (folder.parent, folder):  # results are readable by their owner only
                 place.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._file = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise BadInput(
                 str(folder), f"cannot be written ({error.strerror})", remedy="use another folder with --output"
@@ -42,7 +44,7 @@ class RunLock:
 def is_held(folder: Path) -> bool:
     """Return whether a process is writing the run of that folder."""
     try:
-        file = os.open(folder / ".lock", os.O_RDONLY)
+        file = os.open(folder / LOCK_NAME, os.O_RDONLY)
     except OSError:
         return False
     try:

@@ -141,6 +141,17 @@ class RunReader:
     def spent(self, run: str) -> Spending:
         return sum((stage.spent for stage in self.stages(run)), Spending())
 
+    def costs(self, run: str) -> tuple[float, float, int]:
+        """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
+        total, highest, unknown = self._db.execute(
+            "SELECT coalesce(sum(cost), 0.0), coalesce(max(cost), 0.0),"
+            " coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
+            " FROM (SELECT calls, cost FROM steps WHERE run = :run"
+            " UNION ALL SELECT calls, cost FROM attempts WHERE run = :run)",
+            {"run": run},
+        ).fetchone()
+        return total, highest, unknown
+
     def possibly_charged_twice(self, run: str) -> int:
         """Count paid calls without a reply: interrupted by a crash or by a lost connection."""
         (interrupted,) = self._db.execute(

@@ -6,11 +6,12 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Any, cast
 
 from memorybench.core.errors import BadInput, JournalError, RunConflict
@@ -20,7 +21,7 @@ from memorybench.core.trials import Case, Outcome
 
 from .checksums import CHECKSUMS, crc
 from .database import FILE_NAME, check, connect, sqlite_errors
-from .lock import RunLock
+from .lock import LOCK_NAME, RunLock
 from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_reader import OPEN_ATTEMPT, RunReader
 from .writer import Statement, Writer
@@ -64,23 +65,54 @@ def _format_second(seconds: int) -> str:
 class RunWriter:
     """Writes one run. `open_run` and `reopen_run` create it."""
 
-    def __init__(self, run: Run, writer: Writer, *, redact: Redact, reuse: str | None = None) -> None:
+    _writer: Writer
+    _reads: Connection
+
+    def __init__(
+        self, run: Run, folder: Path, *, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
+    ) -> None:
         self.run = run
-        self.path = writer.path
-        self._writer = writer
+        self.is_begun = False
+        self._folder = folder
+        self._recorded: set[int] = set()
+        """Hashes of the keys of recorded steps."""
         self._redact = redact
+        self._fault = fault
         self._reuse = reuse
-        with sqlite_errors(writer.path):
-            self._reads = connect(writer.path)
-            # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
-            # less memory than keys; two keys with the same hash only cost a query.
-            keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (run.id,))
-            self._recorded = {hash(key) for (key,) in keys}
-            (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
-        self.has_earlier_steps = reuse is not None or bool(self._recorded or has_shared)
+        self.has_earlier_steps = reuse is not None
         """Whether the journal held steps that this run can use when it was opened."""
+
+    @property
+    def path(self) -> Path:
+        return self._writer.path
+
+    def begin(self) -> None:
+        """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
+        run = self.run
+        spec = _redact_json(canonical(dict(run.spec)), self._redact)
+        fingerprints = _redact_json(canonical(dict(run.fingerprints)), self._redact)
+        columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
+        sql = (
+            "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
+            " VALUES (?,?,?,?,?,?,?,?,'running')"
+        )
+        self.open()
+        self._writer.write_now([(sql, (*columns, crc(*columns))), _set_status(run.id, "running", None)])
+
+    def open(self) -> None:
+        """Open the results file."""
+        self._writer = Writer(self._folder, fault=self._fault)
+        self.is_begun = True
+        with sqlite_errors(self._writer.path):
+            self._reads = connect(self._writer.path)
+            # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
+            # less memory than keys; two keys with the same hash only cost a query.
+            keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))
+            self._recorded = {hash(key) for (key,) in keys}
+            (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
+        self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded or has_shared)
 
     def result(self, key: str) -> str | None:
         """Return the recorded result of a step as JSON."""
@@ -181,15 +213,29 @@ class RunWriter:
 
     def scored(self) -> set[str]:
         """Return the keys of trials that need no more work."""
+        if not self.is_begun:
+            return set()
         rows = self._reads.execute("SELECT trial FROM outcomes WHERE run = ? AND status = 'scored'", (self.run.id,))
         return {trial for (trial,) in rows}
 
+    def _change_spec(self, changes: Mapping[str, Any]) -> list[Statement]:
+        """Return the statement that changes values of the saved spec; none if they are as given."""
+        if all(self.run.spec.get(name) == value for name, value in changes.items()):
+            return []
+        spec = _redact_json(canonical({**self.run.spec, **changes}), self._redact)
+        columns = "id, suite, ?, fingerprints, program, planned, created"
+        row = self._reads.execute(f"SELECT {columns} FROM runs WHERE id = ?", (spec, self.run.id)).fetchone()  # noqa: S608  ours
+        return [("UPDATE runs SET spec = ?, crc = ? WHERE id = ?", (spec, crc(*row), self.run.id))]
+
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now)."""
-        self._writer.write_now([_set_status(self.run.id, status, time or now())])
+        if self.is_begun:
+            self._writer.write_now([_set_status(self.run.id, status, time or now())])
 
     def close(self) -> None:
-        self._reads.close()
+        if self.is_begun:
+            self._reads.close()
+            self._writer.close()
 
 
 @contextmanager
@@ -200,29 +246,32 @@ def open_run(
     redact: Redact = str,
     fault: Callable[[], None] | None = None,
     reuse: str | None = None,
+    begin: bool = True,
 ) -> Iterator[RunWriter]:
-    """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated."""
+    """Begin a new run in a results folder; `reuse` names an earlier run whose unchanged steps are not repeated.
+
+    Without `begin`, the caller calls `RunWriter.begin`; until then only the lock of the run is on disk.
+    """
+    check_new(folder, run.id, reuse)
+    run = run.model_copy(update={"created": now(), "status": "running"})
+    with _locked(folder, run, redact, fault, reuse) as run_writer:
+        if begin:
+            run_writer.begin()
+        yield run_writer
+
+
+def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
+    """Raise a Refusal if a new run cannot have that id, or if there is no run to reuse."""
     if (folder / FILE_NAME).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
-            if run_reader.has(run.id):
+            if run_reader.has(run_id):
                 raise RunConflict(
-                    f"run {run.id} already exists; continue it with --resume {run.id}, or use another name"
+                    f"run {run_id} already exists; continue it with --resume {run_id}, or use another name"
                 )
             if reuse is not None:
                 run_reader.run(reuse)  # raises if it does not exist
     elif reuse is not None:
         raise BadInput(str(folder), f"run {reuse!r} to reuse not found", remedy="name its folder with --output")
-    run = run.model_copy(update={"created": now(), "status": "running"})
-    spec = _redact_json(canonical(dict(run.spec)), redact)
-    fingerprints = _redact_json(canonical(dict(run.fingerprints)), redact)
-    columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
-    sql = (
-        "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
-        " VALUES (?,?,?,?,?,?,?,?,'running')"
-    )
-    with _locked(folder, run, redact, fault, reuse) as run_writer:
-        run_writer._writer.write_now([(sql, (*columns, crc(*columns))), _set_status(run.id, "running", None)])
-        yield run_writer
 
 
 @contextmanager
@@ -231,10 +280,14 @@ def reopen_run(
     run_id: str,
     *,
     fingerprints: Mapping[str, Fingerprint],
+    spec_changes: Mapping[str, Any] | None = None,
     redact: Redact = str,
     fault: Callable[[], None] | None = None,
 ) -> Iterator[RunWriter]:
-    """Continue a run; raise RunConflict if anything that it depends on has changed."""
+    """Continue a run; raise RunConflict if anything that it depends on has changed.
+
+    `spec_changes` are new values of its spec that change no result, such as the budget.
+    """
     with RunReader.open(folder, thorough=False) as run_reader:
         run = run_reader.run(run_id)
     current = {
@@ -248,6 +301,7 @@ def reopen_run(
         )
     reuse = run.spec.get("reuse")
     with _locked(folder, run, redact, fault, reuse if isinstance(reuse, str) else None) as run_writer:
+        run_writer.open()
         run_writer._writer.write_now(
             [
                 (
@@ -256,6 +310,7 @@ def reopen_run(
                 ),
                 (f"{_SEAL_ATTEMPTS} WHERE run = ? AND error = 'interrupted'", (run_id,)),
                 _set_status(run_id, "running", None),
+                *run_writer._change_spec(spec_changes or {}),
             ]
         )
         yield run_writer
@@ -265,17 +320,22 @@ def reopen_run(
 def _locked(
     folder: Path, run: Run, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
 ) -> Iterator[RunWriter]:
-    """Hold the lock of a run while it is written."""
+    """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
     if (folder / FILE_NAME).exists():
         check(folder / FILE_NAME, thorough=False)  # before the lock creates a folder next to an invalid file
-    lock = RunLock(folder / run.id, run.id)
+    own = folder / run.id
+    new = [place for place in (own, *own.parents) if not place.exists()]
+    lock = RunLock(own, run.id)
+    run_writer = RunWriter(run, folder, redact=redact, fault=fault, reuse=reuse)
     try:
-        with (
-            closing(Writer(folder, fault=fault)) as writer,
-            closing(RunWriter(run, writer, redact=redact, reuse=reuse)) as run_writer,
-        ):
+        with closing(run_writer):
             yield run_writer
     finally:
+        if not run_writer.is_begun:
+            with suppress(OSError):  # a folder is not empty
+                (own / LOCK_NAME).unlink()
+                for place in new:
+                    place.rmdir()
         lock.release()
 
 

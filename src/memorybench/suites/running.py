@@ -22,7 +22,7 @@ from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, now, reopen_run
+from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
 from memorybench.reporting.report_files import FORMATS, write_reports
 
@@ -57,6 +57,8 @@ class Start:
     place: RunPlace
     options: RunOptions
     wiring: Wiring
+    budget: float | None = None
+    """Dollars that all processes of the run may spend together."""
     thresholds: Sequence[Threshold] = ()
 
     @property
@@ -95,26 +97,30 @@ def start(
     check_not_empty(command.spec, given)
     if options.resume is None:
         run_id = safe_run_id(options.run_id, "--run-id") if options.run_id else f"run_{secrets.token_hex(3)}"
-        spec = make_spec(command.spec, given)
+        spec, budget = make_spec(command.spec, given), None
     else:
         saved = _saved_run(suite, command, given, options)
-        run_id, spec = saved.id, saved_spec(command.spec, saved.spec, given)
+        run_id, spec, budget = saved.id, saved_spec(command.spec, saved.spec, given), saved.spec.get("budget")
+    if options.budget is not None:
+        budget = None if options.budget == "none" else options.budget
     for folder in spec.config_dirs:
         if not Path(folder).is_dir():
             raise BadInput("--config-dir", f"{folder}: folder not found", remedy="check the path")
     place = RunPlace(_results(command, options), run_id)
+    if options.resume is None:
+        check_new(place.results, run_id, spec.reuse)
     wiring = wiring.configured(spec.config_dirs, spec.consent)
     if options.resume is not None:
         wiring.require_code(f"run {run_id} in {place.results}", saved_programs(spec, given))
     prepared = command.prepare(spec, wiring, place)
     try:
         limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)
-        check_prices(prepared.models, options.budget)
+        check_prices(prepared.models, budget)
     except BaseException:
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
-    return Start(suite, command, prepared, place, options, wiring, limits)
+    return Start(suite, command, prepared, place, options, wiring, budget, limits)
 
 
 def _results(command: Command, options: RunOptions) -> Path:
@@ -199,16 +205,17 @@ def run(
     """Performs a run to its reports. `announce` gets the facts of the header, `watching` the outcomes."""
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
-    spent: float | None = 0.0
+    budget = Budget(start.budget)
     if start.resuming:
         with RunReader.open(place.results, thorough=False) as run_reader:
             for outcome in run_reader.outcomes(place.run_id):
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
-            spent = run_reader.spent(place.run_id).cost
+            budget = Budget(start.budget, *run_reader.costs(place.run_id))
         opened = reopen_run(
             place.results,
             place.run_id,
             fingerprints=prepared.fingerprints,
+            spec_changes={"budget": start.budget},
             redact=wiring.redact,
             fault=wiring.fault(),
         )
@@ -219,13 +226,14 @@ def run(
             redact=wiring.redact,
             fault=wiring.fault(),
             reuse=prepared.spec.reuse,
+            begin=False,
         )
     with opened as run_writer:
         with suppress(OSError):  # a closed terminal must not stop the run
             announce(start.suite.facts([run_writer.run]))
         try:
             with watching(prepared.totals, done) as watch:
-                ending = blocking(_perform(start, run_writer, Budget(start.options.budget, spent), watch))
+                ending = blocking(_perform(start, run_writer, budget, watch))
             return _finish(start, run_writer, ending)
         except BaseException:
             with suppress(JournalError):
@@ -269,6 +277,7 @@ def _row(start: Start) -> Run:
             **({"targets": prepared.targets, "lower_bounds": prepared.lower_bounds} if prepared.targets else {}),
             "concurrency": start.options.concurrency or CONCURRENCY,
             SCOPE_SUFFIX: secrets.token_hex(4),
+            "budget": start.budget,
         },
         fingerprints=prepared.fingerprints,
         program=f"memorybench {__version__}",
@@ -279,13 +288,12 @@ def _row(start: Start) -> Run:
 async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: Watch) -> Ending:
     """Opens what was prepared and performs it."""
     prepared, place = start.prepared, start.place
-    concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
-    async with AsyncExitStack() as stack:
-        suffix = run_writer.run.spec.get(SCOPE_SUFFIX, "")
-        opening = Opening(stack, place.run_id, stores, frozenset(run_writer.scored()), suffix)
-        plan = await prepared.open_plan(opening)
-        ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
+    try:
+        ending = await _open_and_perform(start, run_writer, stores, budget, watch)
+    finally:
+        if not run_writer.is_begun:  # a subject could not be opened
+            await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
     if prepared.blocked:
         return Ending("blocked", False, prepared.planned)
     if ending.status == "complete":
@@ -293,6 +301,17 @@ async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: W
     if prepared.write_files is not None:
         await asyncio.to_thread(prepared.write_files, place)
     return ending
+
+
+async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, budget: Budget, watch: Watch) -> Ending:
+    """The run is recorded after everything is open: a run that is refused leaves nothing behind."""
+    concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
+    scored, suffix = frozenset(run_writer.scored()), run_writer.run.spec.get(SCOPE_SUFFIX, "")
+    async with AsyncExitStack() as stack:
+        plan = await start.prepared.open_plan(Opening(stack, start.place.run_id, stores, scored, suffix))
+        if not run_writer.is_begun:
+            run_writer.begin()
+        return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
 
 
 def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -102,6 +102,9 @@ def _without_dollar_sign(value: object) -> object:
     return value.removeprefix("$") if isinstance(value, str) else value
 
 
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
 class RunOptions(Record):
     """How a run is performed. No option changes its figures."""
 
@@ -111,8 +114,11 @@ class RunOptions(Record):
     concurrency: int | None = flag(
         None, help="Limit the calls in flight.", metavar="N", default_text="10, or as the run began", ge=1
     )
-    budget: Annotated[float | None, BeforeValidator(_without_dollar_sign)] = flag(
-        None, help="Stop spending at this amount.", metavar="DOLLARS", ge=0, allow_inf_nan=False
+    budget: Annotated[Dollars | Literal["none"] | None, BeforeValidator(_without_dollar_sign)] = flag(
+        None,
+        help="Stop spending at this amount; `none` lifts it.",
+        metavar="DOLLARS",
+        default_text="none, or as the run began",
     )
 
 

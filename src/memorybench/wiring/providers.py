@@ -61,10 +61,22 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent) -> None:
     needs_embedder = config.embedding is not None or (provider is not None and provider.needs_embedder)
     if needs_embedder and (embedding is None or embedding.provider == "local"):
         LOCAL_EMBEDDER.check_installed(where)
+    for paid in (config.embedding, config.local.embedding if config.local else None):
+        if paid is not None and paid.provider != "local" and not paid.base_url and _embedder_key(paid) is None:
+            names = " or ".join(_key_variables(paid))
+            raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
     for package in provider.required_packages if provider is not None else ():
         package.check_installed(where)
     if config.type != "local":
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
+
+
+def _key_variables(embedding: Embedding) -> tuple[str, ...]:
+    return (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
+
+
+def _embedder_key(embedding: Embedding) -> str | None:
+    return next((value for name in _key_variables(embedding) if (value := environment().get(name))), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +152,9 @@ class ProviderOpener:
             return self._local_embedder
         from memorybench.embedding.openai import open_openai_embedder
 
-        names = (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
-        key = next((value for name in names if name and (value := environment().get(name))), None)
         return await self._stack.enter_async_context(
             open_openai_embedder(
-                key=key,
+                key=_embedder_key(embedding),
                 redactor=redactor(),
                 model=embedding.model,
                 dimensions=embedding.dimensions,
