@@ -7,7 +7,7 @@ from email.utils import format_datetime
 import pytest
 
 from tests.cli.command import Command
-from tests.doubles.stub import Behaviour, Stub, completion, gzip_bomb, half_body, html, reset, status
+from tests.doubles.stub import Behaviour, Stub, completion, gzip_bomb, half_body, html, raw, reply, reset, status
 
 QUESTIONS = 12
 
@@ -113,3 +113,40 @@ def test_the_budget_is_enforced_and_costs_add_up(command: Command, stub: Stub) -
     assert said.json["counts"]["blocked"] == 40 - len(stub.calls)
     assert settled(command("eval", "--resume", "r", "--budget", "none", "--json").json) == {"scored": 40}
     assert len(stub.calls) == 40, "the answers that were paid for were not asked for again"
+
+
+BROKEN = {
+    "broken JSON": raw(b'{"choices": [{"message": {"content": "Par'),
+    "HTML": html(),
+    "no choices": reply({"id": "x", "usage": {"prompt_tokens": 1000, "completion_tokens": 100}}),
+    "no usage": completion(7, tokens=None),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_unreadable_reply_counts_as_paid_and_uncertain(command: Command, stub: Stub, name: str) -> None:
+    """E13"""
+    stub.next(BROKEN[name])
+    stub.always(completion("Paris", tokens=(1000, 100)))
+    document = evaluate(command, "--concurrency", "1", "--run-id", "r", questions=4)
+    assert settled(document) == {"scored": 3, "failed": 1}
+    spent = document["circumstances"]["spent"]
+    assert spent["calls"] == len(stub.calls) == 4, "not repeated: it may be charged again"
+    if name == "no choices":
+        assert spent["cost"] == pytest.approx(4 * 0.0035)
+    else:
+        assert spent["cost"] is None
+    assert document["possibly_charged_twice"] == 1
+    resumed = command("eval", "--resume", "r", "--json").json
+    assert settled(resumed) == {"scored": 4}
+    assert len(stub.calls) == 5
+
+
+def test_an_unreadable_reply_counts_in_the_budget(command: Command, stub: Stub) -> None:
+    """E13: its cost is unknown, so it counts as much as the dearest step."""
+    stub.next(completion("Paris", tokens=(1000, 100)), BROKEN["broken JSON"])
+    stub.always(completion("Paris", tokens=(1000, 100)))
+    evaluate(command, "--concurrency", "1", "--budget", "0.014", "--run-id", "r", questions=12)
+    assert len(stub.calls) == 4
+    command("eval", "--resume", "r")
+    assert len(stub.calls) == 4

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Annotated
 
 from pydantic import Field
 
+from .errors import Malformed, ServiceError, Transient
 from .records import Record
 
 Number = Annotated[int, Field(ge=0, le=2**53)]
@@ -49,6 +52,17 @@ class Tally:
 
 
 _open_tally: ContextVar[Tally | None] = ContextVar("memorybench_tally", default=None)
+
+
+@contextmanager
+def charging_unreadable(spent: Spending) -> Iterator[None]:
+    """Charge `spent` if a service that did the work sent no reply that can be read."""
+    try:
+        yield
+    except ServiceError as error:
+        if isinstance(error, Malformed) or (isinstance(error, Transient) and error.uncertain):
+            charge(spent)
+        raise
 
 
 def charge(spent: Spending) -> None:

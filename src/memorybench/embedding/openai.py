@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any
 
-from memorybench.core.spending import Spending, charge
+from memorybench.core.spending import Spending, charge, charging_unreadable
 from memorybench.core.trials import Subject
 from memorybench.http.client import Http, open_http
 from memorybench.http.replies import Reply
@@ -50,9 +50,11 @@ class OpenAIEmbedder:
         body: dict[str, Any] = {"model": self._model, "input": list(texts)}
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
-        reply = await self._http.request("POST", self._url, headers=self._headers, json=body)
-        data = reply.json()
+        with charging_unreadable(Spending(calls=1, cost=None)):
+            reply = await self._http.request("POST", self._url, headers=self._headers, json=body)
+            data = reply.json()
         if not isinstance(data, dict):
+            charge(Spending(calls=1, cost=None))
             raise reply.malformed("expected an object")
         charge(_spending(data.get("usage"), self._priced_as, self._model))  # an invalid reply costs as much
         return _vectors(reply, data.get("data"), len(texts), self._dimensions)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memorybench.core.errors import Denied, ServiceError, Transient
+from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
 from memorybench.core.plans import Limits
 from memorybench.core.retry_defaults import UNREACHABLE
 
@@ -45,6 +45,9 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
                 return result
             except Denied as error:
                 limiter.close(str(error))
+                raise
+            except Malformed:
+                state.uncertain += 1  # the work was done; repeating it at once might pay for it again
                 raise
             except Transient as error:
                 state.uncertain += error.uncertain

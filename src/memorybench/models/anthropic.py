@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
-from memorybench.core.spending import charge
+from memorybench.core.spending import charge, charging_unreadable
 from memorybench.core.trials import Subject
 
 from .presets import ModelAddress, Options
@@ -74,11 +74,14 @@ class AnthropicModel:
         if schema is not None:
             output = {"type": "json_schema", "schema": closed(schema, without=UNSUPPORTED_KEYWORDS)}
             body["output_config"] = {"format": output}
-        reply = await self._http.request("POST", self._url, headers=self._headers, json=body, deadline=self._timeout)
-        return self._read(reply)
+        with charging_unreadable(spending(None, self._address.priced_as)):
+            reply = await self._http.request(
+                "POST", self._url, headers=self._headers, json=body, deadline=self._timeout
+            )
+            data = members(reply.json())
+        return self._read(reply, data)
 
-    def _read(self, reply: Reply) -> Completion:
-        data = members(reply.json())
+    def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
         model = text_or(data.get("model"), self._address.model)
         spent = spending(_usage(members(data.get("usage"))), self._address.priced_as, model, self._address.model)
         charge(spent)  # an invalid reply costs as much

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
-from memorybench.core.spending import charge
+from memorybench.core.spending import charge, charging_unreadable
 from memorybench.core.trials import Subject
 
 from .presets import ModelAddress, Options
@@ -62,11 +62,14 @@ class OpenAIModel:
         if schema is not None:
             output = {"name": "reply", "schema": closed(schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": output}
-        reply = await self._http.request("POST", self._url, headers=self._headers, json=body, deadline=self._timeout)
-        return self._read(reply)
+        with charging_unreadable(spending(None, self._address.priced_as)):
+            reply = await self._http.request(
+                "POST", self._url, headers=self._headers, json=body, deadline=self._timeout
+            )
+            data = members(reply.json())
+        return self._read(reply, data)
 
-    def _read(self, reply: Reply) -> Completion:
-        data = members(reply.json())
+    def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
         choices, error = data.get("choices"), members(data.get("error"))
         if error and not choices:
             code = count(error.get("code"))  # OpenRouter reports errors of its upstream with status 200

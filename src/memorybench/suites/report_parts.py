@@ -62,6 +62,8 @@ def document(summary: Summary) -> dict[str, Any]:
             "created": summary.created,
             "finished": summary.finished,
             "spent": summary.spent.model_dump(),
+            "known_cost": summary.known_cost,
+            "calls_of_unknown_cost": summary.calls_of_unknown_cost,
             "stages": [
                 {
                     "name": stage.name,
@@ -110,7 +112,7 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     if counts["failed"]:
         lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
     if summary.possibly_charged_twice:
-        lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged twice.")
+        lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged without a result, or twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]
     return (*lines, *(text if text.startswith(kind) else f"{kind}: {text}" for kind, text in others))
 
@@ -120,7 +122,11 @@ def accounting(summary: Summary) -> str:
     counts = summary.counts
     parts = " + ".join(f"{counts[status]} {status}" for status in STATUSES)
     pending = f" + {summary.pending} pending" if summary.pending else ""
-    return f"planned {counts['planned']} = {parts}{pending}; spent {formatting.money(summary.spent.cost)}"
+    cost = summary.spent.cost
+    spent = formatting.money(cost)
+    if cost is None and summary.known_cost:
+        spent = f"{formatting.money(summary.known_cost)} + ? ({summary.calls_of_unknown_cost} calls of unknown cost)"
+    return f"planned {counts['planned']} = {parts}{pending}; spent {spent}"
 
 
 def provenance(facts: Mapping[str, str]) -> Provenance:

@@ -46,6 +46,9 @@ class Summary(Record):
     """Each provider minus each baseline of the run."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
+    known_cost: float = 0.0
+    """Dollars, without the calls of unknown cost."""
+    calls_of_unknown_cost: int = 0
     possibly_charged_twice: int = 0
     notes: tuple[tuple[str, str], ...] = ()
     created: str = ""
@@ -145,6 +148,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         asked = run.spec.get("questions", {})
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
+    costs = [run_reader.costs(run.id) for run_reader, run in parts]
     return Summary(
         run_id=" + ".join(run.id for run in runs),
         suite=runs[0].suite,
@@ -160,6 +164,8 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
+        known_cost=sum(known for known, _, _ in costs),
+        calls_of_unknown_cost=sum(unknown for _, _, unknown in costs),
         possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),

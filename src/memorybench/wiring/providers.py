@@ -12,6 +12,7 @@ from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry
 from memorybench.core.contracts import Embedder, Model, Provider
+from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
