@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from memorybench.core.errors import BadInput
+from memorybench.core.timing import call_on_thread
 from memorybench.core.trials import Subject
 
 _MODEL = "l2_supercat"
@@ -40,7 +41,7 @@ class LocalEmbedder:
         """Return the rows of one numpy array."""
         if sum(map(len, texts)) <= _INLINE_CHARACTERS:
             return self._embed(texts)
-        return await asyncio.to_thread(self._embed, texts)
+        return await call_on_thread(None, self._embed, texts)
 
     def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         import numpy as np

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,6 +10,7 @@ from typing import TypeVar
 from memorybench.core.errors import Denied, Malformed, ServiceError, Transient
 from memorybench.core.plans import Limits
 from memorybench.core.retry_defaults import UNREACHABLE
+from memorybench.core.timing import TargetTime
 
 from .limiter import RateLimiter
 from .stopping import Interrupted
@@ -25,7 +25,7 @@ class RetryState:
     tries: int = 0
     uncertain: int = 0
     seconds: float = 0.0
-    """Duration of the call that succeeded, without waits for a turn or for a retry."""
+    """Time of the target in the call that succeeded, without waits for a turn or for a retry: see core/timing.py."""
 
 
 async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, state: RetryState) -> T:
@@ -37,10 +37,10 @@ async def with_retries(work: Callable[[], Awaitable[T]], limiter: RateLimiter, s
     while True:
         async with limiter:
             state.tries += 1
-            start = time.monotonic()
             try:
-                result = await work()
-                state.seconds = time.monotonic() - start
+                with TargetTime() as target_time:
+                    result = await work()
+                state.seconds = target_time.seconds
                 limiter.failed_connections = 0
                 return result
             except Denied as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import importlib.util
 import inspect
 import secrets
@@ -21,6 +19,7 @@ from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.errors import BadInput, Lacking, Malformed, MemorybenchError
 from memorybench.core.records import digest
+from memorybench.core.timing import call_on_thread
 from memorybench.core.trials import Subject
 from memorybench.files.reading import read_text
 from memorybench.text.sanitize import preview
@@ -107,7 +106,8 @@ async def open_adapter(
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{config.name}") as thread:
         methods = (getattr(adapter_class, name, None) for name in _METHODS)
         is_async = any(inspect.iscoroutinefunction(method) for method in methods)
-        call = _call_in_loop if is_async else partial(_call_on_thread, thread)
+        # on a thread of its own, it may block, needs no locks, and may keep objects that belong to a thread
+        call = _call_in_loop if is_async else partial(call_on_thread, thread)
         adapter = await call(_make, adapter_class, arguments, where)
         try:
             # without a store id, the memories end with the adapter
@@ -169,12 +169,6 @@ def _make(adapter_class: type, arguments: Mapping[str, Any], where: str) -> Any:
         expected = f"arguments among {join_names(arguments)}" if isinstance(error, TypeError) else ""
         problem = f"{adapter_class.__name__} cannot be created: {_describe(error)}"
         raise BadInput(where, problem, expected=expected) from error
-
-
-async def _call_on_thread(thread: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Any:
-    """Call on the adapter's own thread: it may block, needs no locks, and may keep objects that belong to a thread."""
-    context = contextvars.copy_context()  # so that spending is charged to the current step
-    return await asyncio.get_running_loop().run_in_executor(thread, context.run, work, *arguments)
 
 
 async def _call_in_loop(work: Callable[..., Any], *arguments: Any) -> Any:

@@ -18,6 +18,7 @@ from memorybench.core.contracts import Embedder, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.core.records import digest
+from memorybench.core.timing import call_on_thread, excluded
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 from memorybench.text.spelling import camel
@@ -59,14 +60,18 @@ class _ScopeMemory:
 
     async def run(self, work: Callable[[Any, str], T]) -> T:
         """Call `work` with mem0 and the user id of the scope."""
-        async with self._lock:
+        with excluded():
+            await self._lock.acquire()
+        try:
             try:
                 with self._client.serving():
-                    return await _run_on(self._thread, work, self._mem0, self._user)
+                    return await call_on_thread(self._thread, work, self._mem0, self._user)
             except MemorybenchError:
                 raise
             except Exception as error:  # mem0 raises whatever its parts raise
                 raise ServiceError(f"mem0: {type(error).__name__}: {error}") from error
+        finally:
+            self._lock.release()
 
 
 class Mem0Provider(LocalProvider):
@@ -290,18 +295,14 @@ async def _open_mem0(
 ) -> AsyncIterator[tuple[Any, ThreadPoolExecutor]]:
     thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="memorybench-mem0")
     try:
-        mem0 = await _run_on(thread, _make_mem0, folder, home, client, dimensions)
+        mem0 = await call_on_thread(thread, _make_mem0, folder, home, client, dimensions)
         try:
             yield mem0, thread
         finally:
-            await _run_on(thread, _close_mem0, mem0)
+            await call_on_thread(thread, _close_mem0, mem0)
     finally:
         # not on this loop: work on the thread may be waiting for an answer of this loop
         await asyncio.to_thread(thread.shutdown)
-
-
-async def _run_on(thread: ThreadPoolExecutor, work: Callable[..., T], *arguments: Any) -> T:
-    return await asyncio.get_running_loop().run_in_executor(thread, work, *arguments)
 
 
 def _make_mem0(folder: Path, home: Path, client: LoopbackClient, dimensions: int) -> Any:

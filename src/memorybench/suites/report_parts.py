@@ -61,6 +61,7 @@ def document(summary: Summary) -> dict[str, Any]:
             "program": summary.program,
             "created": summary.created,
             "finished": summary.finished,
+            "timing": summary.timing,
             "spent": summary.spent.model_dump(),
             "known_cost": summary.known_cost,
             "calls_of_unknown_cost": summary.calls_of_unknown_cost,
@@ -111,6 +112,8 @@ def warnings(summary: Summary) -> tuple[str, ...]:
         lines.append(f"Inconclusive: {share} of the trials could not be scored.")
     if counts["failed"]:
         lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
+    if "with queue" in summary.timing and summary.stages:
+        lines.append("Durations include waits for a thread of memorybench: the run was begun by version 0.1.")
     if summary.possibly_charged_twice:
         lines.append(f"{summary.possibly_charged_twice} paid calls may have been charged without a result, or twice.")
     others = [(kind, text) for kind, text in summary.notes if kind != _SELF_JUDGED]

@@ -15,6 +15,7 @@ from typing import Any
 from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.report_sections import Report
+from memorybench.core.timing import TIMING
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id
@@ -278,6 +279,7 @@ def _row(start: Start) -> Run:
             "concurrency": start.options.concurrency or CONCURRENCY,
             SCOPE_SUFFIX: secrets.token_hex(4),
             "budget": start.budget,
+            "timing": TIMING,
         },
         fingerprints=prepared.fingerprints,
         program=f"memorybench {__version__}",

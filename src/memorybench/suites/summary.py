@@ -54,6 +54,8 @@ class Summary(Record):
     created: str = ""
     finished: str | None = None
     program: str = ""
+    timing: str = ""
+    """What durations mean: "target", or "with queue" for runs before 0.2."""
 
     @property
     def pending(self) -> int:
@@ -171,6 +173,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         created=min(run.created for run in runs),
         finished=max((run.finished or "" for run in runs), default="") or None,
         program=", ".join(dict.fromkeys(run.program for run in runs)),
+        timing=", ".join(dict.fromkeys(run.spec.get("timing", "with queue") for run in runs)),
     )
 
 

@@ -11,6 +11,7 @@ from memorybench.core.contracts import Scope
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import MemorybenchError, NotReady, ServiceError, Transient
 from memorybench.core.records import digest
+from memorybench.core.timing import excluded
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document
 from memorybench.http.replies import Reply
@@ -160,4 +161,5 @@ class Pacer:
             now = asyncio.get_running_loop().time()
             start = max(now, self._next)
             self._next = start + self._interval
-            await asyncio.sleep(start - now)
+            with excluded():
+                await asyncio.sleep(start - now)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory
+from memorybench.core.timing import call_on_thread, excluded
 from memorybench.core.trials import Subject
 from memorybench.providers.plugin import LocalProvider
 
@@ -86,7 +87,8 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         raise NotImplementedError
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
-        """Return at once: a session is searchable when `add` returns."""
+        """Build the index, so that no search has to."""
+        await self._run(self._find_index, scope.name)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         text = query.encode("utf-8", "replace").decode()
@@ -108,10 +110,10 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         self._store.close()
 
     async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
+        return await call_on_thread(self._thread, work, *arguments)
 
     async def _change(self, scope: str, work: Callable[[S], object]) -> None:
-        """Change the store; the index of the scope is built again when it is searched."""
+        """Change the store; the index of the scope is built again when it is needed."""
 
         def change() -> None:
             work(self._store)
@@ -121,14 +123,18 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         await self._run(change)
 
     def _search(self, scope: str, query: Query, limit: int) -> Sequence[Memory]:
+        with excluded():  # after a resume, or if many scopes are open, the index must be built again
+            entries, index = self._find_index(scope)
+        return [entries[hit.row].as_memory(hit.score) for hit in index.search(query, limit)]
+
+    def _find_index(self, scope: str) -> tuple[Sequence[E], Index]:
         if scope not in self._indexes:
             entries = self._store.entries(scope)
             self._indexes[scope] = entries, self.build_index(scope, entries)
             if len(self._indexes) > OPEN_INDEXES:
                 self._indexes.popitem(last=False)[1][1].close()
         self._indexes.move_to_end(scope)
-        entries, index = self._indexes[scope]
-        return [entries[hit.row].as_memory(hit.score) for hit in index.search(query, limit)]
+        return self._indexes[scope]
 
 
 M = TypeVar("M", bound=IndexedMemory[Any, Any])

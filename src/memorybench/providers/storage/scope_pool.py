@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from memorybench.core.timing import excluded
+
 T = TypeVar("T")
 
 GRACE = 0.5
@@ -38,7 +40,8 @@ class ScopePool(Generic[T]):
 
     @asynccontextmanager
     async def using(self, scope: str) -> AsyncIterator[T]:
-        slot = await self._acquire(scope)
+        with excluded():
+            slot = await self._acquire(scope)
         try:
             yield slot.resource
         except BaseException:
