@@ -73,7 +73,8 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
         complete = running.find_finished(suite, command, given, options, args.threshold)
         if complete is not None:
             return _show_finished(complete, args)
-    start = running.start(suite, command, given, options, LiveWiring(), args.threshold)
+    wiring = LiveWiring(need_keys=not args.dry_run)
+    start = running.start(suite, command, given, options, wiring, args.threshold)
     if args.dry_run:
         _show_plan(start, args.json)
         return 0
@@ -120,13 +121,15 @@ def _show_finished(finished: FinishedRun, args: argparse.Namespace) -> int:
 
 
 def _show_plan(start: Start, as_json: bool) -> None:
-    from memorybench.reporting.estimates import show_estimates
+    from memorybench.reporting.estimates import show_estimates, unknown_costs
     from memorybench.reporting.terminal import console
+    from memorybench.suites.running import estimates
 
     prepared = start.prepared
-    rows = [row.model_dump() for row in prepared.estimate()]
+    rows = [row.model_dump() for row in estimates(start)]
     if as_json:
-        print(json.dumps({"planned": prepared.planned, "expected": rows}, indent=2))
+        cost = {"known": sum(row["cost"] or 0 for row in rows), "unknown": unknown_costs(rows)}
+        print(json.dumps({"planned": prepared.planned, "expected": rows, "cost": cost}, indent=2))
     elif rows:
         show_estimates(console(), prepared.planned, rows)
     else:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.core.report_sections import Column, Money, Table, text_column
+from memorybench.core.report_sections import Column, Table, text_column
 
-from .formatting import money
+from .formatting import about
 from .terminal import show_table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]) -> None:
     columns = (
         *(text_column(heading, wrap=True) for heading in ("benchmark", "provider", "stage")),
-        *map(Column, ("calls", "tokens in", "tokens out", "cost")),
+        *map(Column, ("calls", "reused", "tokens in", "tokens out", "cost")),
     )
     cells = tuple(
         (
@@ -25,13 +25,19 @@ def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]
             row["subject"],
             row["stage"],
             row["calls"],
+            row["reused"] or None,
             row["input_tokens"] or None,
             row["output_tokens"] or None,
-            "unknown" if row["cost"] is None else Money(row["cost"]),
+            "?" if row["cost"] is None else about(row["cost"]),
         )
         for row in rows
     )
     show_table(out, Table("DRY RUN: nothing was called", columns, cells))
-    costs = [row["cost"] for row in rows]
-    total = "unknown" if None in costs else money(sum(costs))
-    out.print(f"{planned} trials planned; models cost about {total}; memory systems charge their own prices")
+    unknown = unknown_costs(rows)
+    more = f" + ? (unknown prices: {', '.join(unknown)})" if unknown else ""
+    out.print(f"{planned} trials planned; cost about {about(sum(row['cost'] or 0 for row in rows))}{more}")
+
+
+def unknown_costs(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the subjects and stages of unknown cost."""
+    return list(dict.fromkeys(f"{row['subject']}: {row['stage']}" for row in rows if row["cost"] is None))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part
 
@@ -83,6 +85,12 @@ def seconds(amount: float) -> str:
     if amount < 120:
         return f"{amount:.1f} s"
     return f"{amount // 60:.0f} min {amount % 60:.0f} s"
+
+
+def about(dollars: float) -> str:
+    """Return dollars with two significant digits."""
+    rounded = float(f"{dollars:.2g}")
+    return f"${rounded:,.0f}" if rounded >= 10 or not rounded else f"${Decimal(str(rounded)):f}"
 
 
 def money(dollars: float | None) -> str:

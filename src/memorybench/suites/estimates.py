@@ -22,10 +22,12 @@ class Estimate(Record):
     subject: str
     stage: str
     calls: int
+    """Without those that are recorded already: see `reused`."""
+    reused: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = 0.0
-    """None: unknown. It includes models only, not what memory services charge."""
+    """None: unknown, for example what a memory service charges."""
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -47,6 +49,44 @@ def model_calls(
         input_tokens=sum(sizes),
         output_tokens=reply * len(sizes),
         cost=None if None in costs else sum(cost for cost in costs if cost is not None),
+    )
+
+
+def unpriced_calls(benchmark: str, subject: str, stage: str, calls: int, *, spends: bool) -> Estimate:
+    return Estimate(benchmark=benchmark, subject=subject, stage=stage, calls=calls, cost=None if spends else 0.0)
+
+
+def without_recorded(
+    estimate: Estimate, planned: int, scored: int, changes: Iterable[str], *, has_canaries: bool
+) -> Estimate:
+    """Take off the calls that an earlier run recorded: `scored` of the `planned` trials are in it.
+
+    `changes` are the differences between the two runs. A change of the judge affects its calls only, and a change of
+    a provider only that provider.
+    """
+    for change in changes:
+        if "judge" in change and "judge" not in estimate.stage and estimate.stage != "canary":
+            continue
+        if "answer" in change and estimate.stage in ("add", "search"):
+            continue
+        if change.startswith("provider ") and not change.startswith(f"provider {estimate.subject} "):
+            continue
+        return estimate
+    if estimate.stage == "canary":
+        left = 0.0 if has_canaries else 1.0
+    elif estimate.stage == "add":
+        left = float(scored < planned)  # a search that is left needs the whole haystack
+    else:
+        left = 1 - scored / planned if planned else 1.0
+    calls = round(estimate.calls * left)
+    return estimate.model_copy(
+        update={
+            "calls": calls,
+            "reused": estimate.calls - calls,
+            "input_tokens": round(estimate.input_tokens * left),
+            "output_tokens": round(estimate.output_tokens * left),
+            "cost": 0.0 if not calls and estimate.calls else estimate.cost and estimate.cost * left,
+        }
     )
 
 

@@ -21,14 +21,14 @@ from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import RunLock
-from memorybench.journal.rows import Run
+from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
 from memorybench.reporting.report_files import FORMATS, write_reports
 
 from .blocking import blocking
-from .estimates import check_prices
+from .estimates import Estimate, check_prices, without_recorded
 from .registry import open_run, suite_of
 from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .suite import SCOPE_SUFFIX, Command, Opening, PreparedRun, RunPlace, Suite
@@ -195,6 +195,34 @@ def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FO
         return write_reports(report, place.folder, formats)
     finally:
         lock.release()
+
+
+def estimates(start: Start) -> list[Estimate]:
+    """What is left to do: without the steps that the resumed run, or the run to reuse, has recorded."""
+    prepared, place = start.prepared, start.place
+    rows = list(prepared.estimate())
+    source = place.run_id if start.resuming else prepared.spec.reuse
+    if source is None:
+        return rows
+    scored: Counter[tuple[str, str]] = Counter()
+    with RunReader.open(place.results, thorough=False) as run_reader:
+        changes = [] if start.resuming else differences(run_reader.run(source).fingerprints, prepared.fingerprints)
+        for outcome in run_reader.outcomes(source):
+            trial = outcome.trial
+            cases = prepared.cases.get(trial.benchmark)
+            if outcome.status == "scored" and (cases is None or trial.case_id in cases):
+                scored[trial.benchmark, trial.subject.name] += 1
+        has_canaries = any(stage.name == "canary" for stage in run_reader.stages(source))
+    return [
+        without_recorded(
+            row,
+            prepared.totals.get((row.benchmark, row.subject), 0),
+            scored[row.benchmark, row.subject],
+            changes,
+            has_canaries=has_canaries,
+        )
+        for row in rows
+    ]
 
 
 def run(

@@ -66,6 +66,8 @@ class PreparedRun:
     """What must be unchanged when the run is resumed."""
     metrics: tuple[Metric, ...]
     open_plan: Callable[[Opening], Awaitable[Plan]]
+    cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By benchmark: the ids of its cases, where the fingerprints do not name them."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Saved beside the spec: what a report must know without the data."""
     models: tuple[ResolvedModel | None, ...] = ()

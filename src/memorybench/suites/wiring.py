@@ -61,6 +61,11 @@ class ResolvedProvider(Resolved, Protocol):
         """Whether it calls a model when data is added."""
         ...
 
+    @property
+    def spends(self) -> bool:
+        """Whether its calls may cost money."""
+        ...
+
 
 class OpenedProvider(Protocol):
     @property

@@ -40,15 +40,17 @@ class ResolvedAgent:
         )
 
 
-def resolve_agent(catalog: Catalog, name: str, model: str | None, consent: Consent) -> ResolvedAgent:
+def resolve_agent(
+    catalog: Catalog, name: str, model: str | None, consent: Consent, *, need_keys: bool = True
+) -> ResolvedAgent:
     """Raises where consent, a model, a key or a program is missing."""
     check_consent(catalog, catalog.chosen("agent", name), consent)
-    config = catalog.agent(name, environment())
+    config = catalog.agent(name, environment() if need_keys else None)
     check_sdk(f'agent "{name}"')
     if config.type == "builtin":
         model_name = model or config.model or environment().get(MODEL_VARIABLE)
         if model_name is None:
             raise BadInput(f'agent "{name}"', "no model is named", expected="--model MODEL")
-        return ResolvedAgent(config, model=resolve_model(model_name))
+        return ResolvedAgent(config, model=resolve_model(model_name, need_key=need_keys))
     check_agent_program(config, environment())
     return ResolvedAgent(config, model_name=model)

@@ -77,7 +77,13 @@ class ResolvedExtractor:
 
 
 def resolve_extractor(
-    catalog: Catalog, name: str | None, command: str | None, model: str | None, consent: Consent
+    catalog: Catalog,
+    name: str | None,
+    command: str | None,
+    model: str | None,
+    consent: Consent,
+    *,
+    need_keys: bool = True,
 ) -> ResolvedExtractor:
     """Choose by the name of a config or a provider, by `module:function`, or by a command line."""
     if (name is None) == (command is None):
@@ -94,9 +100,9 @@ def resolve_extractor(
     extractors = [entry.name for entry in catalog.entries("extractor")]
     providers = [entry.name for entry in catalog.entries("provider")]
     if name in extractors:
-        return _configured(catalog, name, model, consent)
+        return _configured(catalog, name, model, consent, need_keys)
     if name in providers:
-        return _without_model(_of_provider(catalog, name, name, consent), model)
+        return _without_model(_of_provider(catalog, name, name, consent, need_keys), model)
     raise BadInput(
         "",
         f'no extractor "{name}"',
@@ -104,17 +110,17 @@ def resolve_extractor(
     )
 
 
-def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent) -> ResolvedExtractor:
+def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent, need_keys: bool) -> ResolvedExtractor:
     entry = catalog.chosen("extractor", name)
     check_consent(catalog, entry, consent)
-    config = catalog.extractor(name, environment())
+    config = catalog.extractor(name, environment() if need_keys else None)
     base = entry.file.parent if entry.file else Path()
     extractor = load_type(config.type)
     if config.type == "callable" and config.function:
         load_function(f'extractor "{name}"', config.function, consent, base)
     if config.type == "provider" and config.provider:
-        return _without_model(_of_provider(catalog, name, config.provider, consent), model)
-    if config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
+        return _without_model(_of_provider(catalog, name, config.provider, consent, need_keys), model)
+    if need_keys and config.type == "http" and config.auth.env_var and not environment().get(config.auth.env_var):
         raise BadInput(f'extractor "{name}"', f"{config.auth.env_var} is not set", remedy="set it")
     chosen = ResolvedExtractor(name, config, catalog, base, consent)
     if not extractor.needs_model:
@@ -122,12 +128,12 @@ def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent
     model_name = model or config.model or environment().get(MODEL_VARIABLE)
     if model_name is None:
         raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
-    return ResolvedExtractor(name, config, catalog, base, consent, model=resolve_model(model_name))
+    return ResolvedExtractor(name, config, catalog, base, consent, model=resolve_model(model_name, need_key=need_keys))
 
 
-def _of_provider(catalog: Catalog, name: str, provider: str, consent: Consent) -> ResolvedExtractor:
+def _of_provider(catalog: Catalog, name: str, provider: str, consent: Consent, need_keys: bool) -> ResolvedExtractor:
     entry = catalog.chosen("provider", provider)
-    check_provider(catalog, entry, consent)
+    check_provider(catalog, entry, consent, need_keys=need_keys)
     config = ExtractorConfig(name=name, type="provider", provider=provider)
     return ResolvedExtractor(name, config, catalog, Path(), consent, provider=entry)
 

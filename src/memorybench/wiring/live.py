@@ -22,7 +22,7 @@ from .consent import check_code, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
 from .models import ResolvedModel, choose_model, resolve_model
-from .providers import Opened, ProviderOpener, check_provider, described
+from .providers import Opened, ProviderOpener, check_provider, described, may_spend
 
 if TYPE_CHECKING:
     from .agents import ResolvedAgent
@@ -50,6 +50,10 @@ class ResolvedProvider:
     def asks_model(self) -> bool:
         return not self.is_baseline and self.catalog.provider(self.name).enhancement_model is not None
 
+    @property
+    def spends(self) -> bool:
+        return not self.is_baseline and may_spend(self.catalog.provider(self.name))
+
     def described(self) -> str:
         return described(self.catalog, self.entry)
 
@@ -72,9 +76,15 @@ class LiveWiring:
     """Implements memorybench.suites.wiring.Wiring."""
 
     def __init__(
-        self, config_dirs: Sequence[str] = (), consent: Consent | None = None, folder: Path | None = None
+        self,
+        config_dirs: Sequence[str] = (),
+        consent: Consent | None = None,
+        folder: Path | None = None,
+        *,
+        need_keys: bool = True,
     ) -> None:
-        """`folder` is searched for configs, too; None: the current folder."""
+        """`folder` is searched for configs, too; None: the current folder. A dry run does not need keys."""
+        self._need_keys = need_keys
         self._config_dirs = tuple(config_dirs)
         self._consent = consent or Consent()
         self._folder = folder or Path()
@@ -84,7 +94,7 @@ class LiveWiring:
         return Catalog(self._folder, [Path(place) for place in self._config_dirs], learn_secrets)
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> LiveWiring:
-        return LiveWiring(config_dirs, consent, self._folder)
+        return LiveWiring(config_dirs, consent, self._folder, need_keys=self._need_keys)
 
     def require_code(self, where: str, uses: Sequence[Use]) -> None:
         require_code(where, uses, self._consent)
@@ -100,17 +110,17 @@ class LiveWiring:
         return fault()
 
     def model(self, name: str) -> ResolvedModel:
-        return resolve_model(name)
+        return resolve_model(name, need_key=self._need_keys)
 
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        return choose_model(name, variable, defaults)
+        return choose_model(name, variable, defaults, need_key=self._need_keys)
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:
         entry = self.catalog.chosen("provider", name)
         if check and entry.kind != "baseline":
-            check_provider(self.catalog, entry, self._consent)
+            check_provider(self.catalog, entry, self._consent, need_keys=self._need_keys)
         return ResolvedProvider(entry, self.catalog)
 
     def open_providers(
@@ -124,12 +134,12 @@ class LiveWiring:
     def store(self, name: str) -> ResolvedStore:
         from .stores import resolve_store
 
-        return resolve_store(self.catalog, name, self._consent)
+        return resolve_store(self.catalog, name, self._consent, need_keys=self._need_keys)
 
     def agent(self, name: str, model: str | None) -> ResolvedAgent:
         from .agents import resolve_agent
 
-        return resolve_agent(self.catalog, name, model, self._consent)
+        return resolve_agent(self.catalog, name, model, self._consent, need_keys=self._need_keys)
 
     def describe_agent(self, name: str) -> str:
         return config_text(self.catalog.agent(name).plain())
@@ -137,7 +147,7 @@ class LiveWiring:
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
         from .extractors import resolve_extractor
 
-        return resolve_extractor(self.catalog, name, command, model, self._consent)
+        return resolve_extractor(self.catalog, name, command, model, self._consent, need_keys=self._need_keys)
 
     def traces(
         self,

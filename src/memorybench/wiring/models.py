@@ -66,7 +66,7 @@ class ResolvedModel:
 
 
 def choose_model(
-    name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
+    name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None], *, need_key: bool = True
 ) -> ResolvedModel | None:
     """The model named, else the one in the variable, else the first default; None: no model.
 
@@ -76,7 +76,7 @@ def choose_model(
     if name == NO_MODEL:
         return None
     if name:
-        return resolve_model(name)
+        return resolve_model(name, need_key=need_key)
     choice = next((choice for choice in defaults if choice), None)
     if choice is None:
         return None
@@ -84,10 +84,10 @@ def choose_model(
     return model if model.address is None or model.address.ready else None
 
 
-def resolve_model(name: str) -> ResolvedModel:
-    """A model that the user asked for by name. Raises where its key is missing."""
+def resolve_model(name: str, *, need_key: bool = True) -> ResolvedModel:
+    """A model that the user asked for by name. Raises where its key is missing, unless it is not needed."""
     model = _resolve(name)
-    if model.address is not None:
+    if model.address is not None and need_key:
         key_of(model.address, environment())
     return model
 

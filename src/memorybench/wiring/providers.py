@@ -48,28 +48,36 @@ def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProv
     return None
 
 
-def check_provider(catalog: Catalog, entry: Entry, consent: Consent) -> None:
+def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_keys: bool = True) -> None:
     """Raise BadInput if a variable, a package or a permission is missing that the provider needs."""
     check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
-    config = catalog.provider(entry.name, environment())
+    config = catalog.provider(entry.name, environment() if need_keys else None)
     if not consent.disposable_store:
         check_provider_isolation(config, where)
     if config.enhancement_model is not None:
-        resolve_model(config.enhancement_model)
+        resolve_model(config.enhancement_model, need_key=need_keys)
     provider = registered_class(catalog, config)
     embedding = config.local.embedding if config.local else config.embedding
     needs_embedder = config.embedding is not None or (provider is not None and provider.needs_embedder)
     if needs_embedder and (embedding is None or embedding.provider == "local"):
         LOCAL_EMBEDDER.check_installed(where)
+    for package in provider.required_packages if provider is not None else ():
+        package.check_installed(where)
+    if not need_keys:
+        return
     for paid in (config.embedding, config.local.embedding if config.local else None):
         if paid is not None and paid.provider != "local" and not paid.base_url and _embedder_key(paid) is None:
             names = " or ".join(_key_variables(paid))
             raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
-    for package in provider.required_packages if provider is not None else ():
-        package.check_installed(where)
     if config.type != "local":
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
+
+
+def may_spend(config: ProviderConfig) -> bool:
+    """Return whether calls of the provider may cost money: its own price, or a model or embedder that it calls."""
+    pays_for_vectors = config.local is not None and config.local.embedding.provider != "local"
+    return config.type != "local" or config.enhancement_model is not None or pays_for_vectors
 
 
 def _key_variables(embedding: Embedding) -> tuple[str, ...]:
@@ -126,7 +134,6 @@ class ProviderOpener:
             opening = await self._open_http(entry, config)
         provider = rename_provider(await self._stack.enter_async_context(opening), entry.name)
         remote = config.type != "local"
-        pays_for_vectors = config.local is not None and config.local.embedding.provider != "local"
         rate = config.rate_limit
         limits = Limits(
             concurrency=rate.concurrency or (1 if registered is not None and registered.single_threaded else None),
@@ -139,7 +146,7 @@ class ProviderOpener:
             provider,
             limits,
             remote=remote,
-            spends=remote or config.enhancement_model is not None or pays_for_vectors,
+            spends=may_spend(config),
             unordered=config.capabilities.unordered,
         )
 

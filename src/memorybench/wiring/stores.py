@@ -56,14 +56,15 @@ class ResolvedStore:
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
 
 
-def resolve_store(catalog: Catalog, name: str, consent: Consent) -> ResolvedStore:
+def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:
     """Raises where consent, a variable, a package or a program is missing."""
     check_consent(catalog, catalog.chosen("store", name), consent)
-    config = catalog.store(name, environment())
+    known = environment() if need_keys else None
+    config = catalog.store(name, known)
     provider = None
     if config.provider is not None:
-        check_provider(catalog, catalog.chosen("provider", config.provider), consent)
-        provider = catalog.provider(config.provider, environment())
+        check_provider(catalog, catalog.chosen("provider", config.provider), consent, need_keys=need_keys)
+        provider = catalog.provider(config.provider, known)
     if config.mcp is not None:
         check_sdk(f'store "{name}"')
     program = config.mcp.command[:1] if config.mcp else config.command.run[:1] if config.command else ()

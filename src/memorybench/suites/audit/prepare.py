@@ -176,8 +176,9 @@ class _AuditRun:
             if self.providers:
                 conversations = dict.fromkeys(probe.conversation for probe in probes)
                 sessions = sum(len(transcripts.haystack(id).sessions) for id in conversations)
-                yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions)
-                yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes))
+                cost = None if any(one.spends for one in self.providers if one.name == subject) else 0.0
+                yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
+                yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
             sizes = [self._context_tokens(transcripts, probe.conversation) + PROMPT_TOKENS for probe in probes]
             yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
             if self.spec.verify_probes:

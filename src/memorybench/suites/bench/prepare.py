@@ -117,6 +117,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         fingerprints=run.fingerprints(),
         metrics=run_metrics(details, plugin_metrics()),
         open_plan=run.open_plan,
+        cases={benchmark.name: frozenset(one.id for one in benchmark.questions) for benchmark in benchmarks},
         details=details,
         models=(answerer, judge),
         estimate=run.estimate,
@@ -328,9 +329,9 @@ class _BenchRun:
         if not provider.is_baseline and self.recorded is None:
             haystacks = dict.fromkeys(question.haystack for question in questions)
             sessions = sum(len(benchmark.dataset.haystack(haystack).sessions) for haystack in haystacks)
-            cost = None if provider.asks_model else 0.0  # a model works on chunks, and their number is unknown
+            cost = None if provider.spends else 0.0  # prices of services, and the chunks of a model, are unknown
             yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
-            yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(questions))
+            yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(questions), cost=cost)
         if self.answerer is not None:
             sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)]
             yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)

@@ -11,6 +11,7 @@ from memorybench.core.trials import Subject
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import Wiring
 
@@ -76,6 +77,11 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
             "judge": judge.name if judge else None,
         },
         models=(extractor.model, judge),
+        estimate=lambda: (
+            unpriced_calls(name, extractor.name, "extract", len(cases), spends=extractor.spends),
+            # the judge decides only what code cannot: their number is unknown
+            *([unpriced_calls(name, extractor.name, "judge", 0, spends=judge.price(1000, 100) != 0)] if judge else []),
+        ),
         targets={} if spec.no_targets else DEFAULT_THRESHOLDS,
         lower_bounds=AT_WORST,
         hints={"memorybench list --extractors": "what else can be tested"},

@@ -14,6 +14,7 @@ from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.blocking import blocking
+from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import FetchedTraces, ResolvedTraces, Wiring
 
@@ -71,6 +72,10 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         open_plan=open_plan,
         details={"judge": judge.name},
         models=(judge,),
+        estimate=lambda: (
+            # it lists the facts stated and written, and decides pairs that code cannot
+            unpriced_calls(spec.source, subject.name, "judge", 2 * len(traces), spends=judge.price(1000, 100) != 0),
+        ),
         hints={"memorybench list --extractors": "what else can be tested"},
         write_files=_write_labels,
         discard=discard,

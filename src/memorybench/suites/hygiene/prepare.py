@@ -18,6 +18,7 @@ from memorybench.files.writing import write_file
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.processes.programs import temporary_folder
+from memorybench.suites.estimates import unpriced_calls
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
@@ -75,6 +76,9 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             "titles": {scenario.id: scenario.title for scenario in scenarios},
         },
         models=(agent.model if agent else None,),
+        estimate=lambda: (
+            unpriced_calls(SET, subject, "agent" if spec.agent else "scenario", planned, spends=spec.agent is not None),
+        ),
         hints={"memorybench list --stores": "which other stores can be tested"},
         blocked=NEEDS_CONSENT if blocked else "",
         write_files=None if agent is None else _write_transcripts,

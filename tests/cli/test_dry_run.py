@@ -1,0 +1,92 @@
+"""`--dry-run`: what a run would call and cost, without keys, and without what is recorded already."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion
+
+PAID = ("eval", "--providers", "bm25", "oracle", "--limit", "10", "--answering-model", "gpt-4o")
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion("Paris", tokens=(1000, 100)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def calls(document: dict[str, Any], stage: str) -> int:
+    return sum(row["calls"] for row in document["expected"] if row["stage"] == stage)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("eval", "--providers", "mem0", "zep", "--answering-model", "gpt-4o", "--judge-model", "gpt-4o"),
+        ("audit", "audit.json", "--model", "gpt-4o", "--judge-model", "gpt-4o", "--provider", "mem0"),
+        ("extraction", "run", "--extractor", "reference", "--extractor-model", "gpt-4o", "--judge-model", "gpt-4o"),
+        ("extraction", "run", "--extractor", "mem0"),
+        ("extraction", "online", "--source", "jsonl", "traces.jsonl", "--judge-model", "gpt-4o"),
+        ("hygiene", "run", "--agent", "builtin", "--model", "gpt-4o", "--agent-turn", "--i-understand-model-cost"),
+    ],
+    ids=lambda arguments: "-".join(arguments[:4]),
+)
+def test_no_key_is_needed(command: Command, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+    for variable in ("MEM0_API_KEY", "ZEP_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    shutil.copy(Path(__file__).parents[2] / "data" / "sample-dataset.json", command.folder / "audit.json")
+    (command.folder / "traces.jsonl").write_text('{"id": "t", "conversation": "I live in Oslo.", "output": []}')
+    said = command(*arguments, "--dry-run", "--json")
+    assert said.code == 0, said.err
+    assert said.json["expected"]
+    assert said.json["planned"] > 0
+
+
+def test_an_unknown_price_is_not_zero(command: Command) -> None:
+    said = command("eval", "--providers", "mem0", "bm25", "--limit", "3", "--dry-run", "--json")
+    costs = {(row["subject"], row["stage"]): row["cost"] for row in said.json["expected"]}
+    assert costs["mem0", "add"] is None
+    assert costs["mem0", "search"] is None
+    assert costs["bm25", "add"] == 0
+    assert said.json["cost"] == {"known": 0, "unknown": ["mem0: add", "mem0: search"]}
+    text = command("eval", "--providers", "mem0", "bm25", "--limit", "3", "--dry-run").out
+    assert "mem0: add" in text
+    assert "?" in text
+
+
+def test_dollars_have_two_digits(command: Command) -> None:
+    from memorybench.reporting.formatting import about
+
+    assert [about(dollars) for dollars in (5.3141, 0.0042, 0.98765, 1234.5, 0)] == [
+        "$5.3", "$0.0042", "$0.99", "$1,200", "$0",
+    ]  # fmt: skip
+
+
+def test_reuse_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
+    command(*PAID, "--run-id", "a")
+    document = command(*PAID, "--reuse", "a", "--dry-run", "--json").json
+    assert (calls(document, "search"), calls(document, "answer"), calls(document, "add")) == (0, 0, 0)
+    assert document["cost"]["known"] == 0
+    more = command(
+        "eval", "--providers", "bm25", "oracle", "--limit", "14", *PAID[-2:], "--reuse", "a", "--dry-run", "--json"
+    )
+    assert (calls(more.json, "search"), calls(more.json, "answer")) == (4, 8)
+    other = command(*PAID[:-1], "gpt-4.1", "--reuse", "a", "--dry-run", "--json").json
+    assert (calls(other, "search"), calls(other, "answer")) == (0, 20)
+
+
+def test_resume_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> None:
+    command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")
+    done = len(stub.calls)
+    document = command("eval", "--resume", "r", "--dry-run", "--json").json
+    assert calls(document, "answer") == 20 - done
+    assert len(stub.calls) == done
