@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.journal.rows import crc
+from memorybench.journal.checksums import crc
 from memorybench.providers.bm25 import Bm25
 from memorybench.providers.dense import Dense
 from memorybench.providers.hybrid import Hybrid
