@@ -99,6 +99,7 @@ endpoints:
     path: /search
     body: {{query: "$.query", user: "$.scope"}}
     response: {{results: "$.results", contentField: "$.memory"}}
+  clear: {{method: DELETE, path: /clear, query: {{user: "$.scope"}}}}
 """
     (command.folder / "providers").mkdir()
     (command.folder / "providers" / "dead.yaml").write_text(card, encoding="utf-8")

@@ -34,6 +34,7 @@ endpoints:
     path: /search
     body: {q: "$.query", user: "$.scope"}
     response: {results: $.hits, contentField: $.text, idField: $.id}
+  clear: {method: POST, path: /clear, body: {user: "$.scope"}}
 rateLimit: {retryDelayMs: 0, maxRetries: 0}
 """
 
@@ -57,6 +58,9 @@ class Service:
             return web.Response(text=f"<p>{self.echo}</p>", content_type="text/html")
         return web.json_response({"hits": [{"id": self.secret, "text": f"{self.secret} {self.echo}"}]})
 
+    async def clear(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        return web.json_response({"ok": self.echo})
+
     async def login(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
         return web.json_response({"session": {"handle": self.secret}, "space": "space-1"})
 
@@ -69,7 +73,7 @@ def stub() -> Iterator[Stub]:
 
 def serve(stub: Stub, secret: str = SENTINEL) -> None:
     service = Service(secret)
-    for path in ("add", "search", "login"):
+    for path in ("add", "search", "login", "clear"):
         stub.always(getattr(service, path), path=f"/{path}")
 
 

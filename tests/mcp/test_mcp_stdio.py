@@ -13,7 +13,7 @@ import pytest
 
 from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.processes import programs
-from memorybench.processes.programs import child_environment
+from memorybench.processes.programs import PRIVATE_FOLDERS, child_environment
 from memorybench.secrets.redaction import Redactor
 from tests.doubles.mcp_server import FLOOD, MORE_TOOLS, TOOLS
 
@@ -200,11 +200,13 @@ def test_the_server_gets_exactly_the_given_environment(tmp_path: Path) -> None:
     ours = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": SECRET}
 
     async def seen() -> Any:
-        async with server(tmp_path, env=child_environment(ours, {"MEMORY_FILE": "x"})) as client:
+        environment = child_environment(ours, {"MEMORY_FILE": "x"}, tmp_path / "home")
+        async with server(tmp_path, env=environment) as client:
             return (await client.call_tool("environment", {})).value()
 
     saw = asyncio.run(seen())
-    assert set(saw["environment"]) - {"LC_CTYPE"} == {"PATH", "MEMORY_FILE"}  # Python itself may set LC_CTYPE
+    # Python itself may set LC_CTYPE
+    assert set(saw["environment"]) - {"LC_CTYPE"} == {"PATH", "MEMORY_FILE", *PRIVATE_FOLDERS}
     assert saw["environment"]["MEMORY_FILE"] == "x"
     assert saw["environment"]["PATH"] == os.environ["PATH"]
     assert saw["cwd"] == str(tmp_path.resolve())

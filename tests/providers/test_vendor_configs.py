@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,7 @@ def test_session_time_is_sent(vendor: str, stand_in: StandIn) -> None:
 
 def test_session_without_a_date_is_added(vendor: str, stand_in: StandIn) -> None:
     async def live(provider: HttpProvider) -> None:
-        undated = session("topic", "My pet is a zebrafinch.").model_copy(update={"at": None})
+        undated = replace(session("topic", "My pet is a zebrafinch."), at=None)
         await provider.wait_until_searchable(scope(), [await provider.add(scope(), undated)])
         assert await provider.search(scope(), "zebrafinch", 1)
 

@@ -53,7 +53,7 @@ class TestContract(ProviderContract):
 
 def test_the_server_has_the_nine_tools_of_the_mapping(tmp_path: Path) -> None:
     async def tools() -> set[str]:
-        env = child_environment(os.environ, {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")})
+        env = child_environment(os.environ, {"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}, tmp_path / "home")
         async with open_mcp_stdio([str(program())], env, tmp_path, Redactor([])) as client:
             with pytest.raises(ToolError, match="create_entities"):
                 await client.call_tool("create_entities", {"entities": "none"})

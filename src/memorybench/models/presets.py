@@ -137,7 +137,8 @@ def _base_url(url: str, preset: Preset, environment: Mapping[str, str]) -> str:
     try:
         check_url(url.partition("?")[0].partition("#")[0])  # each request is checked again
     except BadInput as error:
-        raise BadInput(variable, error.problem, expected=error.expected, remedy=error.remedy) from None
+        expected = error.expected or "https://…, or an address of this machine"
+        raise BadInput(variable, error.problem, expected=expected) from None
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports

@@ -43,7 +43,7 @@ class SqliteStore:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
             self._db = sqlite3.connect(file, timeout=_BUSY_TIMEOUT)
         except (OSError, sqlite3.Error) as error:
-            raise self._unusable(str(error)) from error
+            raise self._unopenable(error) from error
         try:
             self.store_id = self._ensure_format()  # before any PRAGMA: the file of another program stays unchanged
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -51,7 +51,7 @@ class SqliteStore:
             self._db.execute("PRAGMA secure_delete = ON")
         except (sqlite3.Error, BadInput) as error:
             self._db.close()
-            raise error if isinstance(error, BadInput) else self._unusable(str(error)) from error
+            raise error if isinstance(error, BadInput) else self._unopenable(error) from error
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Cursor]:
@@ -92,6 +92,11 @@ class SqliteStore:
             elif version != format.version:
                 raise self._unusable(f"has format {version}; this version of memorybench reads format {format.version}")
             return str(db.execute("SELECT incarnation FROM store").fetchone()[0])
+
+    def _unopenable(self, error: Exception) -> BadInput:
+        if isinstance(error, sqlite3.DatabaseError) and error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
+            return self._unusable(str(error))
+        return BadInput(str(self._file), str(error), remedy="check the free space and the permissions of its folder")
 
     def _unusable(self, problem: str) -> BadInput:
         expected = "a memory store of memorybench, or a path where there is no file"
