@@ -210,6 +210,7 @@ CASES = [
     Case("data pull missing", "missing"),
     Case("data verify missing", "missing"),
     Case("data convert locomo missing.json --to x.json", "missing.json"),
+    Case("data convert locomo l.json --to x.json --limit 2", "--limit", l_dot_json="[]"),
     Case("data convert locomo l.json --to l.json", "l.json", l_dot_json="[]"),
     Case("data convert locomo l.json --to missing/x.json", "missing/x.json", l_dot_json="[]"),
     Case("schema provder", "KIND"),

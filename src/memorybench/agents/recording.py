@@ -40,8 +40,8 @@ async def watch(
             raise ServiceError(f"{command[0]}: {describe_exit(status)}; nothing is written")
         if not served.connected:
             raise ServiceError(
-                f"{command[0]}: did not connect to the memory server; put ${{serverUrl}}, ${{serverCommand}} or"
-                f" ${{mcpConfig}} into its arguments, or let it read ${URL} or ${COMMAND}"
+                f"{command[0]}: did not connect to the memory server; write ${{serverUrl}}, ${{serverCommand}} or"
+                f" ${{mcpConfig}} in the command after --, or let the agent read ${URL} or ${COMMAND}"
             )
         return tuple(served.calls)
 

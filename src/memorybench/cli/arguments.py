@@ -151,8 +151,10 @@ def add_config_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def add_consent(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--allow-code", action="store_true", help="Run code that configs name")
-    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these environment variables")
+    parser.add_argument(
+        "--allow-code", action="store_true", help="Let your configs run programs, Python, containers and SQL"
+    )
+    add_list(parser, "--allow-env", metavar="NAME", help="Let configs send these variables, besides keys")
 
 
 def given_consent(args: argparse.Namespace) -> Consent:

@@ -96,6 +96,8 @@ def _convert(args: argparse.Namespace) -> int:
     if not args.to.parent.is_dir():
         raise BadInput(str(args.to), "folder not found", remedy="name a file in an existing folder")
     locomo = args.benchmark == "locomo"
+    if locomo and args.limit is not None:
+        raise BadInput("--limit", "not supported for locomo", remedy="leave it out: LoCoMo has 10 conversations")
     dataset = convert_locomo(args.file) if locomo else convert_longmemeval(args.file, args.limit)
     with replacing(args.to) as file:
         file.write(dataset_json(dataset, lines=args.to.suffix in (".jsonl", ".ndjson")))

@@ -1,4 +1,4 @@
-"""Writes one row per question, with scores and texts, to a file or to standard output; or logs for Inspect."""
+"""Writes one row per question and provider, or per test case, to a file or standard output; or logs for Inspect."""
 
 from __future__ import annotations
 

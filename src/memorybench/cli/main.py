@@ -20,7 +20,7 @@ VERBS = {
     **RUN_VERBS,
     "results": "show and compare results",
     "report": "write the report files of a run again",
-    "export": "write one row per question to a file",
+    "export": "write one row per question and provider to a file",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
     "describe": "describe a provider, benchmark, extractor, store or agent",
     "data": "pull, list, verify and convert datasets",

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="Show this run; several are read as shards of one")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="Show this run, or list all; several are shards of one")
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers, question by question")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the headline)")
+    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main one)")
     parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_results(parser)

@@ -56,7 +56,7 @@ class Served(Protocol):
 
     @property
     def calls(self) -> Sequence[ToolCall]:
-        """The calls in order."""
+        """The agent's tool calls so far, in order."""
         ...
 
 

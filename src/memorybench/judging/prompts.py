@@ -120,7 +120,7 @@ class JudgePrompts:
         return _with_tolerance(prompt) if question.kind in self.off_by_one and not question.abstain else prompt
 
     def used(self, questions: Iterable[Question]) -> tuple[JudgePrompt, ...]:
-        """Returns the distinct prompts of these questions."""
+        """Return the judge prompts that these questions need, each once."""
         return tuple(dict.fromkeys(self.of(question) for question in questions))
 
 

@@ -58,11 +58,12 @@ class _List(Record):
 
 
 class _Curate(Record):
-    """Looks for facts that repeat or contradict each other, and proposes which to remove."""
+    """Finds facts that repeat or contradict each other; proposes removals, and applies them if `apply` is true."""
 
     apply: bool = Field(default=False, description="Whether to carry the proposals out.")
 
 
+# agents read the docstrings of these classes as descriptions of the tools
 _ARGUMENTS: Mapping[Operation, type[Record]] = {
     "remember": _Remember,
     "update": _Update,

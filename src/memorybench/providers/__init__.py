@@ -9,5 +9,6 @@ http/          any service that speaks HTTP and JSON, described by a YAML card; 
 config/        the keys of a provider's card, and the checks when it is read
 storage/       what the providers of this process share: stores on disk, indexes, chunking
 
-The YAML cards are in catalog/providers/.
+The YAML cards are in catalog/providers/. A new provider of this process is one file here, its card, and one line under
+`[project.entry-points."memorybench.providers"]` in pyproject.toml.
 """

@@ -122,7 +122,7 @@ def _from_look_alikes(text: str) -> str:
 
 
 def _from_codes(text: str) -> str:
-    """Decode all numbers that can be character codes."""
+    """Decode decimal numbers as ASCII codes; others are skipped."""
     return _text_among(bytes(code for number in _CODE.findall(text) if 0x20 <= (code := int(number)) < 0x7F))
 
 

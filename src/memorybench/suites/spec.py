@@ -78,9 +78,13 @@ class Spec(Record):
     """The base of every suite's spec. It is saved with the run: `--resume` needs nothing else."""
 
     config_dirs: tuple[str, ...] = flag((), help="Add folders with configs.", name="--config-dir", metavar="DIR")
-    allow_code: bool = flag(False, help="Run code that configs name.", saved=False)
+    allow_code: bool = flag(False, help="Let your configs run programs, Python, containers and SQL.", saved=False)
     allow_env: tuple[str, ...] = flag(
-        (), help="Let configs send these environment variables.", name="--allow-env", metavar="NAME", saved=False
+        (),
+        help="Let configs send these variables, besides keys.",
+        name="--allow-env",
+        metavar="NAME",
+        saved=False,
     )
     store_is_disposable: bool = flag(False, help="Allow a live memory that has no private scope.", saved=False)
     reuse: str | None = flag(None, help="Reuse unchanged steps from an earlier run.", metavar="RUN")

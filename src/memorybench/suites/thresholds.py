@@ -15,7 +15,7 @@ from memorybench.text.spelling import suggestion
 from .summary import Summary
 
 Held = Literal["value", "lower"]
-"""What a threshold is compared with: the estimate, or the lower bound of its interval."""
+"""What a threshold is compared with: the estimate, or the worse end of its interval."""
 
 
 class Threshold(Record):

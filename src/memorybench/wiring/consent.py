@@ -74,7 +74,7 @@ def _where(entry: Entry) -> str:
 
 
 def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
-    """Raise ConsentRequired if these programs, modules, images or queries are not allowed."""
+    """Raise ConsentRequired if these programs, modules, container images or SQL are not allowed."""
     if uses and not consent.code:
         listed = ", ".join(f"{printable(use.value)} ({printable(use.key)})" for use in uses)
         remedy = f"read it, then add {ALLOW_CODE}"

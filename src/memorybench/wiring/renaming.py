@@ -11,7 +11,7 @@ from memorybench.providers.plugin import NAMES_BEFORE_0_2
 
 
 def rename_provider(provider: Provider, name: str) -> Provider:
-    """Return the provider with this name; members with names of version 0.1 get their new names."""
+    """Return the provider under another name; members named as in version 0.1 are also given their new names."""
     members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
     if provider.subject.name != name:
         members["subject"] = provider.subject.model_copy(update={"name": name})

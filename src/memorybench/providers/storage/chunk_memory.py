@@ -86,8 +86,8 @@ class Writer(Generic[T]):
                 Turn(role="assistant", content=reply.text or "…"),
                 Turn(role="user", content=f"That cannot be used: {problem}. Answer again, as asked above."),
             ]
-        where = f'model "{self._model.subject.name}"'
-        raise Malformed(f"{where}: invalid reply, also at the second attempt: {problem}: {preview(reply.text)}")
+        where = f'model "{self._model.subject.name}" (local.enhancement)'
+        raise Malformed(f"{where}: unusable reply, twice: {problem}: {preview(reply.text)}")
 
 
 @dataclass(frozen=True, slots=True)
