@@ -16,7 +16,7 @@ SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
 
 def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
     environment = {**os.environ, "VLLM_BASE_URL": server}
-    asked = ("audit", str(SAMPLE), "--model", "vllm/smollm2", "--judge-model", "none", "--json", "--concurrency", "2")
+    asked = ("audit", str(SAMPLE), "--model", "vllm/smollm2", "--judge-model", "none", "--json", "--concurrency", "1")
     command = [sys.executable, "-m", "memorybench", *asked, *arguments]
     said = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert said.returncode in (0, 1), said.stderr

@@ -121,7 +121,7 @@ class TestChroma(ProviderContract):
         async with open_scripted_embedder() as embedder, self.chroma.open(embedder) as provider:
             yield provider
 
-    def test_the_order_of_adding_does_not_change_the_results(self, tmp_path: Path) -> None:
+    def test_the_order_of_adding_does_not_change_what_is_found(self, tmp_path: Path) -> None:
         """Not even by a rank, says the contract; Chroma ranks equal distances by age, so ranks are left out here."""
 
         async def found(provider: Provider, haystack: str, sessions: Sequence[Session]) -> set[tuple[str, ...] | None]:

@@ -101,7 +101,7 @@ class TestMcpMemory(StoreContract):
             assert await store.update(ANN, id, f"{PASSWORD.content} indeed") == id
 
         in_store("mcp-memory", tmp_path, live)
-        files = {file.name: file.read_text() for file in tmp_path.iterdir()}
+        files = {file.name: file.read_text() for file in tmp_path.iterdir() if file.is_file()}
         assert find_secret("Kestrel-7h4Zq!", files)
 
     def test_every_scenario_has_an_honest_result(self) -> None:

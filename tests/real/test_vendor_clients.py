@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fnmatch import fnmatch
 from importlib import metadata
@@ -125,7 +125,7 @@ def requests_of_ours(vendor: str) -> list[Call]:
     async def live(provider: HttpProvider) -> None:
         await provider.wait_until_searchable(SCOPE, [await provider.add(SCOPE, TOLD)])
         if isinstance(provider, Batching):
-            batch = [TOLD.model_copy(update={"id": "another"})]
+            batch = [replace(TOLD, id="another")]
             await provider.wait_until_searchable(SCOPE, [await provider.add_batch(SCOPE, batch)])
         await provider.search(SCOPE, "Which pet?", 5)
         if isinstance(provider, Listing):

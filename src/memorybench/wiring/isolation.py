@@ -18,7 +18,7 @@ from memorybench.stores.mcp_operations import Operations
 from memorybench.stores.programs import ProgramTemplate
 
 _USERS = "the user in every operation, or ${folder} in the command"
-_DELETION = "a way to delete facts (list and forget)"
+_DELETION = "a way to list and delete facts (list, and forget or clear)"
 _DISPOSABLE = "or add --store-is-disposable if everything in it may be changed and deleted"
 
 
@@ -84,7 +84,8 @@ def _find_abilities(config: StoreConfig) -> tuple[bool, bool]:
     if config.mcp is not None:
         operations = Operations(config.name, config.mcp)
         able = operations.capabilities(uses_folder=False)
-        return "users" in able, operations.clear is not None or {"list", "forget"} <= able
+        # only a list shows that a new user has no facts, so that deleting all of them deletes nothing of others
+        return "users" in able, "list" in able and (operations.clear is not None or "forget" in able)
     if config.command is not None:
         return "users" in config.capabilities, {"list", "forget"} <= set(config.capabilities)
     return True, True  # a provider has scopes, and check_provider_isolation checks that it clears them
