@@ -53,6 +53,8 @@ BY_USER = f"""
     list: {{tool: all_notes, arguments: {{user: $.user}}, {READ}}}
 """
 CLEARED = BY_USER + "    clear: {calls: [{tool: delete_user, arguments: {user: $.user}}]}\n"
+UNLISTED = "".join(line for line in CLEARED.splitlines(keepends=True) if not line.lstrip().startswith("list:"))
+"""Nothing shows that a made-up user has no facts."""
 ADD_ONLY = """
     remember: {calls: [{tool: add_note, arguments: {text: $.content, user: $.user}}], id: $.id}
 """
@@ -157,7 +159,7 @@ def with_flags(arguments: tuple[str, ...], *flags: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("kind", COMMANDS)
-@pytest.mark.parametrize("operations", [ONE_FOR_ALL, ADD_ONLY], ids=["one-for-all", "add-only"])
+@pytest.mark.parametrize("operations", [ONE_FOR_ALL, ADD_ONLY, UNLISTED], ids=["one-for-all", "add-only", "unlisted"])
 def test_a_url_without_a_private_scope_is_refused_before_any_request(
     command: Command, server: NotesServer, notes: Path, kind: str, operations: str
 ) -> None:
