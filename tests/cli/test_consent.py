@@ -206,3 +206,12 @@ def test_a_query_of_a_scenario_reads_only(command: Command, query: str) -> None:
     (command.folder / "scenarios" / "stranger.json").write_text(json.dumps(scenario))
     assert command("hygiene", "run", "stranger", "--allow-code").code == 2
     assert not (command.folder / "harm").exists()
+
+
+def test_a_query_that_never_ends_is_interrupted(command: Command) -> None:
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c"
+    (command.folder / "scenarios").mkdir()
+    (command.folder / "scenarios" / "stranger.json").write_text(json.dumps(hostile_folder.scenario(endless)))
+    said = command("hygiene", "run", "stranger", "--allow-code", "--no-mutants", "--json")
+    assert said.json["counts"]["scored"] == 0
+    assert said.code in (1, 3)

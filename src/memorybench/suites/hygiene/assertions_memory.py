@@ -188,6 +188,10 @@ class Residue(BaseAssertion):
         return _missing_places(self.places, evidence.capabilities)
 
 
+_MOST_INSTRUCTIONS = 50_000_000
+"""Instructions of SQLite's virtual machine that a query may take, about a second: a recursive one may never end."""
+
+
 class Sql(BaseAssertion):
     """Checks a query on the store's SQLite files; every file that has the tables must return the expected value."""
 
@@ -207,6 +211,7 @@ class Sql(BaseAssertion):
                 continue
             with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
                 database.set_authorizer(_allow_reading)
+                database.set_progress_handler(lambda: 1, _MOST_INSTRUCTIONS)  # 1 interrupts the query
                 try:
                     row = database.execute(self.query).fetchone()
                 except (sqlite3.Error, sqlite3.Warning) as error:
