@@ -18,7 +18,7 @@ from memorybench.core.uses import Consent, Use
 from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 from memorybench.journal.rows import config_text
 
-from .consent import check_code, require_code
+from .consent import check_consent, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
 from .models import ResolvedModel, choose_model, resolve_model
@@ -165,7 +165,8 @@ class LiveWiring:
         return resolve_traces(source, file=file, project=project, tag=tag, since=since, limit=limit, paths=paths)
 
     def benchmark(self, name: str) -> BenchmarkConfig:
-        check_code(self.catalog, self.catalog.chosen("benchmark", name), self._consent)
+        # the variables, too: addresses and file names that errors show contain their values
+        check_consent(self.catalog, self.catalog.chosen("benchmark", name), self._consent)
         return self.catalog.benchmark(name, environment())
 
     def describe_benchmark(self, name: str) -> str:
