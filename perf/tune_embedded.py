@@ -25,9 +25,9 @@ import numpy as np
 from memorybench.core.contracts import Embedder
 from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.embedding.local import open_local_embedder
-from memorybench.providers.bm25 import LexicalIndex
-from memorybench.providers.dense import VectorIndex
-from memorybench.providers.hybrid import HybridIndex
+from memorybench.providers.bm25 import LexicalIndex, LexicalSettings
+from memorybench.providers.dense import DenseSettings, VectorIndex
+from memorybench.providers.hybrid import HybridIndex, HybridSettings
 from memorybench.providers.storage.indexed import Index, Query
 from memorybench.providers.storage.turns import StoredTurn, stored_turns
 
@@ -36,17 +36,17 @@ DISTRACTORS = 45
 SEED = 7
 
 BUILDS: Mapping[str, Callable[[Sequence[StoredTurn]], Index]] = {
-    "bm25": LexicalIndex,
-    "bm25, no turns around": partial(LexicalIndex, around_words=0),
-    "bm25, around weight 0.3": partial(LexicalIndex, around_weight=0.3),
-    "bm25, 20 words around": partial(LexicalIndex, around_words=20),
-    "bm25, 80 words around": partial(LexicalIndex, around_words=80),
-    "dense": VectorIndex,
-    "dense, no turn before": partial(VectorIndex, before_weight=0.0),
-    "hybrid": HybridIndex,
-    "hybrid, dense weight 0.3": partial(HybridIndex, dense_weight=0.3),
-    "hybrid, dense weight 0.4": partial(HybridIndex, dense_weight=0.4),
-    "hybrid, dense weight 0.6": partial(HybridIndex, dense_weight=0.6),
+    "bm25": partial(LexicalIndex, settings=LexicalSettings()),
+    "bm25, no turns around": partial(LexicalIndex, settings=LexicalSettings(around_words=0)),
+    "bm25, around weight 0.3": partial(LexicalIndex, settings=LexicalSettings(around_weight=0.3)),
+    "bm25, 20 words around": partial(LexicalIndex, settings=LexicalSettings(around_words=20)),
+    "bm25, 80 words around": partial(LexicalIndex, settings=LexicalSettings(around_words=80)),
+    "dense": partial(VectorIndex, settings=DenseSettings()),
+    "dense, no turn before": partial(VectorIndex, settings=DenseSettings(before_weight=0.0)),
+    "hybrid": partial(HybridIndex, settings=HybridSettings()),
+    "hybrid, dense weight 0.3": partial(HybridIndex, settings=HybridSettings(dense_weight=0.3)),
+    "hybrid, dense weight 0.4": partial(HybridIndex, settings=HybridSettings(dense_weight=0.4)),
+    "hybrid, dense weight 0.6": partial(HybridIndex, settings=HybridSettings(dense_weight=0.6)),
 }
 
 

@@ -1,11 +1,12 @@
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from memorybench.core.conversation import Memory, Session
-from memorybench.providers.bm25 import Bm25, LexicalIndex
-from memorybench.providers.storage.indexed import Query
+from memorybench.providers.bm25 import Bm25, LexicalIndex, LexicalSettings
+from memorybench.providers.storage.indexed import Hit, Query
 from memorybench.providers.storage.turns import stored_turns
 from tests.providers.embedded import AWAY, HOME, fill, session, sessions_of
 
@@ -122,6 +123,40 @@ def test_more_scopes_than_open_indexes_can_be_searched(tmp_path: Path) -> None:
 
 
 def test_without_neighbours_a_turn_has_only_its_own_words() -> None:
-    index = LexicalIndex(stored_turns(session("topic", "We went camping.", "It rained.")), around_words=0)
+    index = LexicalIndex(
+        stored_turns(session("topic", "We went camping.", "It rained.")), LexicalSettings(around_words=0)
+    )
     assert [hit.row for hit in index.search(Query("camping"), 5)] == [0]
     index.close()
+
+
+def own_ranking(monkeypatch: pytest.MonkeyPatch, sessions: Sequence[Session], query: str) -> list[Sequence[Hit]]:
+    """The hits of FTS5, and those of our own formula with the same constants."""
+    turns = [turn for one in sessions for turn in stored_turns(one)]
+    by_fts5 = LexicalIndex(turns, LexicalSettings()).matches(query)
+    monkeypatch.setattr("memorybench.providers.bm25._FTS5_K1", None)
+    return [by_fts5, LexicalIndex(turns, LexicalSettings()).matches(query)]
+
+
+def test_with_the_constants_of_fts5_our_formula_gives_its_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = [
+        session("a", "The dogs were camping; the dog barked at camping dogs.", "It rained, and the dog ran."),
+        session("b", "No dog here.", "Camping in the rain: 猫が好き, naïve café.", "Rain again."),
+    ]
+    for query in ("dogs camping in rain", "café 猫", "dog", "nothing of this"):
+        by_fts5, by_us = own_ranking(monkeypatch, sessions, query)
+        assert [hit.row for hit in by_us] == [hit.row for hit in by_fts5]
+        assert [hit.score for hit in by_us] == pytest.approx([hit.score for hit in by_fts5])
+        monkeypatch.undo()
+
+
+def test_k1_and_b_change_the_ranking() -> None:
+    turns = stored_turns(session("s", "dog dog dog", f"dog {'filler ' * 30}", "cat"))
+
+    def scores(**settings: float) -> dict[int, float]:
+        index = LexicalIndex(turns, LexicalSettings(around_words=0, **settings))
+        return {hit.row: hit.score for hit in index.matches("dog")}
+
+    usual, binary, unpenalized = scores(), scores(k1=0), scores(b=0)
+    assert binary[0] == binary[1]
+    assert usual[0] / usual[1] > unpenalized[0] / unpenalized[1] > 1

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import log
 from typing import ClassVar
+
+from pydantic import Field
 
 from memorybench.text.words import content_words, space_ideographs
 
 from .storage.indexed import Hit, Query
-from .storage.turns import StoredTurn, TurnMemory
+from .storage.turns import StoredTurn, TurnMemory, TurnSettings
 
 AROUND_WORDS = 60
 AROUND_WEIGHT = 0.5
@@ -20,19 +23,40 @@ Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.730, without 
 (recall_any@5 of sessions: 0.978, without 0.972). A weight of 0.3 or cuts of 20 and 80 words change neither by 0.01.
 """
 _TOKENIZER = "porter unicode61 remove_diacritics 2"
+_FTS5_K1, _FTS5_B = 1.2, 0.75
+"""The constants of FTS5's function bm25()."""
+_LEAST_IDF = 1e-6
+"""FTS5's inverse document frequency of a word that more than half of the turns contain."""
+
+
+class LexicalSettings(TurnSettings):
+    added_later = frozenset({"k1", "b"})
+
+    k1: float = Field(default=_FTS5_K1, ge=0)
+    """How much a repeated word counts; 0: no more than a word that occurs once."""
+    b: float = Field(default=_FTS5_B, ge=0, le=1)
+    """How much a long turn is penalized; 0: not at all."""
+    around_words: int = Field(default=AROUND_WORDS, ge=0)
+    """How many words of the turn before and of the turn after count for a turn, too."""
+    around_weight: float = Field(default=AROUND_WEIGHT, ge=0)
+    """Weight of these words; those of the turn itself have 1."""
 
 
 class LexicalIndex:
     """A full-text index in memory. Must be used on the thread that built it."""
 
-    def __init__(
-        self, turns: Sequence[StoredTurn], *, around_words: int = AROUND_WORDS, around_weight: float = AROUND_WEIGHT
-    ) -> None:
-        self._around_weight = around_weight
+    def __init__(self, turns: Sequence[StoredTurn], settings: LexicalSettings) -> None:
+        self._settings = settings
+        self._turns = len(turns)
         self._db = sqlite3.connect(":memory:")
         # contentless: the text itself is in the store
         self._db.execute(f"CREATE VIRTUAL TABLE turns USING fts5(text, around, content='', tokenize='{_TOKENIZER}')")
-        self._db.executemany("INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)", _rows(turns, around_words))
+        self._db.executemany(
+            "INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)", _rows(turns, settings.around_words)
+        )
+        self._uses_fts5 = (settings.k1, settings.b) == (_FTS5_K1, _FTS5_B)
+        if not self._uses_fts5:
+            self._lengths = self._prepare_own_ranking()
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
         return self.matches(query.text, limit)
@@ -42,14 +66,46 @@ class LexicalIndex:
         words = content_words(space_ideographs(text))
         if not words:
             return []
+        if not self._uses_fts5:
+            return self._rank(words)[:limit]
         rows = self._db.execute(
             # for FTS5's bm25(), lower is better
             "SELECT rowid, -bm25(turns, 1.0, ?) AS score FROM turns WHERE turns MATCH ?"
             " ORDER BY score DESC, rowid LIMIT ?",
             # quoted, because FTS5 would read some words as operators
-            (self._around_weight, " OR ".join(f'"{word}"' for word in words), -1 if limit is None else limit),
+            (self._settings.around_weight, " OR ".join(f'"{word}"' for word in words), -1 if limit is None else limit),
         )
         return [Hit(row, score) for row, score in rows]
+
+    def _prepare_own_ranking(self) -> Mapping[int, int]:
+        """Open FTS5's list of occurrences, and return the number of words of each row."""
+        self._db.execute("CREATE VIRTUAL TABLE occurrences USING fts5vocab(turns, instance)")
+        self._db.execute(f"CREATE VIRTUAL TABLE query USING fts5(word, content='', tokenize='{_TOKENIZER}')")
+        self._db.execute("CREATE VIRTUAL TABLE query_terms USING fts5vocab(query, instance)")
+        return dict(self._db.execute("SELECT doc, count(*) FROM occurrences GROUP BY doc"))
+
+    def _rank(self, words: Sequence[str]) -> list[Hit]:
+        """Rank by the formula of FTS5's bm25() with other k1 and b, which FTS5 does not let us choose."""
+        k1, b, total = self._settings.k1, self._settings.b, self._turns
+        average = sum(self._lengths.values()) / max(1, total)
+        scores: dict[int, float] = {}
+        for term in self._terms(words):
+            found = self._db.execute(
+                "SELECT doc, sum(CASE col WHEN 'text' THEN 1.0 ELSE ? END) FROM occurrences"
+                " WHERE term = ? GROUP BY doc",
+                (self._settings.around_weight, term),
+            ).fetchall()
+            idf = max(_LEAST_IDF, log((total - len(found) + 0.5) / (len(found) + 0.5)))
+            for row, count in found:
+                penalty = k1 * (1 - b + b * self._lengths[row] / average)
+                scores[row] = scores.get(row, 0.0) + idf * count * (k1 + 1) / (count + penalty)
+        return [Hit(row, score) for row, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
+
+    def _terms(self, words: Sequence[str]) -> list[str]:
+        """Return the words as FTS5 indexes them, such as their stems."""
+        self._db.execute("INSERT INTO query (query) VALUES ('delete-all')")
+        self._db.executemany("INSERT INTO query (rowid, word) VALUES (?, ?)", enumerate(words))
+        return [term for (term,) in self._db.execute("SELECT term FROM query_terms ORDER BY doc, offset")]
 
     def close(self) -> None:
         self._db.close()
@@ -68,9 +124,10 @@ def _rows(turns: Sequence[StoredTurn], around_words: int) -> Iterator[tuple[int,
         yield row, texts[row], " ".join(around)
 
 
-class Bm25(TurnMemory):
+class Bm25(TurnMemory[LexicalSettings]):
     name = "bm25"
-    settings: ClassVar = {"tokenizer": _TOKENIZER, "around_words": AROUND_WORDS, "around_weight": AROUND_WEIGHT}
+    settings_model = LexicalSettings
+    constants: ClassVar = {"tokenizer": _TOKENIZER}
 
     def build_index(self, scope: str, entries: Sequence[StoredTurn]) -> LexicalIndex:
-        return LexicalIndex(entries)
+        return LexicalIndex(entries, self.settings)

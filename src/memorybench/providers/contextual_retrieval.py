@@ -10,7 +10,7 @@ from memorybench.core.contracts import Model
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
 
-from .bm25 import LexicalIndex
+from .bm25 import LexicalIndex, LexicalSettings
 from .config.provider import Enhancement, Retrieval
 from .hybrid import DENSE_WEIGHT, add_scores
 from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
@@ -73,6 +73,7 @@ def _excerpt(chunks: Sequence[Chunk], row: int) -> str:
 
 class ContextualRetrieval(ChunkMemory[str]):
     strategies = ("lexical", "dense", "weighted")
+    unused_settings = ("enhancement.generate_questions", "enhancement.questions_per_chunk")
     weights: ClassVar = {"lexical": 1 - DENSE_WEIGHT, "dense": DENSE_WEIGHT}
 
     @classmethod
@@ -87,7 +88,7 @@ class ContextualRetrieval(ChunkMemory[str]):
     def build_ranking(self, chunks: Sequence[StoredChunk]) -> Ranking:
         # without words of the neighbours: unlike turns, chunks overlap and have a context
         turns = [StoredTurn(one.session, one.place, turn="", lead="", text=one.content) for one in chunks]
-        return _FusedRanking(LexicalIndex(turns, around_words=0), self._retrieval)
+        return _FusedRanking(LexicalIndex(turns, LexicalSettings(around_words=0)), self._retrieval)
 
 
 @dataclass(frozen=True, slots=True)

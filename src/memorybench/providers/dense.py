@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
+
+from pydantic import Field
 
 from .storage.indexed import Hit, Query, best_rows, normalize
-from .storage.turns import StoredTurn, TurnMemory
+from .storage.turns import StoredTurn, TurnMemory, TurnSettings
 
 if TYPE_CHECKING:
     from numpy import float32
@@ -21,8 +23,13 @@ Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.438, without 
 """
 
 
+class DenseSettings(TurnSettings):
+    before_weight: float = Field(default=BEFORE_WEIGHT, ge=0)
+    """Weight of the vector of the turn before; that of the turn itself has 1."""
+
+
 class VectorIndex:
-    def __init__(self, turns: Sequence[StoredTurn], *, before_weight: float = BEFORE_WEIGHT) -> None:
+    def __init__(self, turns: Sequence[StoredTurn], settings: DenseSettings) -> None:
         import numpy as np
 
         self._directions: NDArray[float32] = np.zeros((0, 0), np.float32)
@@ -30,7 +37,7 @@ class VectorIndex:
             vectors = normalize(np.stack([np.frombuffer(turn.vector or b"", np.float32) for turn in turns]))
             same_session = np.array([turn.session == before.session for before, turn in pairwise(turns)])
             with_before = vectors.copy()
-            with_before[1:] += before_weight * vectors[:-1] * same_session[:, None]
+            with_before[1:] += settings.before_weight * vectors[:-1] * same_session[:, None]
             self._directions = normalize(with_before)
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
@@ -48,10 +55,10 @@ class VectorIndex:
         """Do nothing: the index is in memory only."""
 
 
-class Dense(TurnMemory):
+class Dense(TurnMemory[DenseSettings]):
     name = "dense"
-    settings: ClassVar = {"before_weight": BEFORE_WEIGHT}
+    settings_model = DenseSettings
     needs_embedder = True
 
     def build_index(self, scope: str, entries: Sequence[StoredTurn]) -> VectorIndex:
-        return VectorIndex(entries)
+        return VectorIndex(entries, self.settings)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from .bm25 import AROUND_WEIGHT, AROUND_WORDS, LexicalIndex
-from .dense import BEFORE_WEIGHT, VectorIndex
+from pydantic import Field
+
+from .bm25 import LexicalIndex, LexicalSettings
+from .dense import DenseSettings, VectorIndex
 from .storage.indexed import Hit, Query, best_rows
 from .storage.turns import StoredTurn, TurnMemory
 
@@ -23,11 +25,16 @@ is two questions of 500). Shares from 0.3 to 0.6 change none of these by more th
 """
 
 
+class HybridSettings(LexicalSettings, DenseSettings):
+    dense_weight: float = Field(default=DENSE_WEIGHT, ge=0, le=1)
+    """Weight of the vectors; that of the words is 1 minus this."""
+
+
 class HybridIndex:
-    def __init__(self, turns: Sequence[StoredTurn], *, dense_weight: float = DENSE_WEIGHT) -> None:
-        self._dense_weight = dense_weight
-        self._lexical = LexicalIndex(turns)
-        self._vectors = VectorIndex(turns)
+    def __init__(self, turns: Sequence[StoredTurn], settings: HybridSettings) -> None:
+        self._dense_weight = settings.dense_weight
+        self._lexical = LexicalIndex(turns, settings)
+        self._vectors = VectorIndex(turns, settings)
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
         cosines = self._vectors.cosines(query.vector)
@@ -55,15 +62,10 @@ def _standardize(scores: NDArray[float32]) -> NDArray[float32]:
     return (scores - scores.mean()) / deviation if deviation > 0 else np.zeros_like(scores)
 
 
-class Hybrid(TurnMemory):
+class Hybrid(TurnMemory[HybridSettings]):
     name = "hybrid"
-    settings: ClassVar = {
-        "dense_weight": DENSE_WEIGHT,
-        "before_weight": BEFORE_WEIGHT,
-        "around_words": AROUND_WORDS,
-        "around_weight": AROUND_WEIGHT,
-    }
+    settings_model = HybridSettings
     needs_embedder = True
 
     def build_index(self, scope: str, entries: Sequence[StoredTurn]) -> HybridIndex:
-        return HybridIndex(entries)
+        return HybridIndex(entries, self.settings)

@@ -15,10 +15,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
+from pydantic import BaseModel
+
 from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.located import Document
+from memorybench.files.validation import validated
 from memorybench.secrets.redaction import Redactor
 
 from .config.provider import ProviderConfig
@@ -63,6 +66,8 @@ class OpenContext:
     """Opens the embedder of `local.embedding`, or the local one. It is closed after the provider."""
     open_model: Callable[[], Awaitable[Model | None]]
     """Opens the model of `local.enhancement`; None if the config has none. It is closed after the provider."""
+    settings: Any = None
+    """The `settings` of the config as the provider's `settings_model`; as a mapping if it has none."""
 
     @property
     def store_file(self) -> Path:
@@ -82,6 +87,10 @@ class LocalProvider:
     required_packages: ClassVar[tuple[Package, ...]] = ()
     uses_local_section: ClassVar[bool] = False
     """The section `local` of the config has an effect."""
+    settings_model: ClassVar[type[BaseModel] | None] = None
+    """The keys of the section `settings`: a pydantic model whose fields have defaults and descriptions."""
+    unused_settings: ClassVar[tuple[str, ...]] = ()
+    """Keys of the section `local` without an effect, such as `enhancement.questions_per_chunk`."""
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
@@ -101,6 +110,16 @@ def built_in_names() -> tuple[str, ...]:
 def load_built_in(name: str) -> type[LocalProvider]:
     provider: type[LocalProvider] = built_in_points(GROUP)[name].load()
     return provider
+
+
+def read_settings(provider: type[LocalProvider] | None, config: ProviderConfig, document: Document) -> Any:
+    """Return the `settings` of a config as the provider's model. Raise BadInput if they are invalid."""
+    if provider is None or not (provider.settings_model or config.settings):
+        return config.settings
+    if provider.settings_model is None:
+        raise BadInput(document.where("settings"), f"has no effect on {config.adapter}", remedy="remove it")
+    part = document.at("settings") if config.settings else Document(document.path, {}, within=("settings",))
+    return validated(part, provider.settings_model)
 
 
 def from_plugin(target: Any) -> type[LocalProvider]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -168,6 +168,9 @@ class ProviderConfig(Section):
     """Name in reports."""
     description: str = ""
     """One line for `list`."""
+    extends: str | None = None
+    """Another provider, whose keys this file changes or adds to. Mappings are merged, lists are replaced; `type`,
+    `adapter`, `docker` and `mcp` cannot be changed."""
     type: Literal["hosted", "local", "docker"]
     """`hosted` (an API), `local` (Python in this process) or `docker` (a container that is started for the run)."""
     api_version: str = ""
@@ -205,6 +208,9 @@ class ProviderConfig(Section):
     """Settings of a `local` provider."""
     mcp: Mcp | None = None
     """The server behind `adapter: builtin:mcp`."""
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    """Settings of the provider; `memorybench describe NAME` lists them. In a file with `extends`, also sections of the
+    extended provider, such as `chunking` or `limits`."""
 
     @property
     def enhancement_model(self) -> str | None:

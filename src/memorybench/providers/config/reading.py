@@ -13,7 +13,7 @@ from memorybench.files.names import safe_name
 from memorybench.files.templates import Template
 from memorybench.http.config import check_address, check_auth, check_variable_name
 from memorybench.providers.config_mcp_reading import check_mcp
-from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in
+from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in, read_settings
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, join_names, suggestion
 
@@ -60,6 +60,10 @@ def _check(config: ProviderConfig, document: Document) -> None:
     Template.parse(config.scoping.run_id_format, _SCOPE_PARTS, document.where("scoping", "run_id_format"))
     if config.adapter is not None:
         _check_adapter(config.adapter, document.where("adapter"))
+        if config.adapter.startswith(BUILTIN):
+            read_settings(load_built_in(config.adapter.removeprefix(BUILTIN)), config, document)
+    elif config.settings:
+        raise BadInput(document.where("settings"), f"has no effect on a {config.type} provider", remedy="remove it")
     if config.local is not None:
         _check_local(config.local, config, document)
     check_retired(config, document)

@@ -11,12 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
+from memorybench.providers.config.requests import Section
 from memorybench.providers.plugin import OpenContext
 
 from .indexed import IndexedMemory, open_on_thread
@@ -105,33 +106,58 @@ class TurnStore(SqliteStore):
             return [StoredTurn(*row) for row in rows]
 
 
-class TurnMemory(IndexedMemory[StoredTurn, TurnStore]):
+class TurnSettings(Section):
+    added_later: ClassVar[frozenset[str]] = frozenset()
+    """Settings that older versions did not have."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what identifies the provider: all settings but later ones with their default, as in older runs."""
+        return self.model_dump(exclude=set(self.added_later - self._changed()))
+
+    def _changed(self) -> set[str]:
+        return {name for name, field in type(self).model_fields.items() if getattr(self, name) != field.default}
+
+
+C = TypeVar("C", bound=TurnSettings)
+
+
+class TurnMemory(IndexedMemory[StoredTurn, TurnStore], Generic[C]):
     """A provider that returns single turns. A session ranks where its best turn ranks."""
 
     name: ClassVar[str]
-    settings: ClassVar[Mapping[str, Any]]
+    settings_model: ClassVar[type[TurnSettings]] = TurnSettings
+    constants: ClassVar[Mapping[str, Any]] = {}
+    """Further parts of the subject."""
     single_threaded = True
 
-    def __init__(self, store: TurnStore, thread: ThreadPoolExecutor, embedder: Embedder | None) -> None:
-        store_id, settings = store.store_id, dict(self.settings)
+    def __init__(
+        self, store: TurnStore, thread: ThreadPoolExecutor, embedder: Embedder | None, settings: TurnSettings
+    ) -> None:
+        self.settings = cast("C", settings)
+        store_id, identity = store.store_id, {**self.constants, **settings.identity()}
         if embedder is not None:
             # vectors of different embedders cannot be compared: with another embedder, it is another store
             store_id = digest([store_id, embedder.subject.key])
-            settings["embedder"] = embedder.subject.model_dump(mode="json")
-        subject = Subject(role="provider", name=self.name, settings=settings)
+            identity["embedder"] = embedder.subject.model_dump(mode="json")
+        subject = Subject(role="provider", name=self.name, settings=identity)
         super().__init__(subject, store_id, store, thread, embedder)
 
     @classmethod
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[Self]:
         embedder = await context.open_embedder() if cls.needs_embedder else None
-        async with cls.open_file(context.store_file, embedder) as memory:
+        async with cls.open_file(context.store_file, embedder, context.settings) as memory:
             yield memory
 
     @classmethod
-    def open_file(cls, file: Path, embedder: Embedder | None = None) -> AbstractAsyncContextManager[Self]:
+    def open_file(
+        cls, file: Path, embedder: Embedder | None = None, settings: TurnSettings | None = None
+    ) -> AbstractAsyncContextManager[Self]:
         """Open the memories in `file`, which is created if it is missing."""
-        return open_on_thread(cls.name, lambda: TurnStore(file), lambda store, thread: cls(store, thread, embedder))
+        chosen = settings or cls.settings_model()
+        return open_on_thread(
+            cls.name, lambda: TurnStore(file), lambda store, thread: cls(store, thread, embedder, chosen)
+        )
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
         turns = stored_turns(session)
