@@ -17,14 +17,16 @@ from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
 from memorybench.datasets.config_reading import read_benchmark
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
+from memorybench.files.expressions import parse_expression
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
 from memorybench.metrics.names import known_metrics
+from memorybench.providers.config.extending import extend
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import read_provider
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
-from memorybench.text.sanitize import sanitize
+from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
@@ -51,6 +53,8 @@ class _Source:
     read: Callable[[Environment], Any] | None = None
     """Reads its config; None if it has none."""
     plugin: EntryPoint | None = None
+    document: Document | None = None
+    """Its file, before `extends` is applied."""
 
 
 class Catalog:
@@ -68,7 +72,7 @@ class Catalog:
     def entries(self, *kinds: Kind) -> tuple[Entry, ...]:
         """Return all entries of these kinds, sorted by name. Each config is read, so that an invalid one is marked."""
         return tuple(
-            _check(sources)
+            self._check(sources)
             for _, sources in sorted(self._sources.items(), key=itemgetter(0))
             if sources[0].entry.kind in kinds
         )
@@ -110,7 +114,16 @@ class Catalog:
         assert isinstance(config, record)
         return config
 
+    def document(self, kind: Described, name: str) -> Document | None:
+        """Return the complete YAML of an entry; None if it has none."""
+        source = self._source(kind, name)
+        if source.document is None or kind != "provider":
+            return source.document
+        return self.complete(source.document)
+
     def _source(self, kind: Pluggable | Described, name: str) -> _Source:
+        if kind == "provider" and "(" in name:
+            return self._varied(name)
         sources = self._sources.get((kind, name))
         if sources is None:
             known = [named for family, named in self._sources if family == kind]
@@ -118,10 +131,74 @@ class Catalog:
             close = suggestion(name, known)
             remedy = f"{close} ({listing})" if close else f"`{listing}` shows all"
             raise BadInput("", f'no {kind} "{sanitize(name)}"', remedy=remedy)
-        entry = _check(sources)
+        entry = self._check(sources)
         if entry.broken is not None:
             raise entry.broken
-        return sources[0]
+        return replace(sources[0], entry=entry)
+
+    def _check(self, sources: Sequence[_Source]) -> Entry:
+        """Return the entry of a name, marked as broken if it is invalid or not unique."""
+        first = sources[0]
+        if len(sources) > 1:
+            origins = " and ".join(source.entry.origin for source in sources)
+            problem = f'{len(sources)} {first.entry.family}s are called "{first.entry.name}": {origins}'
+            return replace(first.entry, origin=origins, broken=BadInput("", problem, remedy="rename or remove one"))
+        if first.entry.broken is None and first.read is not None:
+            try:
+                first.read(None)
+                return self._with_base(first)
+            except BadInput as error:
+                return replace(first.entry, broken=error)
+        return first.entry
+
+    def _varied(self, text: str) -> _Source:
+        """Return the source of an expression, such as `bm25(k1=1.5)`: a config that extends `bm25`."""
+        expression = parse_expression(text)
+        if not expression.settings:
+            return self._source("provider", expression.name)
+        name = str(expression)
+        base = self._source("provider", expression.name).entry
+        if base.kind == "baseline":
+            raise BadInput("", f'"{base.name}" is a baseline, which has no settings', remedy=f"write {base.name}")
+        card = {"name": base.name, "extends": base.name, "settings": expression.nested()}
+        document = Document(f'provider "{name}"', card)
+        check_literals(document)
+
+        def read(environment: Environment) -> ProviderConfig:
+            return read_provider(self.complete(document), environment).model_copy(update={"name": name})
+
+        read(None)  # raises if a setting is invalid
+        return _Source(replace(base, name=name, display_name="", base=base), read, document=document)
+
+    def complete(self, document: Document, chain: tuple[str, ...] = ()) -> Document:
+        """Return a provider's config with everything that it inherits."""
+        if not _extends(document):
+            return document
+        base = self._base(document)
+        assert base.document is not None
+        if base.entry.name in chain:
+            raise BadInput(
+                document.where("extends"), f'"{base.entry.name}" extends itself', expected="another provider"
+            )
+        return extend(self.complete(base.document, (*chain, base.entry.name)), document)
+
+    def _base(self, document: Document) -> _Source:
+        """Return what a config extends. It is not checked: it may be valid only together with the config."""
+        name, where = document.value["extends"], document.where("extends")
+        known = {named: found for (family, named), found in self._sources.items() if family == "provider"}
+        if not isinstance(name, str) or name not in known:
+            raise BadInput(where, f"no provider {preview(name)}", remedy=suggestion(str(name), known))
+        if len(known[name]) > 1 or known[name][0].document is None:
+            raise BadInput(where, f'"{name}" cannot be extended', expected="one provider with a config")
+        return known[name][0]
+
+    def _with_base(self, source: _Source) -> Entry:
+        """Return the entry of a source with the one that it extends, whose code it runs."""
+        document = source.document
+        if source.entry.kind != "provider" or document is None or not _extends(document):
+            return source.entry
+        base = self._with_base(self._base(document))
+        return replace(source.entry, base=base, file=base.file)
 
     @cached_property
     def _sources(self) -> Mapping[tuple[str, str], Sequence[_Source]]:
@@ -133,7 +210,10 @@ class Catalog:
 
     @cached_property
     def _plugins(self) -> Sequence[_Source]:
-        return [_Source(entry, _plugin_reader(entry), point) for entry, point in installed_plugins()]
+        return [
+            _Source(entry, _plugin_reader(entry), point, _plugin_document(entry))
+            for entry, point in installed_plugins()
+        ]
 
     def _files(self) -> Iterator[_Source]:
         seen = set()
@@ -158,14 +238,17 @@ class Catalog:
             plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
             read = partial(read_benchmark, metrics=known_metrics(plugins))
         else:
-            read = _READERS[kind]
+            read = _READERS[kind] if kind != "provider" else self._read_provider
 
         def read_checked(environment: Environment) -> Record:
             if origin != BUNDLED:
                 check_literals(document)
             return read(document, environment)
 
-        return _Source(_head(kind, document, path, origin), read_checked)
+        return _Source(_head(kind, document, path, origin), read_checked, document=document)
+
+    def _read_provider(self, document: Document, environment: Environment) -> ProviderConfig:
+        return read_provider(self.complete(document), environment)
 
 
 _READERS: Mapping[Described, Callable[[Document, Environment], Record]] = {
@@ -196,6 +279,16 @@ def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry
     )
 
 
+def _extends(document: Document) -> bool:
+    return isinstance(document.value, dict) and document.value.get("extends") is not None
+
+
+def _plugin_document(plugin: Entry) -> Document | None:
+    if plugin.kind != "provider":
+        return None
+    return Document(plugin.origin, {"name": plugin.name, "type": "local", "adapter": f"plugin:{plugin.name}"})
+
+
 def _plugin_reader(plugin: Entry) -> Callable[[Environment], Any] | None:
     """Return a reader of the config of a plug-in, which has no file."""
     name = plugin.name
@@ -205,18 +298,3 @@ def _plugin_reader(plugin: Entry) -> Callable[[Environment], Any] | None:
         data, evaluation = Data(type="plugin", path=name), Evaluation(method="llm-judge")
         return lambda _: BenchmarkConfig(name=name, data=data, evaluation=evaluation)
     return None
-
-
-def _check(sources: Sequence[_Source]) -> Entry:
-    """Return the entry of a name, marked as broken if it is invalid or not unique."""
-    first = sources[0]
-    if len(sources) > 1:
-        origins = " and ".join(source.entry.origin for source in sources)
-        problem = f'{len(sources)} {first.entry.family}s are called "{first.entry.name}": {origins}'
-        return replace(first.entry, origin=origins, broken=BadInput("", problem, remedy="rename or remove one"))
-    if first.entry.broken is None and first.read is not None:
-        try:
-            first.read(None)
-        except BadInput as error:
-            return replace(first.entry, broken=error)
-    return first.entry

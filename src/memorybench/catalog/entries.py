@@ -27,11 +27,13 @@ class Entry:
     """Paths in a config are relative to the folder of this file."""
     broken: BadInput | None = None
     """Why it cannot be chosen; None if it can."""
+    base: Entry | None = None
+    """The entry that it extends. It runs the same code, and `file` is that of the code."""
 
     @property
     def is_installed(self) -> bool:
         """Part of memorybench or of an installed package, not a file of a user."""
-        return self.file is None or self.origin == BUNDLED
+        return self.base is None and (self.file is None or self.origin == BUNDLED)
 
     @property
     def family(self) -> Kind:

@@ -46,7 +46,9 @@ def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Ma
     """Adds a flag or positional argument for each field that has a help text. `defaults` are texts for --help."""
     from memorybench.suites.spec import Spec, flag_options, is_flag
 
-    own_first = sorted(spec.model_fields.items(), key=lambda item: item[0] in Spec.model_fields)
+    own_first = sorted(
+        spec.model_fields.items(), key=lambda item: (item[0] in Spec.model_fields, item[0] not in spec.__annotations__)
+    )
     for name, field in own_first:
         if not is_flag(field):
             continue
@@ -132,8 +134,9 @@ def add_list(parser: argparse.ArgumentParser, *names: str, **options: str) -> No
 
 
 def split_list(values: Sequence[str] | None) -> tuple[str, ...]:
-    parts = (part.strip() for value in values or () for part in value.split(","))
-    return tuple(part for part in parts if part)
+    from memorybench.files.expressions import split_names
+
+    return tuple(name for value in values or () for name in split_names(value))
 
 
 def positive(text: str) -> int:

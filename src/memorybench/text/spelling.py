@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -33,6 +34,11 @@ def camel(name: str) -> str:
     """Convert `display_name` to `displayName`."""
     first, *others = name.split("_")
     return first + "".join(other.capitalize() for other in others)
+
+
+def snake(name: str) -> str:
+    """Convert `displayName` to `display_name`."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda letter: f"_{letter[1].lower()}", name)
 
 
 def as_written(mapping: Mapping[str, Any], name: str) -> str | None:

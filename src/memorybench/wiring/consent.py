@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,6 +44,18 @@ def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | No
     return uses_of(config, entry.file, environment() if variables is None else variables)
 
 
+def own_uses(catalog: Catalog, entry: Entry) -> Uses:
+    """Return what the config of an entry uses; without what the provider that it extends uses in the same way."""
+    uses = entry_uses(catalog, entry)
+    if entry.base is None:
+        return uses
+    inherited = entry_uses(catalog, entry.base)
+    names = [field.name for field in fields(uses)]
+    return Uses(
+        **{name: tuple(use for use in getattr(uses, name) if use not in getattr(inherited, name)) for name in names}
+    )
+
+
 def with_provider(catalog: Catalog, entry: Entry) -> list[Entry]:
     """Return the entry, and that of the provider on which a store or extractor is built."""
     provider = getattr(catalog, entry.kind)(entry.name).provider if entry.kind in ("store", "extractor") else None
@@ -56,12 +69,16 @@ def check_consent(catalog: Catalog, entry: Entry, consent: Consent) -> None:
 
 
 def check_code(catalog: Catalog, entry: Entry, consent: Consent) -> None:
+    if entry.base is not None:
+        check_code(catalog, entry.base, consent)
     if not entry.is_installed:
-        require_code(_where(entry), entry_uses(catalog, entry).code, consent)
+        require_code(_where(entry), own_uses(catalog, entry).code, consent)
 
 
 def check_variables(catalog: Catalog, entry: Entry, consent: Consent) -> None:
-    sent = [] if entry.is_installed else uses_to_allow(entry_uses(catalog, entry), consent)
+    if entry.base is not None:
+        check_variables(catalog, entry.base, consent)
+    sent = [] if entry.is_installed else uses_to_allow(own_uses(catalog, entry), consent)
     if sent:
         listed = ", ".join(f"{use.value} ({printable(use.key)}) to {printable(use.to)}" for use in sent)
         names = " ".join(dict.fromkeys(use.value for use in sent))
@@ -70,7 +87,7 @@ def check_variables(catalog: Catalog, entry: Entry, consent: Consent) -> None:
 
 
 def _where(entry: Entry) -> str:
-    return f'{entry.kind} "{entry.name}" ({entry.file})'
+    return f'{entry.kind} "{entry.name}" ({entry.origin})'
 
 
 def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
@@ -83,8 +100,11 @@ def require_code(where: str, uses: Sequence[Use], consent: Consent) -> None:
 
 def missing_consent(catalog: Catalog, entry: Entry) -> list[str]:
     """Return the flags that an entry and its provider need."""
-    entries = [one for one in with_provider(catalog, entry) if not one.is_installed]
-    return list(dict.fromkeys(flag for one in entries for flag in needed_flags(entry_uses(catalog, one))))
+    entries = list(with_provider(catalog, entry))
+    for one in entries:  # grows by what they extend
+        entries += [one.base] if one.base is not None else []
+    flags = [flag for one in entries if not one.is_installed for flag in needed_flags(own_uses(catalog, one))]
+    return list(dict.fromkeys(flags))
 
 
 def needed_flags(uses: Uses) -> list[str]:

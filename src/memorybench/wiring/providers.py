@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
@@ -18,6 +19,8 @@ from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
 from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
+from memorybench.files.expressions import parse_expression
+from memorybench.files.located import Document
 from memorybench.http.config import auth_headers
 from memorybench.journal.rows import config_text
 from memorybench.providers.config.provider import Embedding, ProviderConfig
@@ -29,6 +32,7 @@ from memorybench.providers.plugin import (
     OpenContext,
     from_plugin,
     load_built_in,
+    read_settings,
 )
 
 from .consent import check_consent
@@ -58,6 +62,7 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
     if config.enhancement_model is not None:
         resolve_model(config.enhancement_model, need_key=need_keys)
     provider = registered_class(catalog, config)
+    settings_of(provider, config)
     embedding = config.local.embedding if config.local else config.embedding
     needs_embedder = config.embedding is not None or (provider is not None and provider.needs_embedder)
     if needs_embedder and (embedding is None or embedding.provider == "local"):
@@ -72,6 +77,18 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
             raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
     if config.type != "local":
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
+
+
+def settings_of(provider: type[LocalProvider] | None, config: ProviderConfig) -> Any:
+    """Return the settings of a config as the provider's model."""
+    document = Document(f'provider "{config.name}"', {"settings": dict(config.settings), "adapter": config.adapter})
+    return read_settings(provider, config, document)
+
+
+def folder_name(provider: str) -> str:
+    """Return a file name for the data of a provider. An expression may contain any character."""
+    expression = parse_expression(provider)
+    return f"{expression.name}-{digest(provider)[:12]}" if expression.settings else provider
 
 
 def may_spend(config: ProviderConfig) -> bool:
@@ -127,7 +144,7 @@ class ProviderOpener:
         config = self._catalog.provider(entry.name, environment())
         registered = registered_class(self._catalog, config)
         if registered is not None:
-            opening = registered.open(self._context(entry, config))
+            opening = registered.open(self._context(entry, config, registered))
         elif config.type == "local":
             opening = await self._open_file(entry, config)
         else:
@@ -171,15 +188,16 @@ class ProviderOpener:
             )
         )
 
-    def _context(self, entry: Entry, config: ProviderConfig) -> OpenContext:
+    def _context(self, entry: Entry, config: ProviderConfig, registered: type[LocalProvider]) -> OpenContext:
         return OpenContext(
             config=config,
-            folder=self._stores / entry.name,
+            folder=self._stores / folder_name(entry.name),
             config_file=entry.file,
             environment=environment(),
             redactor=redactor(),
             open_embedder=partial(self.embedder, config.local.embedding if config.local else None),
             open_model=partial(self._model, config),
+            settings=settings_of(registered, config),
         )
 
     async def _model(self, config: ProviderConfig) -> Model | None:
@@ -194,7 +212,7 @@ class ProviderOpener:
         return open_adapter(
             config,
             entry.file,
-            self._stores / config.name,
+            self._stores / folder_name(config.name),
             embedder=await self.embedder(local.embedding) if local and wants_embedder else None,
             model=await self._model(config),
         )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memorybench.agents.config import AgentConfig
 from memorybench.agents.config_reading import read_agent
+from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.files import bundled_files, recognise, unrecognised
 from memorybench.catalog.literal_credentials import check_literals
 from memorybench.catalog.plugins import installed_plugins
@@ -46,6 +47,9 @@ def describe_config(document: Document) -> str:
     kind = recognise(document)
     check_literals(document)
     if kind == "provider":
+        file = Path(document.path)
+        catalog = Catalog(Path(), [file.absolute().parent])  # has what it may extend
+        document = catalog.complete(document)
         provider = read_provider(document)
         missing = [name for name, is_set in needed_variables(provider, environment()).items() if not is_set]
         note = f"; set {', '.join(missing)} before you use it" if missing else ""

@@ -1,0 +1,99 @@
+"""Provider expressions: `bm25(k1=1.5,b=0.6)` is the provider bm25 with other settings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import snake
+
+from .yaml_file import parse_yaml
+
+_CALL = re.compile(r"([^()]+)\((.*)\)", re.DOTALL)
+_LIST_ITEM = re.compile(r"""(?:[^,(]|\((?:[^()"']|"(?:\\.|[^"\\])*"|'[^']*')*\)|\()+""")
+_ARGUMENT = re.compile(r"""(?:[^,\["']|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\]|["'\[])+""")
+_KEY = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*")
+_PLAIN_TEXT = re.compile(r"[A-Za-z][\w./:@+-]*")
+_EXPECTED = "NAME or NAME(key=value,…), such as bm25(k1=1.5,b=0.6)"
+
+
+def split_names(text: str) -> list[str]:
+    """Split a list at its commas, but not inside parentheses: `bm25(k1=1.5,b=0.6),hybrid` has two names."""
+    return [name.strip() for name in _LIST_ITEM.findall(text) if name.strip()]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    name: str
+    settings: Mapping[str, Any]
+    """By dotted key in snake_case, sorted."""
+
+    def __str__(self) -> str:
+        """Return the canonical spelling: two spellings of the same settings are one provider."""
+        settings = ",".join(f"{key}={_format(value)}" for key, value in self.settings.items())
+        return f"{self.name}({settings})" if settings else self.name
+
+    def nested(self) -> dict[str, Any]:
+        """Return the settings as a section of a config: `chunking.size` is the key `size` of `chunking`."""
+        section: dict[str, Any] = {}
+        for key, value in self.settings.items():
+            *parents, last = key.split(".")
+            inner = section
+            for parent in parents:
+                inner = inner.setdefault(parent, {})
+            inner[last] = value
+        return section
+
+
+def parse_expression(text: str) -> Expression:
+    """Parse a provider's name, with or without settings. Raise BadInput if it is not well-formed."""
+    call = _CALL.fullmatch(text.strip())
+    if call is None:
+        if "(" in text or ")" in text:
+            raise BadInput("", f"invalid provider {preview(text)}", expected=_EXPECTED)
+        return Expression(text.strip(), {})
+    settings: dict[str, Any] = {}
+    for argument in _split_arguments(call[2]):
+        key, equals, value = argument.partition("=")
+        name = ".".join(snake(step) for step in key.strip().split("."))
+        if not equals or not value.strip() or not _KEY.fullmatch(name):
+            raise BadInput("", f"invalid setting {preview(argument.strip())} of {call[1]}", expected=_EXPECTED)
+        if any(
+            known == name or f"{known}.".startswith(f"{name}.") or name.startswith(f"{known}.") for known in settings
+        ):
+            raise BadInput("", f"duplicate setting {preview(key.strip())} of {call[1]}", expected="each setting once")
+        settings[name] = _value(parse_yaml(value, f'provider "{text.strip()}"').value, argument)
+    return Expression(call[1].strip(), dict(sorted(settings.items())))
+
+
+def canonical_name(text: str) -> str:
+    """Return the canonical spelling of a provider's name, or the text itself if it is not one."""
+    try:
+        return str(parse_expression(text))
+    except BadInput:
+        return text
+
+
+def _split_arguments(text: str) -> Sequence[str]:
+    return [argument for argument in _ARGUMENT.findall(text) if argument.strip(", ")]
+
+
+def _value(value: Any, argument: str) -> Any:
+    if isinstance(value, list):
+        return [_value(item, argument) for item in value]
+    if isinstance(value, dict):
+        raise BadInput("", f"invalid setting {preview(argument.strip())}", expected="a number, a text or a list")
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and parse_yaml(value, "").value == value:
+        return value
+    if isinstance(value, list):
+        return f"[{','.join(map(_format, value))}]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,91 @@
+"""Provider configs that extend another one: `extends: NAME`, and expressions such as `bm25(k1=1.5)`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.files.located import Document, Place
+from memorybench.files.record_keys import in_snake_case, shape_of
+from memorybench.providers.plugin import BUILTIN, PLUGIN, load_built_in
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import camel, join_names, snake, suggestion
+
+from .provider import Local, ProviderConfig
+
+_FIXED = ("type", "adapter", "docker", "mcp")
+"""What runs code, and what decides which keys are allowed."""
+SERVICE_SECTIONS = ("connection", "limits", "rate_limit", "embedding")
+"""Sections of a service that can be changed as settings, such as `mem0(limits.max_results=20)`."""
+
+
+def extend(base: Document, card: Document) -> Document:
+    """Return `card` with everything that it inherits from `base`. Places in it have the lines of `card`."""
+    inherited, changes = _with_known_keys(base), _with_known_keys(card)
+    for name in _FIXED:
+        if name in changes and changes[name] != inherited.get(name):
+            remedy = f"copy the whole config: memorybench describe {inherited['name']} --yaml"
+            raise BadInput(card.where(name), "cannot be changed by a config that extends another", remedy=remedy)
+    if "schema" in (changes.get("local") or {}).get("database", {}):
+        raise BadInput(card.where("local", "database", "schema"), "cannot be changed by a config that extends another")
+    settings = changes.pop("settings", None) or {}
+    if not isinstance(settings, Mapping):
+        raise BadInput(card.where("settings"), f"is {preview(settings)}", expected="a mapping of keys to values")
+    if settings:
+        changes = _merge(changes, _route(settings, inherited, card))
+    identity = {"display_name": "", **changes, "extends": None}
+    return Document(card.path, _merge(inherited, identity), lambda place: _line(card, place))
+
+
+def _with_known_keys(document: Document) -> dict[str, Any]:
+    """Return the keys of a config in snake_case."""
+    duplicates: list[Place] = []
+    value: dict[str, Any] = in_snake_case(document.value, shape_of(ProviderConfig), (), duplicates)
+    for place in duplicates:
+        raise BadInput(document.where(*place), "duplicate key in another spelling", remedy="remove one")
+    if isinstance(value.get("settings"), Mapping):
+        value["settings"] = {snake(key): member for key, member in value["settings"].items()}
+    return value
+
+
+def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Document) -> dict[str, Any]:
+    """Return the settings in the sections of the config that they belong to."""
+    adapter = str(inherited.get("adapter") or "")
+    if adapter.startswith(PLUGIN) or (adapter and not adapter.startswith(BUILTIN)):
+        return {"settings": dict(settings)}
+    provider = load_built_in(adapter.removeprefix(BUILTIN)) if adapter else None
+    if provider is not None and provider.settings_model is not None:
+        return {"settings": dict(settings)}
+    if provider is not None and provider.uses_local_section:
+        known: Sequence[str] = tuple(Local.model_fields)
+    else:
+        known = SERVICE_SECTIONS if provider is None else ("rate_limit",)
+    for key in settings:
+        if key not in known:
+            spelled = [camel(name) if any(letter.isupper() for letter in key) else name for name in known]
+            raise BadInput(
+                card.where("settings", key),
+                f"unknown setting {preview(key)}",
+                expected=f"one of {join_names(spelled)}",
+                remedy=suggestion(key, spelled),
+            )
+    local = provider is not None and provider.uses_local_section
+    whole = {"local": dict(settings)} if local else dict(settings)
+    renamed: dict[str, Any] = in_snake_case(whole, shape_of(ProviderConfig), (), [])
+    return renamed
+
+
+def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both mappings as one. Mappings in them are merged, too; any other value is replaced."""
+    merged = {**base, **changes}
+    for key in base.keys() & changes.keys():
+        if isinstance(base[key], Mapping) and isinstance(changes[key], Mapping):
+            merged[key] = _merge(base[key], changes[key])
+    return merged
+
+
+def _line(card: Document, place: Place) -> int | None:
+    """Return the line of a place of the complete config in `card`, where a setting may be in `settings`."""
+    spellings = (place, ("settings", *place), ("settings", *place[1:]))
+    return max((line for one in spellings if (line := card.line(*one)) is not None), default=None)
