@@ -28,6 +28,7 @@ from memorybench.providers.http.provider import open_http_provider
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
+from memorybench.suites.searching import SearchLimits
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import MEMORY_SECONDS, stub_server, take_counts
 
@@ -192,7 +193,7 @@ async def _run_suite(folder: Path, haystacks: int, address: str, text: str) -> U
     redactor = Redactor([KEY])
     run = Run(id="perf", suite="bench", spec={}, planned=haystacks)
     diaries = Diaries(haystacks)
-    bench = Bench(diaries, diaries.questions, depth=10)
+    bench = Bench(diaries, diaries.questions, limits=SearchLimits(depth=10))
     with open_run(folder, run, redact=redactor.clean) as run_writer:
         async with open_http_provider(config, key=KEY, redactor=redactor) as provider:
             candidate = Candidate(

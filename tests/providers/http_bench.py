@@ -28,6 +28,7 @@ from memorybench.secrets.redaction import Redactor
 from memorybench.suites.bench.baselines import Candidate
 from memorybench.suites.bench.plan import Bench, BenchPlan
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, IngestOptions
+from memorybench.suites.searching import SearchLimits
 from tests.engine.workload import killer
 from tests.providers.http_memory import CONFIG, KEY
 
@@ -103,7 +104,7 @@ def bench(
             )
             plan = BenchPlan(
                 run,
-                [Bench(dataset, dataset.questions, depth=5, ingest_options=ingest_options)],
+                [Bench(dataset, dataset.questions, limits=SearchLimits(depth=5), ingest_options=ingest_options)],
                 [candidate],
                 scored=run_writer.scored(),
                 limits={provider.subject.key: limits},

@@ -66,6 +66,11 @@ class ResolvedProvider(Resolved, Protocol):
         """Whether its calls may cost money."""
         ...
 
+    @property
+    def max_results(self) -> int | None:
+        """The most memories that a search can return; None: no limit is known."""
+        ...
+
 
 class OpenedProvider(Protocol):
     @property

@@ -54,6 +54,10 @@ class ResolvedProvider:
     def spends(self) -> bool:
         return not self.is_baseline and may_spend(self.catalog.provider(self.name))
 
+    @property
+    def max_results(self) -> int | None:
+        return None if self.is_baseline else self.catalog.provider(self.name).limits.max_results
+
     def described(self) -> str:
         return described(self.catalog, self.entry)
 

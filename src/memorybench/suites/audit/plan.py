@@ -18,6 +18,7 @@ from memorybench.judging.judge import Judge, self_judged
 from memorybench.suites.answering import Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
+from memorybench.suites.searching import SearchLimits
 
 from .generation import admit
 from .judgement import Judgement, is_answered, judge_answer, judge_prompts, question_of
@@ -26,6 +27,7 @@ from .probes import Probe
 from .writing import write_question
 
 SHOWN = 10
+SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)
 _SHOWN_CONTEXT = 600
 REWRITTEN = "rewritten"
 """A score: 1 if the question was asked as a model wrote it, 0 if the gates rejected that wording."""
@@ -87,8 +89,7 @@ class AuditPlan:
     """The answering model and its prompt, the same for whole conversations and for memories."""
     judge: Judge | None = None
     """None: answers are searched for the expected words."""
-    shown: int = SHOWN
-    """The number of memories that are retrieved for a question."""
+    search_limits: SearchLimits = SEARCH_LIMITS
     writer: Model | None = None
     """The model that rewrites the questions; None: they are not rewritten."""
     verify: bool = False
@@ -185,13 +186,13 @@ class _Probing:
     async def _probe(self, steps: Steps, original: Probe) -> Performed:
         probe = await self._rewrite(steps, original)
         await self._check_needs_context(steps, probe)
-        answer, context = await self._answer(steps, probe)
+        answer, context, context_scores = await self._answer(steps, probe)
         shown = Exhibit(asked=probe.question, expected=probe.expected_answer, got=answer, context=_shorten(context))
         try:
             judgement = await judge_answer(steps, self._plan.judge, probe, answer)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
-        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason)]
+        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *context_scores]
         if probe.abstain:
             scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
         elif probe.type == "recall":
@@ -210,7 +211,7 @@ class _Probing:
         try:
             twin = await self._rewrite(steps, twin)
             await self._check_needs_context(steps, twin)
-            answer, _ = await self._answer(steps, twin)
+            answer, _, _ = await self._answer(steps, twin)
             other = await judge_answer(steps, self._plan.judge, twin, answer)
         except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
@@ -246,17 +247,21 @@ class _Probing:
         if is_known:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
-    async def _answer(self, steps: Steps, probe: Probe) -> tuple[str, str]:
-        """Return the answer and its context."""
+    async def _answer(self, steps: Steps, probe: Probe) -> tuple[str, str, Sequence[Score]]:
+        """Return the answer, its context, and the scores of the context."""
+        scores: Sequence[Score] = ()
         plan, ingest = self._plan, self._audited.ingest
         if ingest is None:
             if plan.window is not None and (problems := find_oversized(plan.transcripts, [probe], plan.window)):
                 raise ServiceError(problems[0])
             context = plan.transcripts.transcript(probe.conversation)
         else:
-            memories = await ingest.search(steps, probe.conversation, probe.question, plan.shown)
-            context = context_of(memories)
-        return await self._ask(steps, probe, context), context
+            limits = plan.search_limits
+            memories = await ingest.search(steps, probe.conversation, probe.question, limits.depth)
+            shown = limits.cut(memories)
+            scores = limits.scores(memories, shown)
+            context = context_of(shown)
+        return await self._ask(steps, probe, context), context, scores
 
     async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
         end_time = self._plan.transcripts.end_time(probe.conversation)

@@ -27,6 +27,7 @@ from memorybench.suites.estimates import (
     model_calls,
 )
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pending
+from memorybench.suites.searching import SearchLimits
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
@@ -50,7 +51,9 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             f"no probes of the kinds {', '.join(spec.kinds)}",
             remedy=f"memaudit validate {spec.dataset} shows why",
         )
-    providers = tuple(wiring.provider(name) for name in dict.fromkeys(spec.providers))
+    resolved = (wiring.provider(name) for name in spec.providers)
+    providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
+    spec = spec.model_copy(update={"providers": tuple(provider.name for provider in providers)})
     for provider in providers:
         if provider.is_baseline:
             raise BadInput(
@@ -58,6 +61,9 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
                 f"{provider.name} is a baseline, not a memory",
                 remedy="leave it out: the conversation is replayed",
             )
+    depth = spec.top_k or max(SHOWN, spec.context_limit or 0)
+    limits = SearchLimits.of(spec, "the audit", depth=depth, shown=SHOWN)
+    limits.check(providers, "the audit")
     answerer = wiring.model(spec.model or wiring.variable(MODEL_VARIABLE) or DEFAULT_MODEL)
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
     judge = None if judge_name == NO_JUDGE else wiring.model(judge_name)
@@ -68,7 +74,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         if too_long:
             more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
             raise BadInput("--model", f"{too_long[0]}{more}")
-    run = _AuditRun(spec, wiring, dataset, generated, providers, answerer, judge, writer, window)
+    run = _AuditRun(spec, wiring, dataset, generated, providers, answerer, judge, writer, window, limits)
     subjects = tuple(provider.name for provider in providers) or (answerer.name,)
     any_subject = Subject(role="", name="")
     hints = {}
@@ -112,6 +118,7 @@ class _AuditRun:
     writer: ResolvedModel | None
     """The model that rewrites the questions; None: they are not rewritten."""
     window: int | None
+    search_limits: SearchLimits
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
@@ -166,6 +173,7 @@ class _AuditRun:
             verify=self.spec.verify_probes,
             window=window,
             limits=limits,
+            search_limits=self.search_limits,
         ).plan()
 
     def estimate(self) -> Iterator[Estimate]:
@@ -195,4 +203,7 @@ class _AuditRun:
     def _context_tokens(self, transcripts: Transcripts, conversation: str) -> int:
         whole = estimated_tokens(transcripts.transcript(conversation))
         turns = sum(len(session.turns) for session in transcripts.haystack(conversation).sessions)
-        return round(whole * min(1.0, SHOWN / turns)) if self.providers else whole
+        if not self.providers:
+            return whole
+        limits = self.search_limits
+        return min(round(whole * min(1.0, limits.shown / turns)), limits.token_budget or whole)

@@ -12,6 +12,7 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
+from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
 
@@ -54,11 +55,17 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         "Run ID": run.id,
         "Dataset": f"{spec['dataset']} ({spec['conversations']} conversations, {spec['facts']} facts)",
         "Audited": subject,
+        **search_facts(spec),
         "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
         "Judge": spec["judge"] or "none: answers are searched for the expected words",
         "Conflicts": policies[spec["policy"]],
         "Started": sections.started(run.created),
     }
+
+
+def _over_budget(outcomes: Sequence[Outcome]) -> list[str]:
+    counts = Counter(outcome.trial.subject.name for outcome in outcomes if outcome.score(OVER_BUDGET))
+    return [over_budget_warning(subject, n) for subject, n in counts.items()]
 
 
 def report(run: StoredRun) -> Report:
@@ -72,7 +79,7 @@ def report(run: StoredRun) -> Report:
     return Report(
         title=sections.title(f"Memory audit: {', '.join(summary.benchmarks)}", summary),
         verdict=tuple(_verdict(result) for result in summary.results if not result.group),
-        warnings=sections.warnings(summary),
+        warnings=(*sections.warnings(summary), *_over_budget(outcomes)),
         sections=(
             *sections.self_judged_notes(summary),
             *sections.score_tables(summary, MEANINGS, _LABELS, _KINDS),

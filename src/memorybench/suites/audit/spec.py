@@ -6,12 +6,13 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from memorybench.suites.spec import Spec, flag
+from memorybench.suites.searching import SearchSpec
+from memorybench.suites.spec import flag
 
 from .probes import PROBE_TYPES, Policy, ProbeType
 
 
-class AuditSpec(Spec):
+class AuditSpec(SearchSpec):
     dataset: str = flag(
         help="Audit with these conversations and facts (JSON, JSONL).", name="dataset", metavar="DATASET"
     )

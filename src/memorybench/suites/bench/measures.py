@@ -11,6 +11,7 @@ from memorybench.core.questions import EvidenceLevel
 from memorybench.files.entry_points import third_party_points
 from memorybench.metrics.rates import Mean, Rate
 from memorybench.metrics.retrieval import RetrievalMean, retrieval_metrics
+from memorybench.suites.searching import OVER_BUDGET
 
 from .scores import MISSES, OTHER_LEVEL
 
@@ -25,6 +26,7 @@ def measures(
     *,
     answered: bool,
     corrected: bool = False,
+    has_budget: bool = False,
     levels: tuple[EvidenceLevel, ...] = ("session",),
     plugins: Sequence[Metric | RetrievalMetric] = (),
 ) -> tuple[Metric, ...]:
@@ -46,13 +48,21 @@ def measures(
         names = [name for metric in retrieval if metric.both_levels for name in metric.score_names]
         metrics += [RetrievalMean(f"{level}_{name}") for name in names]
     metrics.append(Mean("context_tokens", "context_tokens", higher_is_better=False, unit="tokens"))
+    if has_budget:
+        metrics.append(Rate(OVER_BUDGET, OVER_BUDGET, higher_is_better=False))
     return (*metrics, *(plugin for plugin in plugins if not isinstance(plugin, RetrievalMetric)))
 
 
 def run_metrics(spec: Mapping[str, Any], plugins: Sequence[Metric | RetrievalMetric] = ()) -> tuple[Metric, ...]:
     """Return the definitions of the metrics that apply to a saved run. Only its saved spec is needed."""
     levels = tuple(dict.fromkeys(spec["evidence"].values()))
-    return measures(answered=spec["answered"], corrected=spec["corrected"], levels=levels, plugins=plugins)
+    return measures(
+        answered=spec["answered"],
+        corrected=spec["corrected"],
+        has_budget=bool(spec.get("token_budget")),
+        levels=levels,
+        plugins=plugins,
+    )
 
 
 def plugin_metrics() -> tuple[Metric | RetrievalMetric, ...]:

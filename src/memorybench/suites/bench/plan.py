@@ -18,6 +18,7 @@ from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
+from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 
 from .baselines import Candidate, remembered
 from .measures import CORRECTED, measures
@@ -32,10 +33,7 @@ class Bench:
 
     dataset: Dataset
     questions: Sequence[Question]
-    depth: int = 50
-    """Number of memories that a search asks for."""
-    shown: int = 10
-    """Number of memories that the answering model sees: the same for every provider."""
+    limits: SearchLimits = DEFAULT_SEARCH_LIMITS
     chunks: bool = False
     """Whether it also sees the passages that a provider returned with its memories."""
     ingest_options: IngestOptions = DEFAULT_INGEST_OPTIONS
@@ -65,6 +63,7 @@ class BenchPlan:
             metrics=measures(
                 answered=any(bench.answering for bench in self.benches),
                 corrected=any(bench.corrected for bench in self.benches),
+                has_budget=any(bench.limits.token_budget for bench in self.benches),
                 levels=tuple(dict.fromkeys(bench.dataset.evidence for bench in self.benches)),
                 plugins=self.plugins,
             ),
@@ -171,8 +170,11 @@ class _Questioner:
             scores += retrieval_scores(memories, question, places, self._bench.dataset.evidence, self._metrics)
             if not memories and self._candidate.provider is not None:
                 scores.append(Score(name=PROVENANCE_UNKNOWN, value=1.0))
-        seen = memories[: self._bench.shown] if self._candidate.cut else memories
-        context = context_of(seen, chunks=self._bench.chunks)
+        limits, chunks = self._bench.limits, self._bench.chunks
+        seen = limits.cut(memories, chunks=chunks) if self._candidate.cut else memories
+        if self._candidate.cut:
+            scores += limits.scores(memories, seen)
+        context = context_of(seen, chunks=chunks)
         scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
         got, judged = "", Scored(())
         answering = self._bench.answering
@@ -216,7 +218,7 @@ class _Questioner:
         ingest = self._ingest
         if ingest is None:
             return remembered(self._candidate.name, question, self._bench.dataset.haystack(question.haystack))
-        return await ingest.search(steps, question.haystack, question.question, self._bench.depth)
+        return await ingest.search(steps, question.haystack, question.question, self._bench.limits.depth)
 
     async def _leave(self, steps: Steps, question: Question) -> None:
         if self._ingest is not None:

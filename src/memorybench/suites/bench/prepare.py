@@ -36,6 +36,7 @@ from memorybench.suites.estimates import (
 )
 from memorybench.suites.ingest import IngestOptions
 from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.searching import SearchLimits
 from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
@@ -60,6 +61,7 @@ class _Benchmark:
     prompts: Mapping[str, Template]
     judge_prompts: JudgePrompts
     corrected: Mapping[str, Question]
+    limits: SearchLimits
 
     @property
     def name(self) -> str:
@@ -73,13 +75,18 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             recorded = Recorded.of(run_reader, spec.answers_of)
     if "providers" not in spec.model_fields_set:
         spec = spec.model_copy(update={"providers": _usable(spec.providers, wiring)})
-    providers = tuple(wiring.provider(name, check=recorded is None) for name in dict.fromkeys(spec.providers))
+    resolved = (wiring.provider(name, check=recorded is None) for name in spec.providers)
+    providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
+    spec = spec.model_copy(update={"providers": tuple(provider.name for provider in providers)})
     for flag, names in (("--data-file", spec.data_files), ("--errata", spec.errata)):
         for name in names:
             if name not in spec.benchmarks:
                 remedy = suggestion(name, spec.benchmarks)
                 raise BadInput(flag, f'"{name}" is not a benchmark of this run', remedy=remedy)
     benchmarks = tuple(_read_benchmark(name, spec, wiring) for name in dict.fromkeys(spec.benchmarks))
+    if recorded is None:
+        for benchmark in benchmarks:
+            benchmark.limits.check(providers, benchmark.name)
     evaluations = [benchmark.config.evaluation for benchmark in benchmarks]
     for evaluation in evaluations:
         if evaluation.method == "custom":
@@ -115,7 +122,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         },
         subjects=tuple(provider.name for provider in providers if not provider.is_baseline),
         fingerprints=run.fingerprints(),
-        metrics=run_metrics(details, plugin_metrics()),
+        metrics=run_metrics({**details, "token_budget": spec.token_budget}, plugin_metrics()),
         open_plan=run.open_plan,
         cases={benchmark.name: frozenset(one.id for one in benchmark.questions) for benchmark in benchmarks},
         details=details,
@@ -205,6 +212,7 @@ def _read_benchmark(name: str, spec: BenchSpec, wiring: Wiring) -> _Benchmark:
         answer_prompts(config, spec.answer_prompt),
         judge_prompts(config, spec.judge_prompt),
         corrected,
+        SearchLimits.of(spec, name, depth=config.search.default_limit, shown=config.search.context_limit),
     )
 
 
@@ -284,8 +292,7 @@ class _BenchRun:
             Bench(
                 benchmark.dataset,
                 benchmark.questions,
-                depth=benchmark.config.search.default_limit,
-                shown=benchmark.config.search.context_limit,
+                limits=benchmark.limits,
                 chunks=benchmark.config.search.include_chunks,
                 ingest_options=_ingest_options(benchmark.config.ingestion),
                 corrected=benchmark.corrected,
@@ -353,8 +360,9 @@ def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[in
         if haystack.id not in sizes:
             everything = remembered("full-context", question, haystack)
             total = estimated_tokens(context_of(everything))
-            share = min(1.0, benchmark.config.search.context_limit / max(1, len(everything)))
-            sizes[haystack.id] = total if provider.is_baseline else round(total * share)
+            share = min(1.0, benchmark.limits.shown / max(1, len(everything)))
+            shown = min(round(total * share), benchmark.limits.token_budget or total)
+            sizes[haystack.id] = total if provider.is_baseline else shown
         found.append(sizes[haystack.id])
     return found
 

@@ -10,6 +10,7 @@ from memorybench.core.report_sections import Column, Notes, Provenance, Report, 
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
+from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
@@ -23,6 +24,7 @@ MEANINGS = {
     "similarity": "cosine similarity of the answer and the gold answer",
     **MISSES,
     "context_tokens": "estimated tokens of the memories shown to the answering model",
+    "over_token_budget": "the first memory alone exceeds --token-budget, so the answering model saw none",
 }
 """Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
 _FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
@@ -56,6 +58,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         if spec["answered"]
         else "none: retrieval only",
         **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
+        **search_facts(spec),
         **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
         "Started": sections.started(run.created),
     }
@@ -71,6 +74,10 @@ def report(run: StoredRun) -> Report:
         tables += _type_table(summary, benchmark, main)
         tables += _difference_table(summary, benchmark)
     warnings = sections.warnings(summary)
+    for result in summary.results:
+        over = None if result.group else result.measure(OVER_BUDGET)
+        if over is not None and over.value:
+            warnings += (over_budget_warning(result.subject, over.value * over.n),)
     if any(_has_no_interval(result) for result in summary.results if not result.group):
         warnings += ("No interval: all questions are about one history; --seed N with --limit draws from all of them.",)
     return Report(

@@ -8,13 +8,14 @@ from typing import Self
 from pydantic import model_validator
 
 from memorybench.core.errors import BadInput
+from memorybench.suites.searching import SearchSpec
 from memorybench.suites.spec import Spec, flag
 
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
 
 
-class BenchSpec(Spec):
+class BenchSpec(SearchSpec):
     benchmarks: tuple[str, ...] = flag(DEFAULT_BENCHMARKS, help="Run these benchmarks.", metavar="NAME")
     providers: tuple[str, ...] = flag(DEFAULT_PROVIDERS, help="Compare these providers and baselines.", metavar="NAME")
     limit: int | None = flag(None, help="Ask at most N questions per benchmark.", metavar="N", ge=1)

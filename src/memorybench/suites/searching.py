@@ -1,0 +1,95 @@
+"""How deep providers are searched, and how much of it the answering model sees: the same for every provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memorybench.core.conversation import Memory
+from memorybench.core.errors import BadInput
+from memorybench.core.trials import Score
+
+from .answering import context_of, estimated_tokens
+from .spec import Spec, flag
+from .wiring import ResolvedProvider
+
+OVER_BUDGET = "over_token_budget"
+"""A score: 1 if the first memory alone exceeds --token-budget, so that the answering model saw none."""
+
+
+class SearchSpec(Spec):
+    """The spec of a suite that searches providers."""
+
+    top_k: int | None = flag(None, help="Search for N memories.", metavar="N", default_text="the benchmark's", ge=1)
+    context_limit: int | None = flag(
+        None, help="Show the answering model at most N memories.", metavar="N", default_text="the benchmark's", ge=1
+    )
+    token_budget: int | None = flag(
+        None, help="Show it at most N estimated tokens of whole memories.", metavar="N", default_text="none", ge=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimits:
+    depth: int = 50
+    """Number of memories that a search asks for."""
+    shown: int = 10
+    """Maximum number of memories that the answering model sees."""
+    token_budget: int | None = None
+    """Maximum of their estimated tokens; None: no maximum."""
+
+    @classmethod
+    def of(cls, spec: SearchSpec, benchmark: str, *, depth: int, shown: int) -> SearchLimits:
+        """Return the limits of a benchmark with these defaults. Raise BadInput if they contradict each other."""
+        limits = cls(spec.top_k or depth, spec.context_limit or shown, spec.token_budget)
+        if spec.context_limit is not None and limits.shown > limits.depth:
+            problem = f"{limits.shown} is more than the {limits.depth} memories that {benchmark} searches for"
+            raise BadInput("--context-limit", problem, remedy=f"add --top-k {limits.shown}")
+        return limits
+
+    def check(self, providers: Sequence[ResolvedProvider], benchmark: str) -> None:
+        """Raise BadInput if a provider returns fewer memories than a search asks for."""
+        for provider in providers:
+            most = None if provider.is_baseline else provider.max_results
+            if most is not None and most < self.depth:
+                raise BadInput(
+                    f'provider "{provider.name}"',
+                    f"returns at most {most} results (limits.maxResults), but {benchmark} searches for {self.depth}",
+                    remedy=f"add --top-k {most}, the same for every provider",
+                )
+
+    def cut(self, memories: Sequence[Memory], *, chunks: bool = False) -> Sequence[Memory]:
+        """Return the memories that the answering model sees: the best ones that fit, each of them whole."""
+        shown = memories[: self.shown]
+        if self.token_budget is not None:
+            while shown and estimated_tokens(context_of(shown, chunks=chunks)) > self.token_budget:
+                shown = shown[:-1]
+        return shown
+
+    def scores(self, found: Sequence[Memory], shown: Sequence[Memory]) -> list[Score]:
+        """Return whether the budget left none of the memories that were found; nothing without a budget."""
+        if self.token_budget is None:
+            return []
+        return [Score(name=OVER_BUDGET, value=float(bool(found) and not shown))]
+
+
+DEFAULT_SEARCH_LIMITS = SearchLimits()
+
+
+def over_budget_warning(subject: str, questions: float) -> str:
+    return (
+        f"{subject}: for {questions:.0f} question{'' if round(questions) == 1 else 's'}, the first memory alone exceeds"
+        " --token-budget, so the answering model saw no memory."
+    )
+
+
+def search_facts(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the header says about limits that differ from the benchmark's."""
+    texts = {
+        "top_k": "{} memories per search",
+        "context_limit": "at most {} memories shown",
+        "token_budget": "at most {} tokens shown",
+    }
+    parts = [text.format(spec[name]) for name, text in texts.items() if spec.get(name)]
+    return {"Search": ", ".join(parts)} if parts else {}
