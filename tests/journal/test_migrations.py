@@ -12,6 +12,7 @@ from memorybench.journal.checksums import check_rows, crc
 from memorybench.journal.database import APPLICATION_ID, FILE_NAME
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.rows import Step
+from memorybench.journal.run_changes import change_tags, rename_rows
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
 from tests.engine.workload import RUN
@@ -138,3 +139,20 @@ def test_a_lookup_of_a_shared_step_uses_the_index(tmp_path: Path) -> None:
             "EXPLAIN QUERY PLAN SELECT run FROM steps WHERE shared = 1 AND key = ? LIMIT 1", ("k",)
         ).fetchall()
     assert "shared_steps" in plan[0][-1]
+
+
+def test_an_old_file_has_no_tags_until_one_is_added(old_folder: Path) -> None:
+    with RunReader.open(old_folder) as run_reader:
+        assert run_reader.tags() == {}
+    change_tags(old_folder, "old", ["kept"], [])
+    with RunReader.open(old_folder) as run_reader:
+        assert run_reader.tags() == {"old": ("kept",)}
+    assert check_rows(old_folder / FILE_NAME).runs == 1
+
+
+def test_an_old_run_is_renamed_and_its_rows_get_full_checksums(old_folder: Path) -> None:
+    rename_rows(old_folder, "old", "new")
+    with RunReader.open(old_folder) as run_reader:
+        assert [run.id for run in run_reader.runs()] == ["new"]
+        assert run_reader.spent("new").cost == 0.25 * len(STEPS)
+    assert check_rows(old_folder / FILE_NAME).unchecked == 1, "the status of the run had no checksum"

@@ -2,6 +2,7 @@
 
 run_writer.py  writes one run
 run_reader.py  reads runs
+run_changes.py tags, renames and deletes runs
 writer.py      group commit: one thread commits the rows of all callers
 database.py    opens and checks the file
 checksums.py   detects rows that were changed after they were written

@@ -6,6 +6,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,9 +37,18 @@ CHECKSUMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "crc": ("run", "trial", "ordinal", "benchmark", "case_id", "subject", "status", "body", "finished"),
     },
     "notes": {"crc": ("run", "kind", "text")},
+    "tags": {"crc": ("run", "tag")},
 }
 """By table and checksum column: the columns that it covers, in order."""
-_NAMES = {"runs": "id", "cases": "id", "steps": "key", "attempts": "id", "outcomes": "trial", "notes": "kind"}
+_NAMES = {
+    "runs": "id",
+    "cases": "id",
+    "steps": "key",
+    "attempts": "id",
+    "outcomes": "trial",
+    "notes": "kind",
+    "tags": "tag",
+}
 _MOST_NAMED = 3
 
 
@@ -78,6 +88,11 @@ def checked_rows(
         yield row
 
 
+def has_table(db: sqlite3.Connection, table: str) -> bool:
+    """Return whether a file has that table: one of an earlier version may not."""
+    return db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone() is not None
+
+
 def _name(table: str, row: sqlite3.Row) -> str:
     return f"{table.removesuffix('s')} {row[_NAMES[table]]}"
 
@@ -97,7 +112,7 @@ def check_rows(path: Path) -> CheckedRows:
         damaged: list[str] = []
         counts = dict.fromkeys(CHECKSUMS, 0)
         unchecked = 0
-        for table in CHECKSUMS:
+        for table in filter(partial(has_table, db), CHECKSUMS):
             for row in db.execute(f"SELECT * FROM {table}"):  # noqa: S608  ours
                 unchanged = is_unchanged(table, row)
                 counts[table] += 1

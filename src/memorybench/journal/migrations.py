@@ -67,10 +67,19 @@ def checksums_of_all_rows(db: sqlite3.Connection) -> None:
     db.execute("ALTER TABLE runs ADD COLUMN state_crc INTEGER")
 
 
+def tags_of_runs(db: sqlite3.Connection) -> None:
+    """A run has tags, which users set at any time: also while a process writes the run."""
+    db.execute(
+        """CREATE TABLE tags (
+            run TEXT NOT NULL REFERENCES runs(id), tag TEXT NOT NULL, crc INTEGER NOT NULL, PRIMARY KEY (run, tag))"""
+    )
+
+
 _SHARED_BEFORE_3 = ("canary", "entail", "feedback", "stated", "written")
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     first_tables,
     shared_steps,
     shared_column,
     checksums_of_all_rows,
+    tags_of_runs,
 )

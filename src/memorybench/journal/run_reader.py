@@ -16,7 +16,7 @@ from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
 
-from .checksums import checked_rows
+from .checksums import CHECKSUMS, checked_rows, has_table
 from .database import FILE_NAME, check, open_for_reading, sqlite_errors
 from .rows import Run
 
@@ -76,7 +76,7 @@ class RunReader:
             known = [name for (name,) in self._db.execute("SELECT id FROM runs ORDER BY created DESC, id")]
             close = difflib.get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise BadInput(str(self._path), f"run {run!r} not found", remedy=f"{hint}`memorybench results` lists them")
+            raise BadInput(str(self._path), f"run {run!r} not found", remedy=f"{hint}`memorybench runs` lists them")
         return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
@@ -168,6 +168,31 @@ class RunReader:
     def notes(self, run: str) -> list[tuple[str, str]]:
         rows = self._rows("notes", "run = ? ORDER BY rowid", run)
         return list(dict.fromkeys((str(row["kind"]), str(row["text"])) for row in rows))
+
+    def tags(self) -> dict[str, tuple[str, ...]]:
+        """Return the tags of all runs that have any, sorted."""
+        tags: dict[str, tuple[str, ...]] = {}
+        if has_table(self._db, "tags"):
+            for row in self._rows("tags", "true ORDER BY run, tag"):
+                tags[row["run"]] = (*tags.get(row["run"], ()), str(row["tag"]))
+        return tags
+
+    def known_costs(self) -> dict[str, tuple[float, int]]:
+        """Return for each run that made calls its known costs added up, and its calls of unknown cost."""
+        rows = self._db.execute(
+            "SELECT run, coalesce(sum(cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
+            " FROM (SELECT run, calls, cost FROM steps UNION ALL SELECT run, calls, cost FROM attempts) GROUP BY run"
+        )
+        return {run: (known, unknown) for run, known, unknown in rows}
+
+    def check_run(self, run: str) -> None:
+        """Raise JournalError if a row of the run was changed after it was written."""
+        for table in CHECKSUMS:
+            if has_table(self._db, table):
+                for _ in self._rows(table, f"{'id' if table == 'runs' else 'run'} = ?", run):
+                    pass
+        for _ in self._rows("steps", "reused_from = ?", run):
+            pass
 
     def _rows(self, table: str, condition: str, *values: object) -> Iterator[sqlite3.Row]:
         return checked_rows(self._path, self._db, table, condition, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -23,6 +23,7 @@ from .checksums import CHECKSUMS, crc
 from .database import FILE_NAME, check, connect, sqlite_errors
 from .lock import LOCK_NAME, RunLock
 from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
+from .run_changes import spec_statement, tag_statement
 from .run_reader import OPEN_ATTEMPT, RunReader
 from .writer import Statement, Writer
 
@@ -88,7 +89,7 @@ class RunWriter:
     def path(self) -> Path:
         return self._writer.path
 
-    def begin(self) -> None:
+    def begin(self, tags: Sequence[str] = ()) -> None:
         """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
         run = self.run
         spec = _redact_json(canonical(dict(run.spec)), self._redact)
@@ -99,7 +100,14 @@ class RunWriter:
             " VALUES (?,?,?,?,?,?,?,?,'running')"
         )
         self.open()
-        self._writer.write_now([(sql, (*columns, crc(*columns))), _set_status(run.id, "running", None)])
+        row = (sql, (*columns, crc(*columns)))
+        self._writer.write_now([row, _set_status(run.id, "running", None), *self._tag_statements(tags)])
+
+    def add_tags(self, tags: Sequence[str]) -> None:
+        self._writer.write_now(self._tag_statements(tags))
+
+    def _tag_statements(self, tags: Sequence[str]) -> list[Statement]:
+        return [tag_statement(self.run.id, storable(self._redact(tag))) for tag in tags]
 
     def open(self) -> None:
         """Open the results file."""
@@ -223,9 +231,7 @@ class RunWriter:
         if all(self.run.spec.get(name) == value for name, value in changes.items()):
             return []
         spec = _redact_json(canonical({**self.run.spec, **changes}), self._redact)
-        columns = "id, suite, ?, fingerprints, program, planned, created"
-        row = self._reads.execute(f"SELECT {columns} FROM runs WHERE id = ?", (spec, self.run.id)).fetchone()  # noqa: S608  ours
-        return [("UPDATE runs SET spec = ?, crc = ? WHERE id = ?", (spec, crc(*row), self.run.id))]
+        return [spec_statement(self.run.id, spec)]
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now)."""
@@ -301,6 +307,8 @@ def reopen_run(
         )
     reuse = run.spec.get("reuse")
     with _locked(folder, run, redact, fault, reuse if isinstance(reuse, str) else None) as run_writer:
+        with RunReader.open(folder, thorough=False) as run_reader:
+            run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
         run_writer.open()
         run_writer._writer.write_now(
             [
