@@ -80,15 +80,16 @@ def run(command: str, **values: Any) -> RunResult:
     """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
-    output, run_id, resume, concurrency, budget.
+    output, run_id, resume, concurrency, budget, tags.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
         raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
     options = make_spec(RunOptions, {name: values.pop(name) for name in RunOptions.model_fields if name in values})
-    finished = running.find_finished(*matches[0], values, options)
+    wiring = LiveWiring()
+    finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:
-        finished = running.run(running.start(*matches[0], values, options, LiveWiring()))
+        finished = running.run(running.start(*matches[0], values, options, wiring))
     return RunResult(finished.place.run_id, finished.place.results)
 
 

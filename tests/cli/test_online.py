@@ -123,6 +123,11 @@ def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_p
     assert "worse (permutation test" in " ".join(worse.out.split())
     same = command(*online, "--source", "jsonl", traces("same", good), "--baseline", "base")
     assert same.code == 0, same.out
+    assert command("runs", "delete", "base", "--yes").code == 2, "reports of the others need it"
+    assert command("runs", "rename", "base", "new-base").code == 0
+    shown = command("results", "latest")
+    assert shown.code == 0, shown.err
+    assert "permutation test" in " ".join(shown.out.split())
 
 
 def test_disagreements_become_labels_that_calibrate_reads(command: Command, stub: Stub, tmp_path: Path) -> None:

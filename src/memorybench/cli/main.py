@@ -19,6 +19,7 @@ RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.i
 VERBS = {
     **RUN_VERBS,
     "results": "show and compare results",
+    "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "export": "write one row per question and provider to a file",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
@@ -30,7 +31,7 @@ VERBS = {
     "validate": "check a config, a dataset or a results file",
 }
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
-_PRINTING_VERBS = frozenset({"results", "export", "list", "describe", "schema", "doctor", "validate"})
+_PRINTING_VERBS = frozenset({"results", "runs", "export", "list", "describe", "schema", "doctor", "validate"})
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="*", help="Show this run, or list all; several are shards of one")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="*", help="Show this run, `latest`, or list all; several are shards of one"
+    )
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers, question by question")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
     parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main one)")
@@ -31,7 +33,9 @@ def run(args: argparse.Namespace) -> int:
     if args.compare is not None:
         return _compare(args)
     if not args.runs:
-        return _list(args)
+        from .runs import show_runs
+
+        return show_runs(args)
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report
     from memorybench.suites.registry import open_run, suite_of
@@ -63,32 +67,6 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
         print()
     else:
         show_cases(console(), map(failure_case, outcomes), "No failures.")
-
-
-def _list(args: argparse.Namespace) -> int:
-    from memorybench.core.report_sections import Table, text_column
-    from memorybench.reporting.terminal import console, show_table
-    from memorybench.suites.stored_run import list_runs
-    from memorybench.suites.summary import subjects_of
-
-    runs = list_runs(folders(args))
-    if args.json:
-        print(json.dumps([{**row.run.model_dump(mode="json"), "counts": row.counts} for row in runs], indent=2))
-        return 0
-    headings = ("run", "suite", "benchmarks × providers", "status", "scored", "started (UTC)")
-    rows = [
-        (
-            row.run.id,
-            row.run.suite,
-            f"{', '.join(row.run.spec.get('benchmarks', ()))} × {', '.join(subjects_of(row.run))}",
-            row.run.status,
-            f"{row.counts['scored']}/{row.run.planned}",
-            row.run.created.replace("T", " ")[:16],
-        )
-        for row in runs
-    ]
-    show_table(console(), Table("RUNS", tuple(text_column(name, wrap=True) for name in headings), tuple(rows)))
-    return 0
 
 
 def _compare(args: argparse.Namespace) -> int:

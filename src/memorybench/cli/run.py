@@ -69,11 +69,11 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
 
     given = given_fields(args, command.spec)
     options = make_spec(RunOptions, given_fields(args, RunOptions))
+    wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
-        complete = running.find_finished(suite, command, given, options, args.threshold)
+        complete = running.find_finished(suite, command, given, options, args.threshold, wiring.redact)
         if complete is not None:
             return _show_finished(complete, args)
-    wiring = LiveWiring(need_keys=not args.dry_run)
     start = running.start(suite, command, given, options, wiring, args.threshold)
     if args.dry_run:
         _show_plan(start, args.json)

@@ -10,6 +10,7 @@ from memorybench.text.sanitize import preview
 
 _LONGEST = 64
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
+_TAG = re.compile(r"\w[\w.:/+=@-]{0,63}")
 _RUN_ID = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,64}")
 
 
@@ -34,6 +35,18 @@ def safe_run_id(text: str, where: str) -> str:
         f"{preview(text)} is not a valid run id",
         expected=f"1 to {_LONGEST} of A-Z a-z 0-9 . _ -, not beginning with a dot, without two dots together",
         remedy=_suggest(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+"),
+    )
+
+
+def safe_tag(text: str, where: str) -> str:
+    """Return `text` if it is a valid tag of a run: a word that a list of tags can hold."""
+    if _TAG.fullmatch(text):
+        return text
+    raise BadInput(
+        where,
+        f"{preview(text)} is not a valid tag",
+        expected=f"1 to {_LONGEST} letters, digits and . _ : / + = @ -, beginning with a letter or digit",
+        remedy=_suggest(text, r"[^\w.:/+=@-]+"),
     )
 
 

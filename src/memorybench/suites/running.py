@@ -18,7 +18,7 @@ from memorybench.core.report_sections import Report
 from memorybench.core.timing import TIMING
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
-from memorybench.files.names import safe_run_id
+from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run, differences
@@ -30,7 +30,10 @@ from memorybench.reporting.report_files import FORMATS, write_reports
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
 from .registry import open_run, suite_of
+from .run_changes import change_tags, repair
+from .run_list import find_run
 from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
+from .stored_run import LATEST
 from .suite import SCOPE_SUFFIX, Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
 from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
@@ -96,8 +99,10 @@ def start(
     """
     limits = parse_thresholds(thresholds)
     check_not_empty(command.spec, given)
+    _check_tags(options)
+    repair(_results(command, options))
     if options.resume is None:
-        run_id = safe_run_id(options.run_id, "--run-id") if options.run_id else f"run_{secrets.token_hex(3)}"
+        run_id = _new_run_id(options)
         spec, budget = make_spec(command.spec, given), None
     else:
         saved = _saved_run(suite, command, given, options)
@@ -122,6 +127,19 @@ def start(
             prepared.discard()
         raise
     return Start(suite, command, prepared, place, options, wiring, budget, limits)
+
+
+def _new_run_id(options: RunOptions) -> str:
+    if options.run_id is None:
+        return f"run_{secrets.token_hex(3)}"
+    if options.run_id == LATEST:
+        raise BadInput("--run-id", f'"{LATEST}" means the newest run', remedy="choose another name")
+    return safe_run_id(options.run_id, "--run-id")
+
+
+def _check_tags(options: RunOptions) -> None:
+    for tag in options.tags:
+        safe_tag(tag, "--tag")
 
 
 def _results(command: Command, options: RunOptions) -> Path:
@@ -160,14 +178,20 @@ def _saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options
 
 
 def find_finished(
-    suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions, thresholds: Sequence[str] = ()
+    suite: Suite,
+    command: Command,
+    given: Mapping[str, Any],
+    options: RunOptions,
+    thresholds: Sequence[str] = (),
+    redact: Callable[[str], str] = str,
 ) -> FinishedRun | None:
     """The run that `options.resume` names, if all of it is scored: None otherwise, or if there is no such option.
 
-    Reads the journal only. Reports that are missing are written again.
+    Reads the journal only. Reports that are missing are written again, and tags are added.
     """
     if options.resume is None:
         return None
+    _check_tags(options)
     limits = parse_thresholds(thresholds)
     saved = _saved_run(suite, command, given, options)
     place = RunPlace(_results(command, options), saved.id)
@@ -182,6 +206,8 @@ def find_finished(
             limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
         )
         report = suite.report(stored)
+        if options.tags:
+            change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place)
         ending = Ending("complete", False, 0)
@@ -340,7 +366,9 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
     async with AsyncExitStack() as stack:
         plan = await start.prepared.open_plan(Opening(stack, start.place.run_id, stores, scored, suffix))
         if not run_writer.is_begun:
-            run_writer.begin()
+            run_writer.begin(start.options.tags)
+        elif start.options.tags:
+            run_writer.add_tags(start.options.tags)
         return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
 
 

@@ -124,6 +124,9 @@ class RunOptions(Record):
         metavar="DOLLARS",
         default_text="none, or as the run began",
     )
+    tags: tuple[str, ...] = flag(
+        (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"
+    )
 
 
 def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:

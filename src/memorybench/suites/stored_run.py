@@ -21,6 +21,8 @@ from memorybench.journal.run_reader import RunReader
 from .suite import SCOPE_SUFFIX
 from .summary import Summary, summarise
 
+LATEST = "latest"
+"""What the newest run can be called, too."""
 _SHARD_KEYS = ("start", "end", "questions", "concurrency", SCOPE_SUFFIX)
 """Keys of a spec in which shards may differ."""
 
@@ -147,11 +149,11 @@ def _open_readers(folders: Sequence[Path]) -> Iterator[Mapping[Path, RunReader]]
         yield {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
 
 
-def _find_run(run: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunReader, Run]]:
+def _find_run(name: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunReader, Run]]:
     """Finds a run in every folder that has it: two machines may have given their shards the same id."""
-    safe_run_id(run, "run")
+    run = _resolve(name, readers)
     found = [
-        (run_reader, _with_current_status(run_reader.run(run), folder))
+        (run_reader, with_current_status(run_reader.run(run), folder))
         for folder, run_reader in readers.items()
         if run_reader.has(run)
     ]
@@ -160,25 +162,26 @@ def _find_run(run: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunRead
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class RunCounts:
-    """A run and how many of its trials are in each state."""
-
-    run: Run
-    counts: Mapping[str, int]
-
-
-def list_runs(folders: Sequence[Path]) -> list[RunCounts]:
-    """All runs of these folders, oldest first."""
-    rows = []
-    for folder in folders:
-        with RunReader.open(folder) as run_reader:
-            runs = [_with_current_status(run, folder) for run in run_reader.runs()]
-            rows += [RunCounts(run, dict(run_reader.counts(run.id).items())) for run in runs]
-    return sorted(rows, key=lambda row: row.run.created)
+def find_folder(name: str, folders: Sequence[Path]) -> tuple[str, list[Path]]:
+    """The id of the run with that name, or of the latest, and the folders that have it."""
+    with _open_readers(folders) as readers:
+        parts = _find_run(name, readers)
+        run = parts[0][1].id
+        return run, [folder for folder, run_reader in readers.items() if run_reader.has(run)]
 
 
-def _with_current_status(run: Run, folder: Path) -> Run:
+def _resolve(name: str, readers: Mapping[Path, RunReader]) -> str:
+    """The id of a run; `latest` is the newest one that has a report, unless a run has that name."""
+    safe_run_id(name, "run")
+    if name != LATEST or any(run_reader.has(name) for run_reader in readers.values()):
+        return name
+    runs = [run for run_reader in readers.values() for run in run_reader.runs() if run.suite != "calibration"]
+    if not runs:
+        raise BadInput(LATEST, f"no runs in {', '.join(map(str, readers))}", remedy="name a folder with --results")
+    return max(runs, key=lambda run: (run.created, run.id)).id
+
+
+def with_current_status(run: Run, folder: Path) -> Run:
     """Return `partial` for a run that is recorded as running, but that no process has locked."""
     if run.status == "running" and not is_held(folder / run.id):
         return run.model_copy(update={"status": "partial"})

@@ -35,7 +35,7 @@ class OnlineSpec(Spec):
     )
     file: str | None = None
     project: str | None = flag(None, help="Read runs of this LangSmith project.", metavar="NAME")
-    tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.")
+    tag: str = flag(DEFAULT_TAG, help="Read LangSmith runs with this tag.", name="--trace-tag", metavar="TAG")
     since: str | None = flag(None, help="Read traces since 24h, 7d or a date.", metavar="TIME")
     limit: int | None = flag(None, help="Judge at most N traces.", metavar="N", ge=1)
     feedback: bool = flag(False, help="Write the scores back to LangSmith.")

@@ -1,0 +1,243 @@
+"""Lists runs, and tags, renames, deletes and prunes them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, get_args
+
+from .arguments import add_json, add_list, add_results, folders, positive, split_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from memorybench.suites.run_list import ListedRun
+
+_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    add_list(parser, "--tag", metavar="TAG", help="List only runs with one of these tags")
+    _add_filters(parser, "List")
+    add_results(parser)
+    add_json(parser)
+    parser.set_defaults(action=None)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=False)
+    tag = _add_action(actions, "tag", "add tags to a run, or remove them")
+    tag.add_argument("run", metavar="RUN", help="Tag this run, or `latest`")
+    tag.add_argument("tags", metavar="TAG", nargs="+", help="Add this tag")
+    tag.add_argument("--remove", action="store_true", help="Remove the tags instead")
+    rename = _add_action(actions, "rename", "rename a finished run")
+    rename.add_argument("run", metavar="RUN", help="Rename this run, or `latest`")
+    rename.add_argument("new", metavar="NEW", help="Set this name")
+    delete = _add_action(actions, "delete", "delete runs with their files")
+    delete.add_argument("runs", metavar="RUN", nargs="+", help="Delete this run, or `latest`")
+    prune = _add_action(actions, "prune", "delete old runs that have no tags")
+    prune.add_argument("--keep", metavar="N", type=positive, help="Keep the N newest runs")
+    prune.add_argument("--older-than", metavar="AGE", type=_age, help="Delete only older runs (30d, 12h, 2w)")
+    _add_filters(prune, "Delete")
+    prune.add_argument("--dry-run", action="store_true", help="Show what would be deleted and stop")
+    for action in (delete, prune):
+        action.add_argument("--yes", action="store_true", help="Do not ask")
+
+
+def _add_filters(parser: argparse.ArgumentParser, verb: str) -> None:
+    from memorybench.journal.rows import RunStatus
+
+    add_list(parser, "--suite", metavar="NAME", help=f"{verb} only runs of these suites")
+    statuses = ", ".join(get_args(RunStatus))
+    add_list(parser, "--status", metavar="STATUS", help=f"{verb} only runs of this status ({statuses})")
+
+
+def _add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
+    add_results(parser)
+    add_json(parser)
+    for flag in ("--results", "--json"):  # may also come before the action
+        parser._option_string_actions[flag].default = argparse.SUPPRESS
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.suites.run_changes import repair
+
+    for folder in folders(args):
+        repair(folder)
+    if args.action is None:
+        return show_runs(args)
+    return _ACTIONS[args.action](args)
+
+
+def show_runs(args: argparse.Namespace) -> int:
+    """List runs; for `results` without a run, too."""
+    from memorybench.core.report_sections import Column, Table, text_column
+    from memorybench.reporting.terminal import console, show_table
+
+    rows = _filtered(args, split_list(getattr(args, "tag", None)))
+    if args.json:
+        print(json.dumps([_document(row) for row in rows], indent=2))
+        return 0
+    columns = (
+        text_column("run", wrap=True),
+        text_column("suite", priority=3),
+        text_column("status"),
+        text_column("headline", wrap=True),
+        Column("n"),
+        Column("cost", priority=1),
+        text_column("tags", wrap=True),
+        text_column("started (UTC)", priority=2),
+    )
+    out = console()
+    if rows:
+        show_table(out, Table("RUNS", columns, tuple(_cells(row) for row in rows)))
+    else:
+        out.print("No runs.")
+    return 0
+
+
+def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[ListedRun]:
+    from memorybench.core.errors import BadInput
+    from memorybench.journal.rows import RunStatus
+    from memorybench.suites.registry import suites
+    from memorybench.suites.run_list import list_runs
+    from memorybench.text.spelling import suggestion
+
+    chosen = {name: split_list(getattr(args, name, None)) for name in ("suite", "status")}
+    known = {"suite": [*(one.name for one in suites()), "calibration"], "status": list(get_args(RunStatus))}
+    for name, values in chosen.items():
+        for value in values:
+            if value not in known[name]:
+                remedy = suggestion(value, known[name])
+                raise BadInput(f"--{name}", f'unknown {name} "{value}"', expected=", ".join(known[name]), remedy=remedy)
+    return list_runs(folders(args), tags=tags, suites=chosen["suite"], statuses=chosen["status"])
+
+
+def _cells(row: ListedRun) -> tuple[str, ...]:
+    return (
+        row.run.id,
+        row.run.suite,
+        row.run.status,
+        "; ".join(headline.text for headline in row.headlines()) or "–",
+        f"{row.counts['scored']}/{row.run.planned}",
+        _cost(row),
+        ", ".join(row.tags),
+        row.run.created.replace("T", " ")[:16],
+    )
+
+
+def _cost(row: ListedRun) -> str:
+    from memorybench.reporting.formatting import about
+
+    unknown = "?" if row.calls_of_unknown_cost else ""
+    known = about(row.known_cost) if row.known_cost or not unknown else ""
+    return f"{known} + {unknown}" if known and unknown else known + unknown
+
+
+def _document(row: ListedRun) -> dict[str, Any]:
+    return {
+        **row.run.model_dump(mode="json"),
+        "counts": dict(row.counts),
+        "tags": list(row.tags),
+        "headlines": [headline.plain() for headline in row.headlines()],
+        "known_cost": row.known_cost,
+        "calls_of_unknown_cost": row.calls_of_unknown_cost,
+        "results_folder": str(row.folder),
+    }
+
+
+def _tag(args: argparse.Namespace) -> int:
+    from memorybench.suites.run_changes import change_tags
+    from memorybench.suites.run_list import find_run
+    from memorybench.wiring.environment import fault, redactor
+
+    row = find_run(args.run, folders(args))
+    tags = change_tags(row, split_list(args.tags), redactor().clean, remove=args.remove, fault=fault())
+    if args.json:
+        print(json.dumps({"run_id": row.run.id, "tags": list(tags)}, indent=2))
+    else:
+        print(f"Run {row.run.id} is tagged {', '.join(tags)}." if tags else f"Run {row.run.id} has no tags.")
+    return 0
+
+
+def _rename(args: argparse.Namespace) -> int:
+    from memorybench.suites.run_changes import rename
+    from memorybench.suites.run_list import find_run
+    from memorybench.wiring.environment import fault
+
+    row = find_run(args.run, folders(args))
+    rename(row, args.new, fault())
+    if args.json:
+        print(json.dumps({"run_id": args.new, "old_run_id": row.run.id}, indent=2))
+    else:
+        print(f"Run {row.run.id} is now {args.new}.")
+    return 0
+
+
+def _delete(args: argparse.Namespace) -> int:
+    from memorybench.suites.run_list import find_run
+
+    found = [find_run(name, folders(args)) for name in split_list(args.runs)]
+    return _delete_rows(args, list({(row.folder, row.run.id): row for row in found}.values()), {})
+
+
+def _prune(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.run_changes import prunable
+
+    if args.keep is None and args.older_than is None:
+        raise BadInput("runs prune", "missing --keep or --older-than", remedy="for example --keep 20, --older-than 30d")
+    rows, kept = prunable(_filtered(args), args.keep or 0, args.older_than)
+    return _delete_rows(args, rows, kept)
+
+
+def _delete_rows(args: argparse.Namespace, rows: Sequence[ListedRun], kept: dict[str, str]) -> int:
+    from memorybench.suites.run_changes import delete
+    from memorybench.wiring.environment import fault
+
+    names = [row.run.id for row in rows]
+    freed = 0
+    is_dry = getattr(args, "dry_run", False)
+    if rows and not is_dry:
+        if not args.yes and not _confirmed(rows):
+            print("Nothing was deleted.", file=sys.stderr)
+            return 1
+        freed = delete(rows, fault())
+    if args.json:
+        document = {"deleted": [] if is_dry else names, "kept": kept, "freed_bytes": freed}
+        print(json.dumps({**document, **({"would_delete": names} if is_dry else {})}, indent=2))
+        return 0
+    for run, reason in kept.items():
+        print(f"Kept {run}: {reason}")
+    if not rows:
+        print("Nothing to delete.")
+    elif is_dry:
+        print(f"Would delete {', '.join(names)}.")
+    else:
+        print(f"Deleted {', '.join(names)}; freed {freed / 1e6:.1f} MB.")
+    return 0
+
+
+def _confirmed(rows: Sequence[ListedRun]) -> bool:
+    """Ask on standard error, because standard output may be a JSON document."""
+    from memorybench.core.errors import BadInput
+
+    if not sys.stdin or not sys.stdin.isatty():
+        raise BadInput("--yes", "missing; there is no terminal to ask on", remedy="add --yes to delete without asking")
+    for row in rows:
+        tags = f", tagged {', '.join(row.tags)}" if row.tags else ""
+        scored = f"{row.counts['scored']} of {row.run.planned} scored"
+        print(f"  {row.run.id}: {row.run.suite}, {row.run.status}, {scored}, {_cost(row)}{tags}", file=sys.stderr)
+    print(f"Delete {len(rows)} run{'s' * (len(rows) > 1)} for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _age(text: str) -> timedelta:
+    number, unit = text[:-1], _UNITS.get(text[-1:])
+    if unit is None or not number.isdecimal() or len(number) > 6:
+        raise argparse.ArgumentTypeError(f"invalid age {text!r}; expected a number with h, d or w, such as 30d")
+    return timedelta(**{unit: int(number)})
+
+
+_ACTIONS = {"tag": _tag, "rename": _rename, "delete": _delete, "prune": _prune}

@@ -1,0 +1,212 @@
+"""Tags, renames, deletes and prunes runs.
+
+A delete or rename marks the run's folder, commits the change to the results file, and then changes the folder. If the
+process is killed in between, `repair` sees the mark and completes the change, or undoes it if nothing was committed.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
+from memorybench.files.names import safe_run_id, safe_tag
+from memorybench.files.writing import write_file
+from memorybench.journal import run_changes
+from memorybench.journal.database import FILE_NAME
+from memorybench.journal.lock import LOCK_NAME, RunLock, is_held
+from memorybench.journal.run_changes import Fault, references
+from memorybench.journal.run_reader import RunReader
+from memorybench.reporting.report_files import FORMATS, write_reports
+
+from .registry import open_run, suite, suite_of
+from .run_list import ListedRun
+from .stored_run import LATEST, with_current_status
+
+_MARK = ".change"
+"""A file in the folder of a run that is being deleted or renamed: `delete`, or `rename NEW`."""
+
+
+def change_tags(
+    row: ListedRun, tags: Sequence[str], redact: Callable[[str], str], *, remove: bool = False, fault: Fault = None
+) -> tuple[str, ...]:
+    """Add or remove tags, and return the tags that the run has then."""
+    wanted = [redact(safe_tag(tag, "TAG")) for tag in tags]
+    missing = [tag for tag in wanted if remove and tag not in row.tags]
+    if missing:
+        has = f"the tags {', '.join(row.tags)}" if row.tags else "no tags"
+        raise BadInput("TAG", f'run {row.run.id} is not tagged "{missing[0]}"; it has {has}')
+    kept = (set(row.tags) - set(wanted)) if remove else {*row.tags, *wanted}
+    run_changes.change_tags(row.folder, row.run.id, () if remove else wanted, wanted if remove else (), fault)
+    return tuple(sorted(kept))
+
+
+def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
+    run, folder = row.run, row.folder
+    safe_run_id(new, "NEW")
+    if new == LATEST:
+        raise BadInput("NEW", f'"{LATEST}" means the newest run', remedy="choose another name")
+    if run.status not in ("complete", "blocked"):  # the memory of a started run contains its name
+        command = f"memorybench {suite_of(run).command_of(run).name} --resume {run.id}"
+        raise RunConflict(f"run {run.id} is {run.status} and cannot be renamed; finish it first: {command}")
+    with RunReader.open(folder, thorough=False) as run_reader:
+        if run_reader.has(new) or (folder / new).exists():
+            raise RunConflict(f"{folder} already has a run or folder {new}; choose another name")
+    _check_not_needed([row], renaming=True)
+    with _locked(folder, run.id), _locked(folder, new):
+        _mark(folder / run.id, f"rename {new}", fault)
+        run_changes.rename_rows(folder, run.id, new, fault)
+        _complete(folder, run.id, fault)
+
+
+def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
+    """Delete runs with their folders, and return the number of bytes that became free."""
+    for row in rows:
+        if is_held(row.folder / row.run.id):
+            RunLock(row.folder / row.run.id, row.run.id).release()  # raises with the id of the process
+    _check_not_needed(rows)
+    folders = dict.fromkeys(row.folder for row in rows)
+    before = sum(_size(folder) for folder in folders)
+    for row in rows:
+        with _locked(row.folder, row.run.id):
+            _mark(row.folder / row.run.id, "delete", fault)
+            run_changes.delete_rows(row.folder, row.run.id, fault)
+            _complete(row.folder, row.run.id, fault)
+    for folder in folders:
+        # it would make running processes wait; the next delete frees the space of this one, too
+        if not any(is_held(path) for path in folder.iterdir() if path.is_dir()):
+            with suppress(JournalError):  # needs as much free space as the file; the rows are deleted in any case
+                run_changes.free_space(folder)
+    return max(0, before - sum(_size(folder) for folder in folders))
+
+
+def prunable(
+    rows: Sequence[ListedRun], keep: int = 0, older_than: timedelta | None = None
+) -> tuple[list[ListedRun], dict[str, str]]:
+    """From runs, newest first, those to delete, and why others are kept, by run id."""
+    chosen: list[ListedRun] = []
+    kept: dict[str, str] = {}
+    limit = "" if older_than is None else (datetime.now(UTC) - older_than).isoformat(timespec="milliseconds")
+    candidates = 0
+    for row in rows:
+        if row.tags:
+            kept[row.run.id] = f"tagged {', '.join(row.tags)}"
+        elif row.run.status == "running":
+            kept[row.run.id] = "running"
+        else:
+            candidates += 1
+            if candidates > keep and (not limit or row.run.created < limit):
+                chosen.append(row)
+    while needed := _first_needed(chosen):
+        row, reason = needed
+        kept[row.run.id] = reason
+        chosen.remove(row)
+    return chosen, kept
+
+
+def repair(folder: Path) -> None:
+    """Complete the deletes and renames of processes that were killed, or undo them if nothing was committed."""
+    for mark in sorted(folder.glob(f"*/{_MARK}")):
+        # another process is at it, or the folder is read-only
+        with suppress(Refusal, OSError), _locked(folder, mark.parent.name):
+            _complete(folder, mark.parent.name)
+
+
+def _complete(folder: Path, run: str, fault: Fault = None) -> None:
+    """Do to the folder of a run what its mark says, if the results file says so, too."""
+    own = folder / run
+    action, _, new = (own / _MARK).read_text(encoding="utf-8").strip().partition(" ")
+    with RunReader.open(folder, thorough=False) as run_reader:
+        is_committed = not run_reader.has(run)
+    if not is_committed:
+        (own / _MARK).unlink()
+        if new:
+            _remove_empty(folder / new)
+        return
+    if action == "rename":
+        (folder / new).mkdir(mode=0o700, exist_ok=True)
+    for entry in [entry for entry in own.iterdir() if entry.name not in (_MARK, LOCK_NAME)]:
+        if action == "rename":
+            entry.replace(folder / new / entry.name)
+        elif entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+        if fault is not None:
+            fault()
+    if action == "rename":
+        _write_reports(folder, new)
+    (own / _MARK).unlink()
+    _remove_empty(own)
+
+
+def _write_reports(folder: Path, run: str) -> None:
+    """Write the reports of a renamed run again, because they contain its name."""
+    formats = [name for name, (file, _) in FORMATS.items() if (folder / run / file).exists()]
+    with RunReader.open(folder, thorough=False) as run_reader:
+        is_known = suite(run_reader.run(run).suite) is not None
+    if formats and is_known:
+        with open_run([run], [folder]) as stored:
+            write_reports(suite_of(stored.run).report(stored), folder / run, formats)
+
+
+def _mark(folder: Path, text: str, fault: Fault) -> None:
+    write_file(folder / _MARK, f"{text}\n")
+    if fault is not None:
+        fault()
+
+
+@contextmanager
+def _locked(folder: Path, run: str) -> Iterator[None]:
+    """Hold the lock of a run. A folder that has nothing else is removed again."""
+    own = folder / run
+    if own.is_symlink():
+        raise BadInput(str(own), "is a link", remedy="replace it by the folder that it leads to")
+    lock = RunLock(own, run)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _remove_empty(own: Path) -> None:
+    """Remove the folder of a run if it has nothing but a lock."""
+    with suppress(OSError):
+        if {entry.name for entry in own.iterdir()} <= {LOCK_NAME}:
+            (own / LOCK_NAME).unlink(missing_ok=True)
+            own.rmdir()
+
+
+def _first_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> tuple[ListedRun, str] | None:
+    """The first of these runs that a run that is not one of them needs, and why.
+
+    A finished run has copies of the steps that it reused; its report reads its baseline again.
+    """
+    ids = {(row.folder, row.run.id) for row in rows}
+    for folder in dict.fromkeys(row.folder for row in rows):
+        with RunReader.open(folder, thorough=False) as run_reader:
+            others = [with_current_status(one, folder) for one in run_reader.runs() if (folder, one.id) not in ids]
+        for row in (row for row in rows if row.folder == folder):
+            for other in others:
+                keys = references(other, row.run.id)
+                if keys and other.status in ("running", "partial"):
+                    return row, f"run {other.id}, which is not finished, reuses its steps"
+                if "baseline" in keys and not renaming:
+                    return row, f"it is the baseline of run {other.id}"
+    return None
+
+
+def _check_not_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> None:
+    if needed := _first_needed(rows, renaming=renaming):
+        row, reason = needed
+        action = "renamed; finish that run first" if renaming else "deleted alone; delete that run, too, or first"
+        raise RunConflict(f"run {row.run.id}: {reason}; it cannot be {action}")
+
+
+def _size(folder: Path) -> int:
+    """Bytes of the results file and of the folders of its runs."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return sum(path.stat().st_size for path in files if path.parent != folder or path.name.startswith(FILE_NAME))

@@ -1,0 +1,117 @@
+"""Lists runs, each with its headline: the main measure of its best subject."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Measure
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.reporting.formatting import value
+from memorybench.reporting.report_files import FORMATS
+
+from .comparison import HEADLINES
+from .registry import open_run, suite
+from .report_parts import document
+from .stored_run import find_folder, with_current_status
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    benchmark: str
+    subject: str
+    measure: Measure
+
+    @property
+    def text(self) -> str:
+        return f"{self.subject} {self.measure.name} {value(self.measure)}"
+
+    def plain(self) -> dict[str, Any]:
+        measure = self.measure.model_dump(include={"value", "low", "high", "n", "planned"})
+        return {"benchmark": self.benchmark, "subject": self.subject, "measure": self.measure.name, **measure}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    run: Run
+    folder: Path
+    """The results folder."""
+    counts: Mapping[str, int]
+    tags: tuple[str, ...]
+    known_cost: float
+    """Dollars, without the calls of unknown cost."""
+    calls_of_unknown_cost: int
+
+    def headlines(self) -> list[Headline]:
+        """The best subject of each benchmark; baselines count only if there are no others."""
+        if suite(self.run.suite) is None or not any(self.counts.values()):
+            return []
+        report = self._report()
+        baselines = {row["baseline"] for row in report.get("differences_from_baseline", ())}
+        results = [row for row in report["results"] if not row["group"] and row["subject"] not in baselines]
+        benchmarks = dict.fromkeys(row["benchmark"] for row in results)
+        best = (_best([row for row in results if row["benchmark"] == benchmark]) for benchmark in benchmarks)
+        return [headline for headline in best if headline is not None]
+
+    def _report(self) -> Mapping[str, Any]:
+        """The JSON report: the file, if the run has not changed since; otherwise made again, which takes longer."""
+        try:
+            report: dict[str, Any] = json.loads((self.folder / self.run.id / FORMATS["json"][0]).read_bytes())
+            written = report["run_id"], report["status"], report["circumstances"]["finished"]
+            if written == (self.run.id, "complete", self.run.finished) and isinstance(report["results"], list):
+                return report
+        except (OSError, ValueError, LookupError, TypeError):
+            pass
+        with open_run([self.run.id], [self.folder]) as stored:
+            return document(stored.summary)
+
+
+def _best(results: Sequence[Mapping[str, Any]]) -> Headline | None:
+    """The subject with the best value of the first measure that leads tables, or that has a value."""
+    measured = [
+        (row, Measure(**{"unit": "", **measure}))
+        for row in results
+        for measure in row["measures"]
+        if measure["value"] is not None and not measure.get("unit")
+    ]
+    names = [measure.name for _, measure in measured]
+    main = next((name for name in (*HEADLINES, *names) if name in names), None)
+    candidates = [(row, measure) for row, measure in measured if measure.name == main]
+    if not candidates:
+        return None
+    row, measure = max(candidates, key=lambda one: (one[1].value or 0.0) * (1 if one[1].higher_is_better else -1))
+    return Headline(row["benchmark"], row["subject"], measure)
+
+
+def list_runs(
+    folders: Iterable[Path],
+    *,
+    tags: Sequence[str] = (),
+    suites: Sequence[str] = (),
+    statuses: Sequence[str] = (),
+) -> list[ListedRun]:
+    """The runs of these folders, newest first: those with one of the tags, of one of the suites, of one status."""
+    rows = []
+    for folder in dict.fromkeys(folders):
+        with RunReader.open(folder) as run_reader:
+            tags_of, costs = run_reader.tags(), run_reader.known_costs()
+            for stored in run_reader.runs():
+                run, own_tags = with_current_status(stored, folder), tags_of.get(stored.id, ())
+                chosen = (not suites or run.suite in suites) and (not statuses or run.status in statuses)
+                if chosen and (not tags or set(tags) & set(own_tags)):
+                    counts = {str(status): n for status, n in run_reader.counts(run.id).items()}
+                    rows.append(ListedRun(run, folder, counts, own_tags, *costs.get(run.id, (0.0, 0))))
+    return sorted(rows, key=lambda row: (row.run.created, row.run.id), reverse=True)
+
+
+def find_run(name: str, folders: Sequence[Path]) -> ListedRun:
+    """The run of that name, or `latest`. Raises if several folders have one."""
+    run_id, found = find_folder(name, folders)
+    if len(found) > 1:
+        raise BadInput(name, f"in {' and '.join(map(str, found))}", remedy="name one folder with --results")
+    return next(row for row in list_runs(found) if row.run.id == run_id)
