@@ -14,7 +14,7 @@ from memorybench.core.trials import Outcome
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.reporting.export import rows
+from memorybench.reporting.export import layout, rows
 from memorybench.reporting.report_files import FORMATS, write_reports
 from memorybench.suites import running
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
@@ -65,22 +65,21 @@ class RunResult:
         return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), formats)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row per question and provider, with one column per score. Needs pandas."""
+        """One row per question and provider, with the columns of `memorybench export`. Needs pandas."""
         try:
             import pandas
         except ImportError as error:
             raise BadInput("to_pandas", "pandas is not installed", remedy="pip install pandas") from error
         with open_run([self.run_id], [self.folder]) as stored:
-            return pandas.DataFrame(
-                _flat(row) for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)])
-            )
+            frame = pandas.DataFrame(rows(stored.trials(), layout(stored.outcomes())))
+            return frame.drop(columns="metadata")  # its labels and scores are columns
 
 
 def run(command: str, **values: Any) -> RunResult:
     """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
-    output, run_id, resume, concurrency, budget, tags.
+    output, run_id, resume, concurrency, budget, tags, junit, step_summary.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
@@ -90,6 +89,7 @@ def run(command: str, **values: Any) -> RunResult:
     finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:
         finished = running.run(running.start(*matches[0], values, options, wiring))
+    running.write_ci_files(finished, options, running.run_checks(finished), wiring.redact)
     return RunResult(finished.place.run_id, finished.place.results)
 
 
@@ -137,8 +137,3 @@ def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = Non
             yield TraceJudge(Enumerator(model), EntailmentJudge(Judge(model)))
 
     return MemoryExtractionEvaluator(open_judge, TracePaths.of(OF_RUNS, paths or {}).judgeable)
-
-
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    metadata = dict(row.pop("metadata"))
-    return {**row, **metadata.pop("scores"), **metadata}

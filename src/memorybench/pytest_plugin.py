@@ -104,7 +104,7 @@ class MemoryCases(pytest.Collector):
             return {outcome.trial.case_id: outcome for outcome in stored.outcomes()}
 
     def missed_targets(self) -> list[str]:
-        from memorybench.suites.thresholds import check_thresholds, missed_thresholds, parse_thresholds
+        from memorybench.suites.thresholds import check_thresholds, parse_thresholds, threshold_checks
 
         given = parse_thresholds(self.config.option.memory_threshold)
         start, finished = self._run
@@ -115,8 +115,8 @@ class MemoryCases(pytest.Collector):
         counts = finished.summary.counts
         unscored = counts["planned"] - counts["scored"]
         lines = [f"{unscored} of {counts['planned']} cases have no score"] if unscored else []
-        held, _ = missed_thresholds(finished.summary, thresholds, "value", prepared.subjects)
-        return lines + [line for line in held if line.startswith("threshold missed")]
+        checks = threshold_checks(finished.summary, thresholds, "value", prepared.subjects)
+        return lines + [check.text for check in checks if check.missed]
 
     @cached_property
     def _folder(self) -> Path:

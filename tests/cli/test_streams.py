@@ -101,7 +101,7 @@ def test_json_is_valid_in_every_encoding(command: Command, monkeypatch: pytest.M
 
 def test_an_export_on_standard_output_is_utf_8(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     command("eval", "--providers", "bm25", "--limit", "1", "--run-id", "r")
-    monkeypatch.setattr("memorybench.reporting.export.COLUMNS", ("é",))
+    monkeypatch.setattr("memorybench.reporting.export.COLUMNS", {"é": "text"})
     assert output_in("ascii", monkeypatch, "export", "r").startswith("é".encode())
 
 

@@ -1,57 +1,124 @@
-"""Writes one row per question and provider, or per test case, to a file or standard output; or logs for Inspect."""
+"""Writes a run to a file or standard output: rows for scripts, tables for papers, JUnit XML, logs for Inspect."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from .arguments import add_results, folders
 
 if TYPE_CHECKING:
+    from memorybench.core.report_sections import Table
     from memorybench.suites.stored_run import StoredRun
+
+
+FORMATS = ("csv", "json", "jsonl", "parquet", "latex", "markdown", "junit", "inspect")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="Export this run; several are read as shards of one")
-    parser.add_argument(
-        "--format", choices=("csv", "json", "jsonl", "inspect"), default="csv", help="Choose the format (default: csv)"
-    )
+    parser.add_argument("--format", choices=FORMATS, default="csv", help="Choose the format (default: csv)")
     parser.add_argument(
         "--output",
         metavar="FILE",
         type=Path,
         help="Write to this file, or folder for inspect (default: stdout)",
     )
+    parser.add_argument(
+        "--table", metavar="NAME", help="With latex and markdown: only the table with this title or number"
+    )
     add_results(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    from memorybench.files.writing import replacing
-    from memorybench.reporting.export import rows, write
+    from memorybench.core.errors import BadInput
+    from memorybench.reporting.export import layout, rows, write
     from memorybench.suites.registry import open_run
 
+    if args.table is not None and args.format not in ("latex", "markdown"):
+        raise BadInput("--table", f"not supported with --format {args.format}", expected="latex or markdown")
+    output = None if str(args.output) == "-" else args.output
     with open_run(args.runs, folders(args)) as stored:
         if args.format == "inspect":
-            return _inspect(stored, args.output)
-        wanted = (row for run, at, outcome in stored.settled() for row in rows(run, [(at, outcome)]))
-        if args.output is None or str(args.output) == "-":
-            if reconfigure := getattr(sys.stdout, "reconfigure", None):
-                reconfigure(encoding="utf-8")  # as in a file
-            write(wanted, args.format, sys.stdout)
+            return _inspect(stored, output)
+        if args.format in ("latex", "markdown", "junit"):
+            text = _junit(stored) if args.format == "junit" else _tables(stored, args.format, args.table)
+            with _open_output(output) as file:
+                file.write(text)
             return 0
-        with replacing(args.output) as file:
-            written = write(wanted, args.format, file)
-    print(f"{written} rows written to {args.output}")
+        columns = layout(stored.outcomes())
+        found = rows(stored.trials(), columns)
+        if args.format == "parquet":
+            from memorybench.reporting.parquet import write_parquet
+
+            if output is None:
+                raise BadInput("--output", "--format parquet is binary", expected="a file, e.g. --output r.parquet")
+            written = write_parquet(found, columns, output)
+        else:
+            with _open_output(output) as file:
+                written = write(found, columns, args.format, file)
+    if output is not None:
+        print(f"{written} rows written to {output}")
     return 0
+
+
+@contextmanager
+def _open_output(path: Path | None) -> Iterator[TextIO]:
+    """The file, or standard output as UTF-8."""
+    from memorybench.files.writing import replacing
+
+    if path is not None:
+        with replacing(path) as file:
+            yield file
+        return
+    if reconfigure := getattr(sys.stdout, "reconfigure", None):
+        reconfigure(encoding="utf-8")  # as in a file
+    yield sys.stdout
+
+
+def _junit(stored: StoredRun) -> str:
+    from memorybench.suites.junit import to_junit
+
+    return to_junit(stored.summary.run_id, stored.trials())
+
+
+def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:
+    from memorybench.core.report_sections import Table
+    from memorybench.reporting.latex import to_latex
+    from memorybench.reporting.markdown import tables_to_markdown
+    from memorybench.suites.registry import suite_of
+
+    sections = suite_of(stored.run).report(stored).sections
+    tables = [section for section in sections if isinstance(section, Table)]
+    if wanted is not None:
+        tables = [_find_table(wanted, tables)]
+    return to_latex(tables) if form == "latex" else tables_to_markdown(tables)
+
+
+def _find_table(wanted: str, tables: Sequence[Table]) -> Table:
+    """The table with this number, counting from 1, or with a title that begins with these words."""
+    from memorybench.core.errors import BadInput
+
+    if wanted.isdecimal() and 1 <= int(wanted) <= len(tables):
+        return tables[int(wanted) - 1]
+    exact = [table for table in tables if table.title.lower() == wanted.lower()]
+    matches = exact or [table for table in tables if table.title.lower().startswith(wanted.lower())]
+    if len(matches) != 1:
+        problem = f'no table "{wanted}"' if not matches else f'{len(matches)} tables match "{wanted}"'
+        titles = ", ".join(f"{number} {table.title}" for number, table in enumerate(tables, 1))
+        raise BadInput("--table", problem, expected=f"one of: {titles}")
+    return matches[0]
 
 
 def _inspect(stored: StoredRun, folder: Path | None) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.suites.inspect_log import write_logs
 
-    if folder is None or str(folder) == "-":
+    if folder is None:
         raise BadInput("--output", "--format inspect writes several files", expected="a folder, e.g. --output logs")
     try:
         written = write_logs(stored.parts, stored.summary, folder)

@@ -21,7 +21,7 @@ VERBS = {
     "results": "show and compare results",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
-    "export": "write one row per question and provider to a file",
+    "export": "write rows, tables, JUnit XML or Inspect logs of a run",
     "list": "list providers, benchmarks, extractors, stores, agents and suites",
     "describe": "describe a provider, benchmark, extractor, store or agent",
     "data": "pull, list, verify and convert datasets",

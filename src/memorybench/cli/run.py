@@ -13,6 +13,7 @@ from .arguments import add_fields, add_json, given_fields
 
 if TYPE_CHECKING:
     from memorybench.suites.running import FinishedRun, Start
+    from memorybench.suites.spec import RunOptions
     from memorybench.suites.suite import Command, Suite
 
 
@@ -68,12 +69,12 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.wiring.live import LiveWiring
 
     given = given_fields(args, command.spec)
-    options = make_spec(RunOptions, given_fields(args, RunOptions))
+    options = make_spec(RunOptions, {**_from_environment(), **given_fields(args, RunOptions)})
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
         complete = running.find_finished(suite, command, given, options, args.threshold, wiring.redact)
         if complete is not None:
-            return _show_finished(complete, args)
+            return _show_finished(complete, options, args)
     start = running.start(suite, command, given, options, wiring, args.threshold)
     if args.dry_run:
         _show_plan(start, args.json)
@@ -91,14 +92,25 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
         sys.stdout.write(to_json(finished.report))
     else:
         _show(start, finished)
-    return _exit_code(finished, args)
+    return _end(finished, options, args)
 
 
-def _exit_code(finished: FinishedRun, args: argparse.Namespace) -> int:
+def _from_environment() -> dict[str, str]:
+    """The options that GitHub Actions sets."""
+    from memorybench.wiring.environment import first_variable
+
+    summary = first_variable("GITHUB_STEP_SUMMARY")
+    return {"step_summary": summary} if summary else {}
+
+
+def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
+    """Prints how the run ended, writes the files for CI and returns the exit code."""
     from memorybench.suites import running
+    from memorybench.wiring.environment import redactor
 
     messages = sys.stderr if args.json else sys.stdout
     code = running.exit_code(finished, args.threshold_on, lambda line: print(line, file=messages))
+    running.write_ci_files(finished, options, running.run_checks(finished, args.threshold_on), redactor().clean)
     if finished.ending.paused:
         print(f"memorybench: {finished.ending.paused}; start the service, then --resume the run", file=sys.stderr)
     if finished.blocked:
@@ -106,7 +118,7 @@ def _exit_code(finished: FinishedRun, args: argparse.Namespace) -> int:
     return code
 
 
-def _show_finished(finished: FinishedRun, args: argparse.Namespace) -> int:
+def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
     """Shows a run that --resume found complete."""
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_report
@@ -117,7 +129,7 @@ def _show_finished(finished: FinishedRun, args: argparse.Namespace) -> int:
         out = console()
         show_report(out, finished.report)
         out.print(f"\nRun {finished.place.run_id} is complete; nothing was repeated. Results: {finished.place.folder}/")
-    return _exit_code(finished, args)
+    return _end(finished, options, args)
 
 
 def _show_plan(start: Start, as_json: bool) -> None:

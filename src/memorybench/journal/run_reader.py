@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -18,7 +18,7 @@ from memorybench.core.trials import STATUSES, Outcome, Status
 
 from .checksums import CHECKSUMS, checked_rows, has_table
 from .database import FILE_NAME, check, open_for_reading, sqlite_errors
-from .rows import Run
+from .rows import Run, Step
 
 OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
@@ -39,6 +39,19 @@ class Stage(Record):
     """One duration per step, sorted; without reused steps."""
     spent: Spending
     reused: int
+
+
+class RecordedTrial(NamedTuple):
+    """An outcome with everything that was recorded for it."""
+
+    run: str
+    finished: str
+    outcome: Outcome
+    case: Mapping[str, Any]
+    steps: tuple[Step, ...]
+    """The steps that the outcome rests on; a step may serve several trials."""
+    spent: Spending
+    """What these steps spent, including failed attempts."""
 
 
 class RunReader:
@@ -92,6 +105,18 @@ class RunReader:
         for row in self._rows("outcomes", "run = ? ORDER BY ordinal, trial", run):
             yield row["finished"], Outcome.model_validate_json(row["body"])
 
+    def trials(self, run: str) -> Iterator[RecordedTrial]:
+        """Return outcomes with their cases and steps, in the order of the plan."""
+        failed: dict[str, Spending] = {}
+        for row in self._rows("attempts", "run = ? AND (calls > 0 OR cost IS NULL OR cost > 0)", run):
+            failed[row["key"]] = failed.get(row["key"], NOTHING) + _spending(row)
+        for finished, outcome in self.dated_outcomes(run):
+            keys = dict.fromkeys(outcome.steps)
+            steps = tuple(_step(row) for key in keys for row in self._rows("steps", "run = ? AND key = ?", run, key))
+            spent = sum((*(step.spent for step in steps), *(failed[key] for key in keys if key in failed)), NOTHING)
+            case = self.case(run, outcome.trial.benchmark, outcome.trial.case_id) or {}
+            yield RecordedTrial(run, finished, outcome, case, steps, spent)
+
     def case(self, run: str, benchmark: str, case: str) -> Mapping[str, Any] | None:
         row = next(self._rows("cases", "run = ? AND benchmark = ? AND id = ?", run, benchmark, case), None)
         if row is None:
@@ -114,8 +139,7 @@ class RunReader:
                 if table == "steps" and not is_reused:
                     seconds.setdefault(key, []).append(row["seconds"])
                 if row["calls"] or row["input_tokens"] or row["output_tokens"] or row["cost"] != 0:
-                    names = ("calls", "input_tokens", "output_tokens", "cost")
-                    spent[key] = spent.get(key, NOTHING) + Spending(**{name: row[name] for name in names})
+                    spent[key] = spent.get(key, NOTHING) + _spending(row)
         return [
             Stage(
                 name=key[0],
@@ -203,3 +227,12 @@ def _run(row: sqlite3.Row) -> Run:
     return Run.model_validate(
         {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}
     )
+
+
+def _spending(row: sqlite3.Row) -> Spending:
+    return Spending(**{name: row[name] for name in Spending.model_fields})
+
+
+def _step(row: sqlite3.Row) -> Step:
+    values = {name: row[name] for name in Step._fields if name != "spent"}
+    return Step(**{**values, "shared": bool(row["shared"])}, spent=_spending(row))

@@ -1,68 +1,157 @@
-"""Exports one row per trial, for spreadsheets and scripts."""
+"""Exports one row per trial, for spreadsheets, scripts and data frames (docs/exports.md describes the columns)."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import IO, Any, Literal
 
 from memorybench.core.trials import Outcome
+from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import csv_safe
 
 Format = Literal["csv", "json", "jsonl"]
-COLUMNS = (
-    "run",
-    "benchmark",
-    "provider",
-    "item",
-    "question",
-    "expected",
-    "actual",
-    "score",
-    "correct",
-    "status",
-    "metadata",
-    "created",
-)
+Kind = Literal["text", "number", "integer", "time", "list", "lists"]
+COLUMNS: Mapping[str, Kind] = {
+    "run": "text",
+    "benchmark": "text",
+    "provider": "text",
+    "item": "text",
+    "question": "text",
+    "expected": "text",
+    "actual": "text",
+    "score": "number",
+    "correct": "integer",
+    "status": "text",
+    "metadata": "text",
+    "created": "time",
+    "suite": "text",
+    "cluster": "text",
+    "variant": "text",
+    "reason": "text",
+    "failure": "text",
+    "gold_sessions": "list",
+    "gold_turns": "list",
+    "ranking": "list",
+    "ranking_sources": "lists",
+    "seconds": "number",
+    "search_seconds": "number",
+    "answer_seconds": "number",
+    "judge_seconds": "number",
+    "calls": "integer",
+    "input_tokens": "integer",
+    "output_tokens": "integer",
+    "cost": "number",
+}
+"""The columns that every export has. One column per label and per score follows."""
 _HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
 
 
-def rows(run: str, settled: Iterable[tuple[str, Outcome]]) -> Iterator[dict[str, Any]]:
-    """One row per outcome, from the times and outcomes of a run."""
-    for created, outcome in settled:
-        trial, shown = outcome.trial, outcome.shown
-        correct = outcome.score("correct")
-        yield {
-            "run": run,
-            "benchmark": trial.benchmark,
-            "provider": trial.subject.name,
-            "item": trial.case_id,
-            "question": shown.asked,
-            "expected": shown.expected,
-            "actual": shown.got,
-            "score": next((s for name in _HEADLINE_SCORES if (s := outcome.score(name)) is not None), None),
-            "correct": None if correct is None else int(correct == 1.0),
-            "status": outcome.status,
-            "metadata": {
-                **trial.labels,
-                "scores": {score.name: score.value for score in outcome.scores},
-                **({"failure": outcome.failure.message} if outcome.failure else {}),
-            },
-            "created": created,
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of one export."""
+
+    kinds: Mapping[str, Kind]
+    labels: Mapping[str, str]
+    """The column of each label."""
+    scores: Mapping[str, str]
+    """The column of each score."""
+
+
+def layout(outcomes: Iterable[Outcome]) -> Layout:
+    """Names a column for each label and score; a name that is taken gets the prefix `label_` or `score_`."""
+    labels: dict[str, None] = {}
+    scores: dict[str, None] = {}
+    for outcome in outcomes:
+        labels |= dict.fromkeys(outcome.trial.labels)
+        scores |= dict.fromkeys(score.name for score in outcome.scores)
+    scores.pop("correct", None)  # a column of every export
+    score_columns = {name: f"score_{name}" if name in COLUMNS else name for name in scores}
+    taken = {*COLUMNS, *score_columns.values()}
+    label_columns = {name: f"label_{name}" if name in taken else name for name in labels}
+    kinds: dict[str, Kind] = {
+        **COLUMNS,
+        **dict.fromkeys(label_columns.values(), "text"),
+        **dict.fromkeys(score_columns.values(), "number"),
+    }
+    return Layout(kinds, label_columns, score_columns)
+
+
+def rows(trials: Iterable[RecordedTrial], columns: Layout) -> Iterator[dict[str, Any]]:
+    """One row per trial, with a value or None for each column."""
+    for trial in trials:
+        outcome = trial.outcome
+        values = {
+            **{columns.labels.get(name, ""): text for name, text in outcome.trial.labels.items()},
+            **{columns.scores.get(score.name, ""): score.value for score in outcome.scores},
+            **_trial_values(trial),
+            **_step_values(trial),
         }
+        yield {name: values.get(name) for name in columns.kinds}
 
 
-def write(rows: Iterable[dict[str, Any]], form: Format, file: IO[str]) -> int:
+def _trial_values(recorded: RecordedTrial) -> dict[str, Any]:
+    outcome = recorded.outcome
+    trial, shown = outcome.trial, outcome.shown
+    correct = outcome.score("correct")
+    reasons = (score.reason for score in outcome.scores if score.reason)
+    return {
+        "run": recorded.run,
+        "benchmark": trial.benchmark,
+        "provider": trial.subject.name,
+        "item": trial.case_id,
+        "question": shown.asked,
+        "expected": shown.expected,
+        "actual": shown.got,
+        "score": next((s for name in _HEADLINE_SCORES if (s := outcome.score(name)) is not None), None),
+        "correct": None if correct is None else int(correct == 1.0),
+        "status": outcome.status,
+        "metadata": {
+            **trial.labels,
+            "scores": {score.name: score.value for score in outcome.scores},
+            **({"failure": outcome.failure.message} if outcome.failure else {}),
+        },
+        "created": recorded.finished,
+        "suite": trial.suite,
+        "cluster": trial.cluster or None,
+        "variant": trial.variant or None,
+        "reason": shown.reason or next(reasons, None),
+        "failure": outcome.failure.message if outcome.failure else None,
+        "gold_sessions": recorded.case.get("gold_sessions"),
+        "gold_turns": recorded.case.get("gold_turns"),
+    }
+
+
+def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
+    steps, spent = recorded.steps, recorded.spent
+    seconds: dict[str, float] = {}
+    for step in steps:
+        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
+    search = next((step for step in steps if step.name == "search"), None)
+    memories = json.loads(search.result)["memories"] if search else None
+    return {
+        "ranking": None if memories is None else [memory["id"] for memory in memories],
+        "ranking_sources": None if memories is None else [memory.get("sources") or [] for memory in memories],
+        "seconds": sum(seconds.values()) if steps else None,
+        **{f"{name}_seconds": seconds.get(name) for name in ("search", "answer", "judge")},
+        "calls": spent.calls,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cost": spent.cost,
+    }
+
+
+def write(rows: Iterable[dict[str, Any]], columns: Layout, form: Format, file: IO[str]) -> int:
     """Writes rows as they come and returns how many there were."""
     written = 0
     csv_writer = csv.writer(file, lineterminator="\n")
     if form == "csv":
-        csv_writer.writerow(COLUMNS)
+        csv_writer.writerow(columns.kinds)
     for row in rows:
         if form == "csv":
-            cells = {**row, "metadata": json.dumps(row["metadata"], ensure_ascii=False)}
-            csv_writer.writerow(csv_safe(cell) if isinstance(cell, str) else cell for cell in cells.values())
+            csv_writer.writerow(_csv_cell(row[name]) for name in columns.kinds)
         elif form == "json":
             file.write((",\n " if written else "[\n ") + json.dumps(row, ensure_ascii=False))
         else:
@@ -71,3 +160,9 @@ def write(rows: Iterable[dict[str, Any]], form: Format, file: IO[str]) -> int:
     if form == "json":
         file.write("\n]\n" if written else "[]\n")
     return written
+
+
+def _csv_cell(value: Any) -> Any:
+    if isinstance(value, (list, dict)):
+        return json.dumps(value, ensure_ascii=False)
+    return csv_safe(value) if isinstance(value, str) else value

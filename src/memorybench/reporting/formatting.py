@@ -5,9 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part
+from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part, Table
 
 ABSENT = "–"
+UNKNOWN_PRICE = "?"
 _MARKS = {True: "✓", False: "✗", None: "–"}
 
 
@@ -25,13 +26,20 @@ def cell_text(cell: Cell, shows: Part = "value") -> str:
         case Duration():
             return ABSENT if cell.seconds is None else seconds(cell.seconds)
         case Money():
-            return money(cell.dollars)
+            return UNKNOWN_PRICE if cell.dollars is None else money(cell.dollars)
         case Difference():
             return _difference(cell)
     if not cell:
         return ABSENT
     alone = len(cell) == 1 and cell[0].count == 1
     return ", ".join(f"{_MARKS[state.good]} {state.name}{'' if alone else f' {state.count}'}" for state in cell)
+
+
+def footnotes(table: Table) -> list[str]:
+    """Explains the signs in the cells of a table that are not numbers."""
+    cells = [cell for row in (*table.rows, *table.detail_rows) for cell in row]
+    has_unknown_price = any(isinstance(cell, Money) and cell.dollars is None for cell in cells)
+    return [f"{UNKNOWN_PRICE}: a model has no known price"] if has_unknown_price else []
 
 
 def _measure(measure: Measure, shows: Part) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from memorybench.core.report_sections import Cases, Notes, Provenance, Report, Section, Table
 from memorybench.text.sanitize import sanitize
 
-from .formatting import cell_text
+from .formatting import cell_text, footnotes
 
 
-def to_markdown(report: Report) -> str:
+def to_markdown(report: Report, checks: Iterable[str] = ()) -> str:
+    """The report; `checks` are lines about thresholds, which follow the title."""
     parts = [f"# {_inline(report.title)}"]
+    parts += [_inline(line) for line in checks]
     parts += [f"> {_inline(line)}" for line in report.warnings]
     parts += [f"**{_inline(line)}**" for line in report.verdict]
     for section in report.sections:
@@ -19,10 +22,14 @@ def to_markdown(report: Report) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def tables_to_markdown(tables: Iterable[Table]) -> str:
+    return "\n\n".join(part for table in tables for part in _section(table) if part) + "\n"
+
+
 def _section(section: Section) -> list[str]:
     match section:
         case Table():
-            return [_heading(section.title, section.level), _table(section)]
+            return [_heading(section.title, section.level), _table(section), *map(_inline, footnotes(section))]
         case Cases():
             return [_heading(section.title, 2), *_cases(section)]
         case Notes():

@@ -19,16 +19,20 @@ from memorybench.core.timing import TIMING
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id, safe_tag
+from memorybench.files.writing import replacing
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
+from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.report_files import FORMATS, write_reports
+from memorybench.reporting.step_summary import append_summary
 
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
+from .junit import to_junit
 from .registry import open_run, suite_of
 from .run_changes import change_tags, repair
 from .run_list import find_run
@@ -36,7 +40,7 @@ from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_pr
 from .stored_run import LATEST
 from .suite import SCOPE_SUFFIX, Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
-from .thresholds import Held, Threshold, check_thresholds, missed_thresholds, parse_thresholds
+from .thresholds import Check, Held, Threshold, check_thresholds, parse_thresholds, threshold_checks
 from .wiring import Wiring
 
 CONCURRENCY = 10
@@ -101,6 +105,7 @@ def start(
     check_not_empty(command.spec, given)
     _check_tags(options)
     repair(_results(command, options))
+    _check_ci_files(options)
     if options.resume is None:
         run_id = _new_run_id(options)
         spec, budget = make_spec(command.spec, given), None
@@ -140,6 +145,12 @@ def _new_run_id(options: RunOptions) -> str:
 def _check_tags(options: RunOptions) -> None:
     for tag in options.tags:
         safe_tag(tag, "--tag")
+
+
+def _check_ci_files(options: RunOptions) -> None:
+    for flag, path in (("--junit", options.junit), ("--step-summary", options.step_summary)):
+        if path is not None and (path.is_dir() or not path.parent.is_dir()):
+            raise BadInput(flag, f"{path}: not a file in an existing folder", remedy=f"create {path.parent} first")
 
 
 def _results(command: Command, options: RunOptions) -> Path:
@@ -372,6 +383,26 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
         return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
 
 
+def run_checks(finished: FinishedRun, on: Held = "value") -> list[Check]:
+    """The thresholds of a finished run."""
+    return threshold_checks(finished.summary, finished.thresholds, on, finished.subjects)
+
+
+def write_ci_files(
+    finished: FinishedRun, options: RunOptions, checks: Sequence[Check], redact: Callable[[str], str]
+) -> None:
+    """Write the files that `--junit` and `--step-summary` name."""
+    if options.junit is not None:
+        with open_run([finished.place.run_id], [finished.place.results]) as stored:
+            text = redact(to_junit(finished.place.run_id, stored.trials(), checks))
+        with replacing(options.junit) as file:
+            file.write(text)
+    if options.step_summary is not None:
+        lines = [f"{'❌' if check.missed else '✅'} {check.text}" for check in checks]
+        markdown = to_markdown(finished.report, lines)
+        append_summary(options.step_summary, markdown, redact)
+
+
 def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
     """0 complete, 1 incomplete, 2 not allowed to start, 3 a threshold or check was missed, 130 interrupted."""
     if finished.ending.interrupted:
@@ -380,10 +411,10 @@ def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> i
         return 2
     if finished.ending.paused:
         return 1
-    lines, missed = missed_thresholds(finished.summary, finished.thresholds, on, finished.subjects)
-    for line in lines:
-        tell(line)
-    if missed:
+    checks = run_checks(finished, on)
+    for check in checks:
+        tell(check.text)
+    if any(check.missed for check in checks):
         return 3
     counts = finished.summary.counts
     if counts["failed"] or counts["unscored"] or finished.summary.status != "complete":

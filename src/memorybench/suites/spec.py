@@ -127,6 +127,12 @@ class RunOptions(Record):
     tags: tuple[str, ...] = flag(
         (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"
     )
+    junit: Path | None = flag(None, help="Also write the outcomes as JUnit XML.", metavar="FILE")
+    step_summary: Path | None = flag(
+        None, help="Append the report as Markdown to this file.", metavar="FILE", default_text="$GITHUB_STEP_SUMMARY"
+    )
+    command_line: tuple[str, ...] = ()
+    """The words that the user typed, for report.json."""
 
 
 def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
 from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, RunStatus, differences
-from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_reader import RecordedTrial, RunReader
 
 from .suite import SCOPE_SUFFIX
 from .summary import Summary, summarise
@@ -62,6 +62,11 @@ class StoredRun:
         for run_reader, run in self.parts:
             for at, outcome in run_reader.dated_outcomes(run.id):
                 yield run.id, at, outcome
+
+    def trials(self) -> Iterator[RecordedTrial]:
+        """Yields every outcome with its case and its steps."""
+        for run_reader, run in self.parts:
+            yield from run_reader.trials(run.id)
 
     def outcomes(self) -> Iterator[Outcome]:
         return (outcome for _, _, outcome in self.settled())

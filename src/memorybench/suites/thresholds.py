@@ -28,6 +28,18 @@ class Threshold(Record):
     the threshold is compared with it: an undecided case is not a success."""
 
 
+class Check(Record):
+    """A requirement of a finished run: a threshold, or a comparison with a baseline."""
+
+    where: str
+    """Benchmark and subject: `starter × bm25`."""
+    name: str
+    """What is required: `threshold recall@5`."""
+    text: str
+    """The sentence that is printed."""
+    missed: bool
+
+
 def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
     thresholds = []
     for text in texts:
@@ -76,11 +88,11 @@ def _measure_name(name: str, known: Sequence[str]) -> str:
     raise BadInput("--threshold", f'nothing measures "{name}"', remedy=suggestion(name, known))
 
 
-def missed_thresholds(
+def threshold_checks(
     summary: Summary, thresholds: Sequence[Threshold], on: Held, subjects: Sequence[str]
-) -> tuple[list[str], bool]:
-    """One line for each threshold and subject, and whether any threshold was missed."""
-    lines, any_missed = [], False
+) -> list[Check]:
+    """One check for each threshold and subject."""
+    checks = []
     for threshold in thresholds:
         for result in summary.results:
             measure = result.measure(threshold.name)
@@ -91,9 +103,10 @@ def missed_thresholds(
                 continue
             bound = result.measure(threshold.lower_bound) if threshold.lower_bound else None
             text, missed = _compare(threshold, measure, bound, on)
-            lines.append(f"threshold {'missed' if missed else 'met'}: {result.benchmark} × {result.subject}: {text}")
-            any_missed = any_missed or missed
-    return lines, any_missed
+            where = f"{result.benchmark} × {result.subject}"
+            line = f"threshold {'missed' if missed else 'met'}: {where}: {text}"
+            checks.append(Check(where=where, name=f"threshold {threshold.name}", text=line, missed=missed))
+    return checks
 
 
 def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: Held) -> tuple[str, bool]:

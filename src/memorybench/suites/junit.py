@@ -1,0 +1,78 @@
+"""Writes a run as JUnit XML, which CI servers show: one testsuite per benchmark and subject, one testcase per trial."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree
+
+from memorybench.core.trials import Outcome
+from memorybench.journal.run_reader import RecordedTrial
+from memorybench.text.sanitize import sanitize
+
+from .report_parts import failure_case, is_failure
+from .thresholds import Check
+
+_RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skipped": "skipped", "blocked": "skipped"}
+"""By status: the element of a testcase that is not a success."""
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_junit(run_id: str, trials: Iterable[RecordedTrial], checks: Sequence[Check] = ()) -> str:
+    """`checks` are the thresholds and the baseline of the run, as testcases of their own."""
+    root = ElementTree.Element("testsuites", name=_text(f"memorybench {run_id}"))
+    suites: dict[tuple[str, str], ElementTree.Element] = {}
+    for trial in trials:
+        key = trial.outcome.trial.benchmark, trial.outcome.trial.subject.name
+        if key not in suites:
+            suites[key] = ElementTree.SubElement(root, "testsuite", name=_text(" × ".join(key)))
+        _add_trial(suites[key], trial)
+    if checks:
+        suite = ElementTree.SubElement(root, "testsuite", name="checks")
+        for check in checks:
+            case = _add_case(suite, check.where, check.name, 0.0)
+            if check.missed:
+                ElementTree.SubElement(case, "failure", message=_text(check.text), type="check")
+    for suite in (*root, root):
+        for name, found in (
+            ("tests", "testcase"),
+            ("failures", "failure"),
+            ("errors", "error"),
+            ("skipped", "skipped"),
+        ):
+            suite.set(name, str(len(suite.findall(f".//{found}"))))
+        suite.set("time", f"{sum(float(case.get('time', 0)) for case in suite.iter('testcase')):.3f}")
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
+    outcome = recorded.outcome
+    trial = outcome.trial
+    name = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
+    case = _add_case(
+        suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds for step in recorded.steps)
+    )
+    if is_failure(outcome):
+        result = ElementTree.SubElement(case, _RESULTS[outcome.status], message=_message(outcome))
+        if outcome.status != "scored":
+            result.set("type", outcome.failure.kind if outcome.failure else outcome.status)
+        result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome).fields))
+
+
+def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float) -> ElementTree.Element:
+    return ElementTree.SubElement(suite, "testcase", classname=_text(group), name=_text(name), time=f"{seconds:.3f}")
+
+
+def _message(outcome: Outcome) -> str:
+    if outcome.failure is not None:
+        return _text(outcome.failure.message)
+    if outcome.status != "scored":
+        return outcome.status
+    shown = outcome.shown
+    return _text(f"expected {shown.expected!r}, got {shown.got!r}" if shown.got else shown.reason or "not found")
+
+
+def _text(text: str) -> str:
+    """The text without characters that XML cannot hold."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sanitize(text))

@@ -1,0 +1,71 @@
+"""`--junit` and `--step-summary`: files that CI servers show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.command import Command
+
+
+def suites(path: Path) -> dict[str, ElementTree.Element]:
+    return {suite.get("name", ""): suite for suite in ElementTree.parse(path).getroot()}
+
+
+def test_a_run_writes_junit_with_its_thresholds(command: Command) -> None:
+    said = command(
+        *("eval", "--providers", "bm25", "none", "--limit", "6", "--junit", "junit.xml"),
+        *("--threshold", "recall@5=0.0", "--threshold", "recall@10=1.1"),
+    )
+    assert said.code == 3
+    found = suites(command.folder / "junit.xml")
+    assert list(found) == ["starter × bm25", "starter × none", "checks"]
+    assert {case.get("name"): len(case) for case in found["checks"]} == {
+        "threshold recall@5": 0,
+        "threshold recall@10": 1,
+    }
+
+
+def test_a_resumed_run_that_is_complete_writes_junit_again(command: Command) -> None:
+    assert command("eval", "--providers", "bm25", "--limit", "3", "--run-id", "r", "--junit", "one.xml").code == 0
+    assert command("eval", "--resume", "r", "--junit", "two.xml").code == 0
+    one, two = ((command.folder / name).read_text(encoding="utf-8") for name in ("one.xml", "two.xml"))
+    assert one == two
+
+
+@pytest.mark.parametrize("flag", ["--junit", "--step-summary"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_run(command: Command, flag: str) -> None:
+    said = command("eval", "--providers", "bm25", "--limit", "2", flag, "missing/file")
+    assert (said.code, said.err.split(":")[1].strip()) == (2, flag)
+    assert not (command.folder / "results").exists()
+
+
+def test_github_gets_the_report_as_a_step_summary(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = command.folder / "summary.md"
+    summary.write_text("an earlier step\n", encoding="utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--threshold", "recall@5=1.1")
+    assert command(*arguments, "--run-id", "r").code == 3
+    text = summary.read_text(encoding="utf-8")
+    report = (command.folder / "results" / "r" / "report.md").read_text(encoding="utf-8")
+    assert text.startswith("an earlier step\n# ")
+    assert "threshold missed: starter × bm25: recall@5" in text
+    assert report.split("\n", 1)[1].strip() in text
+
+
+def test_a_step_summary_stays_below_the_limit_of_github(command: Command) -> None:
+    summary = command.folder / "summary.md"
+    summary.write_bytes(b"x\n" * (512 * 1024 - 500))
+    assert command("eval", "--providers", "bm25", "--limit", "3", "--step-summary", "summary.md").code == 0
+    assert 1024 * 1024 - 1000 < summary.stat().st_size <= 1024 * 1024
+    assert "report.md" in summary.read_text(encoding="utf-8")[-200:]
+
+
+def test_a_secret_reaches_neither_junit_nor_the_summary(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTES_API_KEY", "sentinel-4711-secret")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(command.folder / "summary.md"))
+    command("eval", "--providers", "bm25", "--limit", "2", "--junit", "j.xml", "--run-id", "sentinel-4711-secret")
+    for name in ("j.xml", "summary.md"):
+        assert "sentinel-4711" not in (command.folder / name).read_text(encoding="utf-8")
