@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Case, Cases, Column, Notes, Provenance, Report, State, Table, text_column
+from memorybench.core.report_sections import (
+    Case,
+    Cases,
+    Column,
+    Money,
+    Notes,
+    Provenance,
+    Report,
+    State,
+    Table,
+    text_column,
+)
+from memorybench.reporting.latex import to_latex
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.report_files import write_reports
 from memorybench.reporting.terminal import show_cases, show_report, show_table
@@ -136,3 +150,35 @@ def test_report_files_are_those_of_the_chosen_formats(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "report.json").read_text()) == {"run_id": "r"}
     write_reports(REPORT, tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run").iterdir()) == ["report.json", "report.md"]
+
+
+def test_an_unknown_price_is_a_question_mark_with_a_footnote() -> None:
+    table = Table("Cost", (text_column("step"), Column("cost")), (("answer", Money(None)),))
+    report = Report(title="t", sections=(table,))
+    for text in (shown(report, 40), to_markdown(report), to_latex([table])):
+        assert re.search(r"(\||│|&) +\? ", text), text
+        assert "?: a model has no known price" in text
+    priced = Table("Cost", (Column("cost"),), ((Money(0.5),),))
+    assert "no known price" not in shown(Report(title="t", sections=(priced,)))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_terminal_drops_columns_before_it_breaks_a_number(width: int) -> None:
+    names = ("nomic-embed-text-with-a-very-long-name-of-a-model", "記憶システムの長い名前")
+    columns = (text_column("subject"), *(Column(f"figure_{n}", "interval") for n in range(9)))
+    table = Table("Wide", columns, tuple((name, *[SHARE] * 9) for name in names))
+    text = shown(Report(title="t", sections=(table,)), width)
+    lines = text.splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    body = [line for line in lines[lines.index(next(line for line in lines if "├" in line)) :] if "│" in line]
+    assert {cell.strip() for line in body for cell in line.split("│")[2:-1]} <= {"", "50.0% [25.0, 75.0]"}
+    hidden = 9 - len(re.findall(r"figure_", text))
+    assert f"{hidden} more columns in report.md" in text
+    assert hidden < 9
+
+
+def test_a_list_that_is_in_no_report_names_no_report() -> None:
+    out = Console(file=io.StringIO(), width=34, highlight=False)
+    show_table(out, TABLE)
+    assert isinstance(out.file, io.StringIO)
+    assert "2 more columns in a wider terminal" in out.file.getvalue()

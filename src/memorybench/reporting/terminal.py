@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, assert_never
 from memorybench.core.report_sections import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table
 from memorybench.text.sanitize import sanitize
 
-from .formatting import cell_text
+from .formatting import cell_text, footnotes
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _WRAPPED_WIDTH = 24
 """How many characters a column that wraps is expected to need."""
+_NARROWEST = 10
+"""How many it needs at least."""
 
 
 def console() -> Console:
@@ -64,7 +66,7 @@ def show_section(out: Console, section: Section) -> None:
     match section:
         case Table():
             out.print()
-            show_table(out, section)
+            show_table(out, section, "report.md")
         case Cases():
             show_cases(out, section.cases, section.if_empty)
         case Notes():
@@ -79,7 +81,8 @@ def show_section(out: Console, section: Section) -> None:
             assert_never(section)
 
 
-def show_table(out: Console, table: Table) -> None:
+def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -> None:
+    """Shows the columns that fit; `whole_in` says where the others are."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -94,6 +97,11 @@ def show_table(out: Console, table: Table) -> None:
         drawn.add_row(*(Text(_text(row[place], column), style=_style(row[place])) for place, column in shown))
     out.print(sanitize(table.title), style="bold")  # a title of rich's wraps at the table's width
     out.print(drawn)
+    hidden = len(table.columns) - len(shown)
+    if hidden:
+        out.print(f"{hidden} more column{'' if hidden == 1 else 's'} in {whole_in}", style="dim")
+    for note in footnotes(replace(table, detail_rows=())):
+        out.print(note, style="dim")
 
 
 def _style(cell: Cell) -> str:
@@ -108,7 +116,8 @@ def _fitting_columns(table: Table, width: int) -> list[tuple[int, Column]]:
     """The columns that fit, with their places.
 
     Where the terminal is too narrow, headings are broken into lines, then intervals and counts are left out, then
-    whole columns.
+    columns of low priority. If that is not enough, texts are wrapped and columns dropped from the right: a number is
+    never broken.
     """
     columns = list(enumerate(table.columns))
     if _width(table, columns) > width:
@@ -117,6 +126,10 @@ def _fitting_columns(table: Table, width: int) -> list[tuple[int, Column]]:
         columns = [(place, replace(one, shows="value") if _can_shorten(one) else one) for place, one in columns]
     while _width(table, columns) > width and any(column.priority for _, column in columns):
         columns.remove(max(columns, key=lambda numbered: (numbered[1].priority, numbered[0])))
+    if _width(table, columns) > width:
+        columns = [(place, replace(one, wrap=one.wrap or one.align == "left")) for place, one in columns]
+    while _width(table, columns, _NARROWEST) > width and len(columns) > 2:
+        columns.pop()
     return columns
 
 
@@ -124,12 +137,14 @@ def _can_shorten(column: Column) -> bool:
     return column.priority > 0 and column.shows in ("interval", "value_of_n")
 
 
-def _width(table: Table, columns: Sequence[tuple[int, Column]]) -> int:
+def _width(table: Table, columns: Sequence[tuple[int, Column]], wrapped: int = _WRAPPED_WIDTH) -> int:
+    from rich.cells import cell_len
+
     total = 1
     for place, column in columns:
         texts = [*column.heading.split("\n"), *(_text(row[place], column) for row in table.rows)]
-        longest = max(map(len, texts))
-        total += 3 + (min(longest, _WRAPPED_WIDTH) if column.wrap else longest)
+        longest = max(map(cell_len, texts))
+        total += 3 + (min(longest, wrapped) if column.wrap else longest)
     return total
 
 

@@ -203,11 +203,11 @@ def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
         text_column("step"),
         text_column("subject"),
         Column("p50"),
-        Column("p95"),
-        Column("steps"),
-        Column("calls", priority=3),
-        Column("tokens in", priority=1),
-        Column("tokens out", priority=2),
+        Column("p95", priority=1),
+        Column("steps", priority=2),
+        Column("calls", priority=5),
+        Column("tokens in", priority=3),
+        Column("tokens out", priority=4),
         Column("cost"),
     )
     timed = [stage for stage in summary.stages if stage.name in _TIMED_STEPS and stage.seconds]
