@@ -29,9 +29,12 @@ VERBS = {
     "schema": "print the JSON Schema of a config file or run spec",
     "doctor": "check what is installed and which keys are set",
     "validate": "check a config, a dataset or a results file",
+    "completion": "print a script that completes commands in your shell",
 }
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
-_PRINTING_VERBS = frozenset({"results", "runs", "export", "list", "describe", "schema", "doctor", "validate"})
+_PRINTING_VERBS = frozenset(
+    {"results", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
+)
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 
 EXIT_FAILED = 1
@@ -54,6 +57,17 @@ def verb_parser(program: str, verb: str) -> argparse.ArgumentParser:
     actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     verb_parser: argparse.ArgumentParser = actions.choices[verb]
     return verb_parser
+
+
+def whole_parser(program: str) -> argparse.ArgumentParser:
+    """Return the parser of all verbs with all their arguments, for shell completion."""
+    verbs = dict(VERBS if program == "memorybench" else MEMAUDIT_VERBS)
+    if program == "memorybench":
+        from memorybench.suites.registry import suites
+
+        commands = [command for suite in suites() for command in suite.commands]
+        verbs = {**{command.name.split()[0]: command.help for command in commands}, **verbs}
+    return _parser(program, "", verbs, list(verbs), "", whole=True)
 
 
 def _run(
@@ -81,7 +95,7 @@ def _run(
 
 
 def _parser(
-    program: str, purpose: str, verbs: Mapping[str, str], given: Sequence[str], epilog: str
+    program: str, purpose: str, verbs: Mapping[str, str], given: Sequence[str], epilog: str, *, whole: bool = False
 ) -> argparse.ArgumentParser:
     parser = Parser(prog=program, description=purpose, epilog=epilog, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
@@ -93,7 +107,7 @@ def _parser(
     for verb, help in verbs.items():
         sub = actions.add_parser(verb, help=help, description=help, allow_abbrev=False)
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        if verb != chosen:
+        if verb != chosen and not whole:
             continue  # the arguments of other verbs are not needed
         if verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):
             import_module("memorybench.cli.run").configure(sub, verb)

@@ -1,0 +1,71 @@
+"""Prints the script that completes verbs, flags and names in a shell."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from memorybench.catalog.entries import Kind
+
+SHELLS = ("bash", "zsh", "fish")
+_NAMES: Mapping[str, tuple[Kind, ...]] = {
+    "providers": ("provider", "baseline"),
+    "benchmarks": ("benchmark",),
+    "benchmark": ("benchmark",),
+    "extractor": ("extractor",),
+    "store": ("store",),
+    "agent": ("agent",),
+}
+"""By the destination of an argument: the kinds of entries that it names."""
+_FOLDERS, _FILES = ("DIR", "FOLDER"), ("FILE", "PATH", "CASES", "DATASET")
+"""Metavars of arguments that are completed as paths."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"Complete in this shell: {', '.join(SHELLS)}")
+    parser.add_argument(
+        "--program",
+        choices=("memorybench", "memaudit"),
+        default="memorybench",
+        help="Complete this program (default: memorybench)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    import shtab
+
+    from memorybench.catalog.catalog import Catalog
+
+    from .main import whole_parser
+
+    catalog = Catalog(Path(), [])
+    names = {dest: [entry.name for entry in catalog.entries(*kinds)] for dest, kinds in _NAMES.items()}
+    parser = whole_parser(args.program)
+    for action in _actions(parser):
+        _add_completions(action, names, shtab.FILE, shtab.DIR)
+    print(shtab.complete(parser, args.shell))
+    return 0
+
+
+def _actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from _actions(inner)
+        else:
+            yield action
+
+
+def _add_completions(
+    action: argparse.Action, names: Mapping[str, list[str]], file: Mapping[str, Any], folder: Mapping[str, Any]
+) -> None:
+    """Adds what the flag may be followed by. The parser is not used for anything else, so choices refuse nothing."""
+    if action.choices is None and action.nargs != 0 and names.get(action.dest):
+        action.choices = names[action.dest]
+    elif action.metavar in _FOLDERS:
+        action.complete = folder  # type: ignore[attr-defined]  # shtab reads it
+    elif action.metavar in _FILES:
+        action.complete = file  # type: ignore[attr-defined]
