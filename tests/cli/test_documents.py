@@ -7,6 +7,7 @@ import jsonschema
 import pytest
 
 from tests.cli.command import Command
+from tests.suites.recorded import record, scored
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 
@@ -45,3 +46,38 @@ def test_config_schemas_are_schemas(command: Command) -> None:
     for kind in ("provider", "benchmark", "extractor", "store", "agent"):
         schema = command("schema", kind).json
         jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_a_report_says_how_it_was_made(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NOTES_API_KEY", "sentinel-4711-secret")
+    arguments = ("eval", "--providers", "bm25", "none", "--limit", "3", "--seed", "7", "--concurrency", "2")
+    answered = (
+        "--answering-model",
+        "scripted/quote",
+        "--answer-prompt",
+        "Answer ${question} from ${retrievedContext}: 4711",
+    )
+    said = command(*arguments, *answered, "--run-id", "sentinel-4711-secret", "--json")
+    made, circumstances = said.json["provenance"], said.json["circumstances"]
+    assert (made["settings"]["seed"], made["settings"]["limit"]) == (7, 3)
+    assert set(made["fingerprints"]) >= {"provider bm25", "benchmark starter", "answer prompts of starter"}
+    assert "4711" in made["fingerprints"]["answer prompts of starter"]["text"]
+    assert circumstances["command_line"][:5] == ["memorybench", *arguments[:4]]
+    assert {"python", "numpy", "pydantic"} <= set(circumstances["versions"])
+    assert circumstances["concurrency"] == 2
+    assert "sentinel-4711" not in said.out
+
+
+def test_what_a_report_depends_on_is_the_same_in_two_runs(command: Command) -> None:
+    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--json")
+    one, other = command(*arguments), command(*arguments, "--concurrency", "1")
+    assert one.json["provenance"] == other.json["provenance"]
+    changed = command(*arguments, "--seed", "7")
+    assert one.json["provenance"] != changed.json["provenance"]
+
+
+def test_a_run_of_an_earlier_version_has_a_report(tmp_path: Path, command: Command) -> None:
+    record(tmp_path, [scored("one", 1.0)])
+    document = command("results", "r", "--results", str(tmp_path), "--json").json
+    jsonschema.validate(document, SCHEMA)
+    assert (document["circumstances"]["command_line"], document["circumstances"]["versions"]) == ([], {})

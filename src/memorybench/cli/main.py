@@ -78,6 +78,7 @@ def _run(
     prepare_streams(as_json="--json" in given)
     try:
         args = _parser(program, purpose, verbs, given, epilog).parse_args(given)
+        args.command_line = (program, *given)
         if args.verb in _PRINTING_VERBS:
             stop_when_output_is_lost()
         with redacted_output():

@@ -69,7 +69,8 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.wiring.live import LiveWiring
 
     given = given_fields(args, command.spec)
-    options = make_spec(RunOptions, {**_from_environment(), **given_fields(args, RunOptions)})
+    chosen = {**_from_environment(), **given_fields(args, RunOptions), "command_line": args.command_line}
+    options = make_spec(RunOptions, chosen)
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
         complete = running.find_finished(suite, command, given, options, args.threshold, wiring.redact)

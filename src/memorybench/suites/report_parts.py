@@ -9,9 +9,11 @@ from typing import Any
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Case, Column, Duration, Money, Notes, Provenance, Table, text_column
 from memorybench.core.trials import STATUSES, Outcome
+from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting import formatting
 
+from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Result, Summary, percentile
 
 _MAX_GROUPS = 30
@@ -20,6 +22,9 @@ _MAX_UNSCORED = 0.02
 _STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
 """Runs record waiting until a memory is searchable as `settle`."""
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
+_PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "timing")
+"""Keys of a saved spec that change no figure: they are in `circumstances`."""
+_SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
 _CONTEXT_LINES = 4
 _FAILURE_SCORES = ("correct", "passed", "recall@10")
@@ -56,12 +61,20 @@ def document(summary: Summary) -> dict[str, Any]:
         "lifts": differences,  # the old name, for one release
         "notes": [{"kind": kind, "text": text} for kind, text in summary.notes],
         "possibly_charged_twice": summary.possibly_charged_twice,
+        "provenance": {
+            "settings": {key: value for key, value in summary.spec.items() if key not in _PERFORMANCE},
+            "fingerprints": {name: _fingerprint(mark) for name, mark in sorted(summary.fingerprints.items())},
+        },
         # everything else is the same, byte by byte, in two runs of one spec
         "circumstances": {
             "program": summary.program,
             "created": summary.created,
             "finished": summary.finished,
             "timing": summary.timing,
+            "command_line": [],
+            "versions": {},
+            **summary.spec.get(STARTED_WITH, {}),
+            **{key: summary.spec.get(key) for key in ("concurrency", "budget", "reuse")},
             "spent": summary.spent.model_dump(),
             "known_cost": summary.known_cost,
             "calls_of_unknown_cost": summary.calls_of_unknown_cost,
@@ -80,6 +93,12 @@ def document(summary: Summary) -> dict[str, Any]:
             ],
         },
     }
+
+
+def _fingerprint(mark: Fingerprint) -> dict[str, str]:
+    """The digest, with the text if that is short: a provider's settings, a prompt."""
+    text = mark.text
+    return {"digest": mark.digest, **({"text": text} if text is not None and len(text) <= _SHORT_TEXT else {})}
 
 
 def _measure(measure: Measure) -> dict[str, Any]:

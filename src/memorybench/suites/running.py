@@ -16,6 +16,7 @@ from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.report_sections import Report
 from memorybench.core.timing import TIMING
+from memorybench.core.versions import installed_versions
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, Watch, perform
 from memorybench.files.names import safe_run_id, safe_tag
@@ -38,7 +39,7 @@ from .run_changes import change_tags, repair
 from .run_list import find_run
 from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
-from .suite import SCOPE_SUFFIX, Command, Opening, PreparedRun, RunPlace, Suite
+from .suite import SCOPE_SUFFIX, STARTED_WITH, Command, Opening, PreparedRun, RunPlace, Suite
 from .summary import Summary
 from .thresholds import Check, Held, Threshold, check_thresholds, parse_thresholds, threshold_checks
 from .wiring import Wiring
@@ -345,6 +346,7 @@ def _row(start: Start) -> Run:
             SCOPE_SUFFIX: secrets.token_hex(4),
             "budget": start.budget,
             "timing": TIMING,
+            STARTED_WITH: {"command_line": start.options.command_line, "versions": installed_versions()},
         },
         fingerprints=prepared.fingerprints,
         program=f"memorybench {__version__}",

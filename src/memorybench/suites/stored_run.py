@@ -18,12 +18,12 @@ from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 
-from .suite import SCOPE_SUFFIX
+from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
 
 LATEST = "latest"
 """What the newest run can be called, too."""
-_SHARD_KEYS = ("start", "end", "questions", "concurrency", SCOPE_SUFFIX)
+_SHARD_KEYS = ("start", "end", "questions", "concurrency", SCOPE_SUFFIX, STARTED_WITH)
 """Keys of a spec in which shards may differ."""
 
 

@@ -24,6 +24,8 @@ RESULTS = "results"
 FORMATS = ("json", "markdown")
 SCOPE_SUFFIX = "scope_suffix"
 """The key of a saved spec for `Opening.scope_suffix`."""
+STARTED_WITH = "started_with"
+"""The key of a saved spec for the command line and the versions of packages, which change no result."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from types import MappingProxyType
+from typing import Any
+
+from pydantic import Field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric, Selective
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome
-from memorybench.journal.rows import Run, RunStatus
+from memorybench.journal.rows import Fingerprint, Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
 from memorybench.metrics.names import ALIASES
 from memorybench.text.spelling import suggestion
@@ -56,6 +59,9 @@ class Summary(Record):
     program: str = ""
     timing: str = ""
     """What durations mean: "target", or "with queue" for runs before 0.2."""
+    spec: Mapping[str, Any] = Field(default_factory=dict)
+    """The saved spec; of several shards, what is the same in all."""
+    fingerprints: Mapping[str, Fingerprint] = Field(default_factory=dict)
 
     @property
     def pending(self) -> int:
@@ -174,6 +180,8 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         finished=max((run.finished or "" for run in runs), default="") or None,
         program=", ".join(dict.fromkeys(run.program for run in runs)),
         timing=", ".join(dict.fromkeys(run.spec.get("timing", "with queue") for run in runs)),
+        spec={key: value for key, value in runs[0].spec.items() if all(run.spec.get(key) == value for run in runs)},
+        fingerprints=runs[0].fingerprints,
     )
 
 
