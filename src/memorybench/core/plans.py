@@ -68,8 +68,8 @@ class Job:
     perform: Callable[[Steps], Awaitable[Performed]]
     ordinal: int
     """Its place in reports, independent of the order of work."""
-    case: Case | None = None
-    """Recorded with the outcome, so that a report needs no dataset."""
+    case: Case | Callable[[], Case] | None = None
+    """Recorded once with an outcome, so that a report needs no dataset. A function is called only then."""
     shown: Exhibit = NOTHING_SHOWN
     """What a report shows if the job fails."""
     spends: bool = False

@@ -80,6 +80,8 @@ class Exhibit(Record):
     got: str = ""
     context: str = ""
     reason: str = ""
+    memories_shown: int | None = None
+    """How many of the retrieved memories the answering model saw; None: not recorded."""
 
 
 class Outcome(Record):

@@ -77,6 +77,8 @@ class RunWriter:
         self._folder = folder
         self._recorded: set[int] = set()
         """Hashes of the keys of recorded steps."""
+        self._recorded_cases: set[int] = set()
+        """Hashes of benchmark and id of the cases that this process has recorded."""
         self._redact = redact
         self._fault = fault
         self._reuse = reuse
@@ -195,7 +197,10 @@ class RunWriter:
         values = (now(), text, tries, uncertain, *cost, attempt)
         await self._writer.write([(sql, values), (f"{_SEAL_ATTEMPTS} WHERE id = ?", (attempt,))])
 
-    async def record_outcome(self, outcome: Outcome, ordinal: int, case: Case | None) -> None:
+    async def record_outcome(
+        self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case] | None = None
+    ) -> None:
+        """Record an outcome and its case. A case is recorded once, and made only then if it is a function."""
         trial = outcome.trial
         columns = (
             self.run.id,
@@ -209,7 +214,10 @@ class RunWriter:
             now(),
         )
         statements: list[Statement] = [(_INSERT_OUTCOME, (*columns, crc(*columns)))]
-        if case is not None:
+        case_hash = hash((trial.benchmark, trial.case_id))
+        if case is not None and case_hash not in self._recorded_cases:
+            self._recorded_cases.add(case_hash)
+            case = case() if callable(case) else case
             row = (self.run.id, trial.benchmark, case.id, self.redact_json(case.model_dump_json()))
             sql = "INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)"
             statements.append((sql, (*row, crc(*row))))

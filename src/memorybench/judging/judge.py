@@ -35,6 +35,8 @@ class Verdict(Record):
     """Why a person should check the verdict: the response addresses the judge."""
     prompt: str = ""
     """The name of the prompt; "": no judge was asked."""
+    reply: str = ""
+    """The whole reply, where `reason` is shortened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,9 @@ class Judge:
         async def ask() -> Verdict:
             completion = await self.model.complete([Turn(role="user", content=inputs["prompt"])])
             correct = read_verdict(completion.text, completion.finish)
-            return blank.model_copy(update={"correct": correct, "reason": _short(completion.text)})
+            reason = _short(completion.text)
+            whole = completion.text if reason.endswith("…") else ""
+            return blank.model_copy(update={"correct": correct, "reason": reason, "reply": whole})
 
         return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True, shared=shared)
 

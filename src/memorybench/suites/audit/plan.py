@@ -160,6 +160,16 @@ def trial_of(probe: Probe, dataset: str, subject: Subject) -> Trial:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    answer: str
+    context: str
+    memories: Sequence[Memory] | None = None
+    """The memories that the answering model saw; None: it saw the whole conversation."""
+    scores: tuple[Score, ...] = ()
+    """The scores of the context."""
+
+
 class _Probing:
     """Performs all probes of one subject. The steps of a twin are recorded, so a second look at it costs nothing."""
 
@@ -186,13 +196,22 @@ class _Probing:
     async def _probe(self, steps: Steps, original: Probe) -> Performed:
         probe = await self._rewrite(steps, original)
         await self._check_needs_context(steps, probe)
-        answer, context, context_scores = await self._answer(steps, probe)
-        shown = Exhibit(asked=probe.question, expected=probe.expected_answer, got=answer, context=_shorten(context))
+        reply = await self._answer(steps, probe)
+        answer = reply.answer
+        shown = Exhibit(
+            asked=probe.question,
+            expected=probe.expected_answer,
+            got=answer,
+            context=_shorten(reply.context),
+            memories_shown=None if reply.memories is None else len(reply.memories),
+        )
         try:
             judgement = await judge_answer(steps, self._plan.judge, probe, answer)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
-        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *context_scores]
+        scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *reply.scores]
+        if not judgement.correct:
+            scores += self._miss_scores(probe, reply.memories)
         if probe.abstain:
             scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
         elif probe.type == "recall":
@@ -211,7 +230,7 @@ class _Probing:
         try:
             twin = await self._rewrite(steps, twin)
             await self._check_needs_context(steps, twin)
-            answer, _, _ = await self._answer(steps, twin)
+            answer = (await self._answer(steps, twin)).answer
             other = await judge_answer(steps, self._plan.judge, twin, answer)
         except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
@@ -247,21 +266,30 @@ class _Probing:
         if is_known:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
-    async def _answer(self, steps: Steps, probe: Probe) -> tuple[str, str, Sequence[Score]]:
-        """Return the answer, its context, and the scores of the context."""
-        scores: Sequence[Score] = ()
+    def _miss_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
+        """Return whether a wrong answer was given with or without its gold turns; nothing if that is unknown."""
+        turns = {turn.id for turn in self._plan.transcripts.conversation(probe.conversation).turns}
+        sources = {source for memory in memories or () for source in memory.sources or ()} & turns
+        if memories is None or not probe.gold_context or (memories and not sources):
+            return []
+        was_shown = any(turn.id in sources for turn in probe.gold_context)
+        return [
+            Score(name="miss_not_retrieved", value=float(not was_shown)),
+            Score(name="miss_not_used", value=float(was_shown)),
+        ]
+
+    async def _answer(self, steps: Steps, probe: Probe) -> _Reply:
         plan, ingest = self._plan, self._audited.ingest
         if ingest is None:
             if plan.window is not None and (problems := find_oversized(plan.transcripts, [probe], plan.window)):
                 raise ServiceError(problems[0])
             context = plan.transcripts.transcript(probe.conversation)
-        else:
-            limits = plan.search_limits
-            memories = await ingest.search(steps, probe.conversation, probe.question, limits.depth)
-            shown = limits.cut(memories)
-            scores = limits.scores(memories, shown)
-            context = context_of(shown)
-        return await self._ask(steps, probe, context), context, scores
+            return _Reply(await self._ask(steps, probe, context), context)
+        limits = plan.search_limits
+        memories = await ingest.search(steps, probe.conversation, probe.question, limits.depth)
+        shown = limits.cut(memories)
+        context = context_of(shown)
+        return _Reply(await self._ask(steps, probe, context), context, shown, tuple(limits.scores(memories, shown)))
 
     async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
         end_time = self._plan.transcripts.end_time(probe.conversation)

@@ -6,6 +6,7 @@ baselines.py  providers, and the baselines that they are compared with
 plan.py       questions × providers as jobs
 recorded.py   stand-ins for the providers and models of a run whose answers are judged again
 scores.py     scores of a ranking
+evidence.py   the text of the gold evidence, recorded with a question
 measures.py   metrics
 report.py     the report
 """

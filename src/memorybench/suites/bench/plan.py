@@ -21,6 +21,7 @@ from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 
 from .baselines import Candidate, remembered
+from .evidence import with_evidence
 from .measures import CORRECTED, measures
 from .scores import MISSES, Places, attribution, retrieval_scores
 
@@ -93,7 +94,7 @@ class BenchPlan:
                 trial=trials[place],
                 perform=partial(questioner.perform, bench.questions[place]),
                 ordinal=first + place,
-                case=bench.questions[place],
+                case=partial(questioner.recorded_question, bench.questions[place]),
                 shown=_question_shown(bench.questions[place]),
                 spends=candidate.spends or bench.answering is not None,
             )
@@ -162,6 +163,13 @@ class _Questioner:
         await self._leave(steps, question)
         return performed
 
+    def recorded_question(self, question: Question) -> Question:
+        """Return the question with its gold turns; without them if the history cannot be read."""
+        try:
+            return with_evidence(question, self._bench.dataset.haystack(question.haystack))
+        except Exception:  # the trial reports it
+            return question
+
     async def _ask(self, steps: Steps, question: Question) -> Performed:
         memories = await self._retrieve(steps, question)
         places = self._places(question.haystack)
@@ -188,7 +196,7 @@ class _Questioner:
             scores += [Score(name=name, value=float(name == blame)) for name in MISSES]
         reason = "; ".join(part for part in (judged.reason, MISSES.get(blame or "")) if part)
         shown = _question_shown(question).model_copy(
-            update={"got": got, "context": _shorten(context), "reason": reason}
+            update={"got": got, "context": _shorten(context), "reason": reason, "memories_shown": len(seen)}
         )
         return Performed(scores=(*judged.scores, *scores), shown=shown, unscored=judged.unscored)
 
