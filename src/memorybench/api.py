@@ -17,6 +17,7 @@ from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.reporting.export import layout, rows
 from memorybench.reporting.report_files import FORMATS, write_reports
 from memorybench.suites import running
+from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.suites.registry import commands, open_run, suite_of
@@ -46,6 +47,14 @@ class RunResult:
         """One outcome per question and provider, in the order of the benchmark."""
         with open_run([self.run_id], [self.folder]) as stored:
             yield from stored.outcomes()
+
+    def case(
+        self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
+    ) -> dict[str, Any]:
+        """All about one case, as `memorybench show --json` prints it; `id` may be a unique beginning of its id."""
+        with open_run([self.run_id], [self.folder]) as stored:
+            view = find_case(stored, id, provider=provider, benchmark=benchmark, variant=variant)
+            return case_document(view)
 
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
         """A measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""

@@ -19,6 +19,7 @@ RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.i
 VERBS = {
     **RUN_VERBS,
     "results": "show and compare results",
+    "show": "show one question of a run: memories, prompt, answer and verdict",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",
@@ -33,7 +34,7 @@ VERBS = {
 }
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
 _PRINTING_VERBS = frozenset(
-    {"results", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
+    {"results", "show", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
 )
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 

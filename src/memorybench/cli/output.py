@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class RedactedStream:
@@ -25,6 +28,24 @@ class RedactedStream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+def print_paged(draw: Callable[[Console], object]) -> None:
+    """Print what `draw` shows: through a pager if it is longer than the terminal."""
+    import pydoc
+
+    from memorybench.reporting.terminal import console
+    from memorybench.text.sanitize import sanitize
+    from memorybench.wiring.environment import redactor
+
+    out = console()
+    with out.capture() as captured:
+        draw(out)
+    text = captured.get()
+    if out.is_terminal and text.count("\n") >= out.height:
+        pydoc.pager(redactor().clean(sanitize(text)))  # a pager shows colours as control characters
+    else:
+        sys.stdout.write(text)
 
 
 @contextmanager

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_list, add_results, folders, split_list
+from .arguments import add_json, add_list, add_results, folders, positive, split_list
+from .output import print_paged
+from .show import show_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from memorybench.core.measures import Metric
     from memorybench.suites.stored_run import StoredRun
+
+
+_PAGE = 20
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,11 +33,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main one)")
     parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
+    add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")
+    add_list(parser, "--reason", metavar="REASON", help="With --failures: show only these, such as not-retrieved")
+    parser.add_argument(
+        "--limit", metavar="N", type=positive, help="With --failures: show at most N (default: 20; all with --json)"
+    )
+    parser.add_argument("--offset", metavar="N", type=int, default=0, help="With --failures: skip the first N")
     add_results(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    _check_filters(args)
     if args.compare is not None:
         return _compare(args)
     if not args.runs:
@@ -52,21 +67,61 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
-    from memorybench.reporting.terminal import console, show_cases
-    from memorybench.suites.report_parts import failure_case, is_failure
+def _check_filters(args: argparse.Namespace) -> None:
+    if args.failures and args.runs:
+        return
+    for flag in ("question_type", "reason", "limit", "offset"):
+        if getattr(args, flag):
+            from memorybench.core.errors import BadInput
 
-    providers = split_list(args.providers)
-    outcomes = (
-        outcome
-        for outcome in stored.outcomes()
-        if is_failure(outcome) and (not providers or outcome.trial.subject.name in providers)
+            remedy = "memorybench results RUN --failures"
+            raise BadInput(f"--{flag.replace('_', '-')}", "selects failures of a run only", remedy=remedy)
+
+
+def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
+    from memorybench.reporting.terminal import show_case, show_table
+    from memorybench.suites.failures import failure_case, failure_document, find_failures, reason_table
+
+    failures = find_failures(
+        stored, split_list(args.providers), split_list(args.question_type), split_list(args.reason)
     )
+    first = max(args.offset, 0)
+    last = len(failures) if args.json and args.limit is None else first + (args.limit or _PAGE)
+    page = failures[first:last]
+    commands = [show_command(args, stored, outcome.trial) for outcome in page]
     if args.json:
-        json.dump([outcome.model_dump(mode="json") for outcome in outcomes], sys.stdout, indent=2)
+        rows = [failure_document(one, stored.case(one), shown) for one, shown in zip(page, commands, strict=True)]
+        json.dump(rows, sys.stdout, indent=2)
         print()
-    else:
-        show_cases(console(), map(failure_case, outcomes), "No failures.")
+        return
+
+    def draw(out: Console) -> None:
+        if not failures:
+            out.print("No failures.")
+            return
+        show_table(out, reason_table(failures))
+        out.print()
+        for outcome, command in zip(page, commands, strict=True):
+            show_case(out, failure_case(outcome, stored.case(outcome), command))
+        if first > 0 or last < len(failures):
+            out.print(
+                f"Showing {first + 1}–{first + len(page)} of {len(failures)}."
+                if page
+                else f"Only {len(failures)} failures."
+            )
+        if last < len(failures):
+            out.print(f"Next: {_next_page(args, last)}", soft_wrap=True)
+
+    print_paged(draw)
+
+
+def _next_page(args: argparse.Namespace, offset: int) -> str:
+    words = ["memorybench", "results", *args.runs, "--failures", "--offset", str(offset)]
+    words += ["--limit", str(args.limit)] if args.limit else []
+    for flag, values in (("--providers", args.providers), ("--question-type", args.question_type)):
+        words += [flag, *values] if values else []
+    words += ["--reason", *args.reason] if args.reason else []
+    return shlex.join([*words, *(["--results", *map(str, args.results)] if args.results else [])])
 
 
 def _compare(args: argparse.Namespace) -> int:

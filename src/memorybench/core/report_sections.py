@@ -86,6 +86,8 @@ class Case:
     heading: tuple[str, ...]
     fields: tuple[tuple[str, str], ...]
     """Names and texts, in order; a name may occur more than once."""
+    command: str = ""
+    """The command that shows more of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,15 @@ class Cases:
     """How many there are; more than `cases` where only the worst are included."""
     if_empty: str
     detail: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A longer text with its line breaks, such as a prompt."""
+
+    title: str
+    text: str
+    detail: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,7 @@ class Provenance:
     detail: bool = False
 
 
-Section = Table | Cases | Notes | Provenance
+Section = Table | Cases | Text | Notes | Provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,25 @@ class RecordedTrial(NamedTuple):
     """What these steps spent, including failed attempts."""
 
 
+class StepRecord(Record):
+    """One step of a trial, or an attempt that failed."""
+
+    name: str
+    subject: str
+    inputs: Any = None
+    """What the step depends on; None for a failed attempt."""
+    result: Any = None
+    started: str
+    seconds: float | None
+    """Time of the call; None for a failed attempt."""
+    tries: int
+    spent: Spending
+    reused_from: str | None = None
+    """The run whose result was reused, at no cost."""
+    error: str = ""
+    """Why the attempt failed; "" for a step that was recorded."""
+
+
 class RunReader:
     def __init__(self, path: Path, db: sqlite3.Connection) -> None:
         self._path = path
@@ -123,6 +142,35 @@ class RunReader:
             return None
         body: Mapping[str, Any] = json.loads(row["body"])
         return body
+
+    def case_ids(self, run: str) -> list[tuple[str, str]]:
+        """Return benchmark and id of the cases that have an outcome, in the order of the plan."""
+        rows = self._db.execute(
+            "SELECT benchmark, case_id FROM outcomes WHERE run = ? GROUP BY benchmark, case_id ORDER BY min(ordinal)",
+            (run,),
+        )
+        return [(benchmark, case) for benchmark, case in rows]
+
+    def case_outcomes(self, run: str, benchmark: str, case: str) -> list[Outcome]:
+        condition = "run = ? AND benchmark = ? AND case_id = ? ORDER BY ordinal, trial"
+        return [
+            Outcome.model_validate_json(row["body"]) for row in self._rows("outcomes", condition, run, benchmark, case)
+        ]
+
+    def steps_of(self, run: str, outcome: Outcome) -> list[StepRecord]:
+        """Return the steps that an outcome rests on, each after its failed attempts."""
+        keys = list(dict.fromkeys(outcome.steps))
+        found: dict[str, list[StepRecord]] = {key: [] for key in keys}
+        among = "run = ? AND key IN (SELECT value FROM json_each(?))"
+        for row in self._rows("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
+            found[row["key"]].append(_step_record(row, seconds=None, error=row["error"]))
+        for row in self._rows("steps", among, run, json.dumps(keys)):
+            inputs, result = json.loads(row["inputs"]), json.loads(row["result"])
+            reused_from = row["reused_from"]
+            found[row["key"]].append(
+                _step_record(row, seconds=row["seconds"], inputs=inputs, result=result, reused_from=reused_from)
+            )
+        return [record for key in keys for record in found[key]]
 
     def stages(self, run: str) -> list[Stage]:
         """Return time and cost by step name and subject."""
@@ -220,6 +268,21 @@ class RunReader:
 
     def _rows(self, table: str, condition: str, *values: object) -> Iterator[sqlite3.Row]:
         return checked_rows(self._path, self._db, table, condition, values)
+
+
+def _spending(row: sqlite3.Row) -> Spending:
+    return Spending(**{name: row[name] for name in ("calls", "input_tokens", "output_tokens", "cost")})
+
+
+def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:
+    return StepRecord(
+        name=_OLD_STEP_NAMES.get(row["name"], row["name"]),
+        subject=row["subject"],
+        started=row["started"],
+        tries=row["tries"],
+        spent=_spending(row),
+        **values,
+    )
 
 
 def _run(row: sqlite3.Row) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from memorybench.core.report_sections import Cases, Notes, Provenance, Report, Section, Table
+from memorybench.core.report_sections import Cases, Notes, Provenance, Report, Section, Table, Text
 from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text, footnotes
@@ -32,6 +32,8 @@ def _section(section: Section) -> list[str]:
             return [_heading(section.title, section.level), _table(section), *map(_inline, footnotes(section))]
         case Cases():
             return [_heading(section.title, 2), *_cases(section)]
+        case Text():
+            return [_heading(section.title, 2), _quoted(section.text)]
         case Notes():
             return [_heading(section.title, 2), *_notes(section)]
         case Provenance():
@@ -59,10 +61,20 @@ def _cases(section: Cases) -> list[str]:
     for case in section.cases:
         first, *rest = map(_inline, case.heading)
         lines = [" · ".join((f"**{first}**", *rest)), *(f"- {name}: {_inline(text)}" for name, text in case.fields)]
+        lines += [f"- `{_inline(case.command)}`"] if case.command else []
         parts.append("\n".join(lines))
     if section.total > len(section.cases):
         parts.append(f"… and {section.total - len(section.cases)} more: `memorybench results RUN --failures`")
     return parts
+
+
+def _quoted(text: str) -> str:
+    """The text as a code block, with a fence that the text does not contain."""
+    text = sanitize(text)
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def _notes(section: Notes) -> list[str]:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, assert_never
 
-from memorybench.core.report_sections import Case, Cases, Cell, Column, Notes, Provenance, Report, Section, Table
+from memorybench.core.report_sections import (
+    Case,
+    Cases,
+    Cell,
+    Column,
+    Notes,
+    Provenance,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text, footnotes
@@ -69,6 +80,9 @@ def show_section(out: Console, section: Section) -> None:
             show_table(out, section, "report.md")
         case Cases():
             show_cases(out, section.cases, section.if_empty)
+        case Text():
+            out.print()
+            show_text(out, section)
         case Notes():
             if not section.warning:
                 out.print()
@@ -85,7 +99,7 @@ def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -
     """Shows the columns that fit; `whole_in` says where the others are."""
     from rich import box
     from rich.table import Table as RichTable
-    from rich.text import Text
+    from rich.text import Text as RichText
 
     shown = _fitting_columns(table, out.width)
     drawn = RichTable(
@@ -94,7 +108,7 @@ def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -
     for _, column in shown:
         drawn.add_column(sanitize(column.heading), justify=column.align, no_wrap=not column.wrap, overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(Text(_text(row[place], column), style=_style(row[place])) for place, column in shown))
+        drawn.add_row(*(RichText(_text(row[place], column), style=_style(row[place])) for place, column in shown))
     out.print(sanitize(table.title), style="bold")  # a title of rich's wraps at the table's width
     out.print(drawn)
     hidden = len(table.columns) - len(shown)
@@ -153,10 +167,30 @@ def show_cases(out: Console, cases: Iterable[Case], if_empty: str) -> None:
     count = 0
     for case in cases:
         count += 1
-        out.print("  ".join(sanitize(part) for part in case.heading if part), style="bold")
-        for name, text in case.fields:
-            lines = [line for line in sanitize(text).splitlines() if line.strip()]
-            for place, line in enumerate(lines):
-                out.print(f"  {'' if place else name:<9} {line}")
-        out.print()
+        show_case(out, case)
     out.print(f"{count} trials" if count else if_empty)
+
+
+def show_case(out: Console, case: Case) -> None:
+    out.print("  ".join(sanitize(part) for part in case.heading if part), style="bold")
+    for name, text in case.fields:
+        lines = (line for line in _wrapped(out, text, 12) if line.strip())
+        for place, line in enumerate(lines):
+            out.print(f"  {'' if place else name:<9} {line}", soft_wrap=True)
+    if case.command:
+        out.print(f"  {'show':<9} {sanitize(case.command)}", soft_wrap=True)  # a command must stay on one line
+    out.print()
+
+
+def show_text(out: Console, section: Text) -> None:
+    out.print(sanitize(section.title), style="bold")
+    for line in _wrapped(out, section.text.strip("\n"), 2):
+        out.print(f"  {line}".rstrip(), soft_wrap=True)
+
+
+def _wrapped(out: Console, text: str, indent: int) -> Iterator[str]:
+    """The lines of a text, wrapped so that they fit with an indent."""
+    from rich.text import Text as RichText
+
+    for line in sanitize(text).expandtabs(4).split("\n"):
+        yield from (part.plain.rstrip() for part in RichText(line).wrap(out, max(20, out.width - indent)))

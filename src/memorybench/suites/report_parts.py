@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Case, Column, Duration, Money, Notes, Provenance, Table, text_column
+from memorybench.core.report_sections import Column, Duration, Money, Notes, Provenance, Table, text_column
 from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import Stage
@@ -26,7 +26,6 @@ _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "t
 """Keys of a saved spec that change no figure: they are in `circumstances`."""
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
-_CONTEXT_LINES = 4
 _FAILURE_SCORES = ("correct", "passed", "recall@10")
 
 
@@ -258,16 +257,19 @@ def is_failure(outcome: Outcome) -> bool:
     return outcome.status != "scored" or verdict == 0
 
 
-def failure_case(outcome: Outcome) -> Case:
-    """Everything about one failure: for `results --failures`."""
-    trial, shown = outcome.trial, outcome.shown
-    fields = (
-        ("why", outcome.failure.message if outcome.failure else ""),
-        ("question", shown.asked),
-        ("expected", shown.expected),
-        ("got", shown.got),
-        ("context", "\n".join(shown.context.splitlines()[:_CONTEXT_LINES])),
-        ("reason", shown.reason),
-    )
-    heading = (trial.subject.name, trial.case_id, trial.labels.get("question_type", ""), outcome.status)
-    return Case(heading, tuple((name, text) for name, text in fields if text))
+def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
+    """Return the turns that contain the answer, as the case records them; None: not recorded."""
+    turns = case.get("evidence", case.get("gold_context"))
+    return None if turns is None else list(turns)
+
+
+def turn_line(turn: Mapping[str, Any]) -> str:
+    """`[2024-05-01, s3:5] Anna: text`: a recorded turn on one line."""
+    place = ", ".join(part for part in ((turn.get("at") or "")[:10], turn.get("id")) if part)
+    return f"{f'[{place}] ' if place else ''}{turn.get('speaker') or turn['role']}: {turn['content']}"
+
+
+def shorten_line(text: str, longest: int) -> str:
+    """Return the beginning of a text on one line."""
+    text = " ".join(text.split())
+    return text if len(text) <= longest else text[: longest - 1] + "…"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
-    from memorybench.core.report_sections import Report
+    from memorybench.core.report_sections import Report, Section
     from memorybench.journal.rows import Fingerprint, Run
 
+    from .case_view import CaseTrial
     from .estimates import Estimate
     from .spec import Spec
     from .stored_run import StoredRun
@@ -123,7 +124,8 @@ class Suite:
     commands: tuple[Command, ...]
     report_module: str
     """A module with the functions `metrics(run)`, `facts(runs)`, `report(run)` and, where a run can fail checks of the
-    suite, `passes(run)`. Loaded when a report is made."""
+    suite, `passes(run)`; where `memorybench show` must show more than searches, answers and verdicts,
+    `case_sections(trial)`. Loaded when a report is made."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
     """From a data file and its first row to a line about it; None: it is not a file of this suite."""
 
@@ -144,6 +146,12 @@ class Suite:
         """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""
         check = getattr(self._reporting, "passes", None)
         return check is None or bool(check(run))
+
+    def case_sections(self, trial: CaseTrial) -> Sequence[Section] | None:
+        """The suite's own sections about one trial; None: it has searches, answers and verdicts only."""
+        describe = getattr(self._reporting, "case_sections", None)
+        sections: Sequence[Section] | None = None if describe is None else describe(trial)
+        return sections
 
     def command_of(self, run: Run) -> Command:
         """The command that continues a saved run."""

@@ -17,6 +17,7 @@ from memorybench.suites.summary import Result, Summary
 
 from .measures import measures
 from .online import SHARES
+from .trial_sections import case_sections as case_sections
 
 MEANINGS = {
     "precision": "written facts that are expected (strict, one to one)",

@@ -15,6 +15,7 @@ from memorybench.suites.stored_run import StoredRun
 
 from .checks import Kills, kill_matrix, skipped_checks, survivors
 from .measures import MEASURES
+from .trial_sections import case_sections as case_sections
 
 MEANINGS = {
     "passed": "phases with a good result",

@@ -1,0 +1,121 @@
+"""The failures of a run: trials without a score, and trials with a wrong result."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.report_sections import Case, Column, Row, Table, text_column
+from memorybench.core.trials import Outcome
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import join_names, suggestion
+
+from .report_parts import gold_turns, is_failure, shorten_line, turn_line
+from .stored_run import StoredRun
+from .summary import subjects_of
+
+_CONTEXT_LINES = 3
+_LONGEST_LINE = 300
+_MOST_GOLD = 4
+
+FAILURE_REASONS = {
+    "failed": "the trial ended with an error",
+    "unscored": "the answer could not be scored",
+    "blocked": "the budget or a missing consent blocked the trial",
+    "skipped": "the subject lacks what the trial needs",
+    "not-retrieved": "the gold evidence was not among the memories shown",
+    "not-used": "the gold evidence was shown, and the answer did not use it",
+    "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
+}
+"""Why a trial is a failure, in the order in which failures are listed."""
+
+
+def failure_reason(outcome: Outcome) -> str | None:
+    """Return the key of FAILURE_REASONS; None if the trial is not a failure."""
+    if outcome.status != "scored":
+        return outcome.status
+    if not is_failure(outcome):
+        return None
+    if outcome.score("miss_not_used") == 1:
+        return "not-used"
+    has_verdict = any(outcome.score(name) is not None for name in ("correct", "passed"))
+    return "wrong" if has_verdict and outcome.score("miss_not_retrieved") != 1 else "not-retrieved"
+
+
+def find_failures(
+    stored: StoredRun, providers: Collection[str] = (), types: Collection[str] = (), reasons: Collection[str] = ()
+) -> list[Outcome]:
+    """Return the failures of these providers, types and reasons, or all, by provider, reason and place in the plan.
+
+    A type is the value of any label: of a question type, a probe type, a phase or a category.
+    """
+    subjects, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), []
+    for outcome in stored.outcomes():
+        trial, reason = outcome.trial, failure_reason(outcome)
+        subjects.setdefault(trial.subject.name)
+        labels |= set(trial.labels.values())
+        is_wanted = (not types or set(types) & set(trial.labels.values())) and (not reasons or reason in reasons)
+        if reason is not None and is_wanted and (not providers or trial.subject.name in providers):
+            failures.append(outcome)
+    _check("--providers", providers, subjects)
+    _check("--question-type", types, labels)
+    _check("--reason", reasons, FAILURE_REASONS)
+    order, ranks = list(subjects), list(FAILURE_REASONS)
+    return sorted(failures, key=lambda one: (order.index(one.trial.subject.name), ranks.index(_reason(one))))
+
+
+def _check(flag: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise BadInput(
+                flag,
+                f"{preview(name)} not found",
+                expected=f"one of {join_names(known)}",
+                remedy=suggestion(name, known),
+            )
+
+
+def _reason(failure: Outcome) -> str:
+    return failure_reason(failure) or "wrong"
+
+
+def reason_table(failures: Sequence[Outcome]) -> Table:
+    """Return how many failures each provider has, by reason."""
+    counts = Counter((failure.trial.subject.name, _reason(failure)) for failure in failures)
+    reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
+    subjects = dict.fromkeys(subject for subject, _ in counts)
+    rows: list[Row] = [(subject, *(counts[subject, reason] for reason in reasons)) for subject in subjects]
+    return Table("FAILURES", (text_column("provider"), *map(Column, reasons)), tuple(rows))
+
+
+def failure_document(outcome: Outcome, case: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Return a failure as JSON-compatible data: one entry of `results --failures --json`."""
+    return {
+        **outcome.model_dump(mode="json"),
+        "reason": _reason(outcome),
+        "gold": gold_turns(case),
+        "command": command,
+    }
+
+
+def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, command: str = "") -> Case:
+    """One failure with its gold turns and `command`, which shows all of it: for `results --failures`."""
+    trial, shown = outcome.trial, outcome.shown
+    gold = gold_turns(case or {})
+    reason = _reason(outcome)
+    context = [shorten_line(line, _LONGEST_LINE) for line in shown.context.splitlines() if line.strip()]
+    fields = (
+        ("why", outcome.failure.message if outcome.failure else ""),
+        ("question", shown.asked),
+        ("expected", shown.expected),
+        *(("gold", shorten_line(turn_line(turn), _LONGEST_LINE)) for turn in (gold or ())[:_MOST_GOLD]),
+        ("got", shown.got),
+        ("context", "\n".join(context[:_CONTEXT_LINES])),
+        ("reason", shown.reason or ("" if outcome.failure else FAILURE_REASONS[reason])),
+    )
+    kind = trial.labels.get("question_type") or trial.labels.get("probe_type") or trial.variant
+    return Case(
+        (trial.subject.name, trial.case_id, kind, reason), tuple((name, text) for name, text in fields if text), command
+    )

@@ -1,0 +1,333 @@
+"""`show` traces one case from the journal alone, and `results --failures` leads to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench import catalog, load_run
+from memorybench.core.errors import BadInput
+from tests.cli.command import Command
+from tests.doubles.stub import Call, Stub, completion, status
+from tests.suites.recorded import record, scored
+
+SCRIPTED = ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
+SAMPLE = Path(catalog.__file__).parent / "data" / "sample-dataset.json"
+
+
+@pytest.fixture
+def answered(command: Command) -> Command:
+    """A run `r` of four questions with answers and verdicts."""
+    assert command("eval", "--providers", "bm25", "oracle", "--limit", "4", *SCRIPTED, "--run-id", "r").code == 0
+    return command
+
+
+def first_case(command: Command, run: str = "r", *flags: str) -> str:
+    document = command("export", run, "--format", "json", *flags).json
+    return str(document[0]["item"])
+
+
+def trial(command: Command, *arguments: str) -> dict[str, Any]:
+    [found] = command("show", *arguments, "--json").json["trials"]
+    return dict(found)
+
+
+def typed(command: Command, line: str) -> Any:
+    """Run a command that a hint printed, as it is."""
+    program, *arguments = shlex.split(line)
+    assert program == "memorybench"
+    return command(*arguments)
+
+
+def test_one_question_shows_gold_memories_prompt_answer_and_verdict(answered: Command) -> None:
+    case = first_case(answered)
+    document = answered("show", "r", case, "--provider", "bm25", "--json").json
+    [found] = document["trials"]
+    [gold, *_] = document["gold"]
+    assert {"session", "id", "at", "speaker", "content"} <= gold.keys()
+    assert gold["id"] in document["case"]["gold_turns"]
+    assert [memory["rank"] for memory in found["memories"]] == list(range(1, len(found["memories"]) + 1))
+    wanted = {*document["case"]["gold_turns"], *document["case"]["gold_sessions"]}
+    for memory in found["memories"]:
+        assert set(memory["hits"]) == set(memory["sources"]) & wanted
+        assert memory["shown"] == (memory["rank"] <= found["shown"]["memories_shown"])
+    steps = {step["name"]: step for step in found["steps"]}
+    assert list(steps)[:3] == ["search", "answer", "judge"], "the last question also clears the memory"
+    assert document["case"]["question"] in steps["answer"]["inputs"]["prompt"]
+    assert steps["answer"]["result"]["text"] == found["shown"]["got"]
+    assert found["shown"]["got"] in steps["judge"]["inputs"]["prompt"]
+    assert steps["judge"]["result"]["correct"] is bool(
+        next(s["value"] for s in found["scores"] if s["name"] == "correct")
+    )
+    assert all(step["seconds"] >= 0 and step["tries"] == 1 for step in steps.values())
+
+
+def test_the_screen_has_a_section_for_each_part(answered: Command) -> None:
+    said = answered("show", "r", first_case(answered), "--provider", "bm25")
+    assert said.code == 0
+    titles = (
+        "Question",
+        "Expected",
+        "Gold turns",
+        "Memories",
+        "Answer prompt",
+        "Answer",
+        "Judge prompt",
+        "Judge reply",
+    )
+    places = [said.out.index(f"\n{title}") for title in (*titles, "Scores", "Steps")]
+    assert places == sorted(places)
+
+
+def test_all_providers_are_a_table_with_a_command_that_works(answered: Command) -> None:
+    case = first_case(answered)
+    said = answered("show", "r", case)
+    assert "bm25" in said.out
+    assert "oracle" in said.out
+    [hint] = [line for line in said.out.splitlines() if line.strip().startswith("memorybench show")]
+    assert "Judge prompt" in typed(answered, hint.partition("    ")[0] or hint).out
+    assert {one["subject"] for one in answered("show", "r", case, "--json").json["trials"]} == {"bm25", "oracle"}
+
+
+def test_a_unique_beginning_of_an_id_is_enough(answered: Command) -> None:
+    case = first_case(answered)
+    assert answered("show", "r", case[:-1], "--json").code == 2, "it begins several ids"
+    document = answered("show", "r", case, "--json").json
+    assert document["case_id"] == case
+    assert answered("show", "latest", case, "--json").json == document
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        (("r", "amara-x01"), "CASE"),
+        (("r", "amara-"), "CASE"),
+        (("r", "amara-q01", "--provider", "bm52"), "--provider"),
+        (("r", "amara-q01", "--benchmark", "stater"), "--benchmark"),
+        (("r", "amara-q01", "--variant", "x"), "--variant"),
+        (("nothing", "amara-q01"), "results.db"),
+    ],
+)
+def test_an_unknown_name_is_an_error_with_what_there_is(
+    answered: Command, arguments: tuple[str, ...], where: str
+) -> None:
+    said = answered("show", *arguments)
+    assert said.code == 2
+    assert where in said.err.split(": ")[1]
+    assert "expected" in said.err or "did you mean" in said.err or "lists them" in said.err
+
+
+def test_tries_tokens_cost_and_failed_attempts_of_each_step(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def says(call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        if "could not be read" in asked:
+            return "no"
+        return "perhaps" if "yes or no" in asked else "Forty."
+
+    with Stub() as stub:
+        stub.always(completion(says, model="", tokens=(200, 20)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        run = ("eval", "--providers", "bm25", "--limit", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
+        assert command(*run).code == 0
+        assert command("score", "r", "--judge-model", "gpt-4o", "--run-id", "s").code == 0
+    found = trial(command, "s", first_case(command))
+    search, answer, unreadable, verdict = found["steps"]
+    assert search["reused_from"] == answer["reused_from"] == "r"
+    assert unreadable["name"] == verdict["name"] == "judge"
+    assert unreadable["error"]
+    assert unreadable["result"] is None
+    assert verdict["result"]["correct"] is False
+    assert verdict["spent"] == {"calls": 1, "input_tokens": 200, "output_tokens": 20, "cost": pytest.approx(0.0007)}
+    assert trial(command, "r", first_case(command))["steps"][1]["spent"]["calls"] == 1
+
+
+def test_a_failed_trial_shows_its_error_and_its_tries(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub() as stub:
+        stub.always(status(400, said="no such model"))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        command("eval", "--providers", "bm25", "--limit", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
+    found = trial(command, "r", first_case(command))
+    assert found["status"] == found["failure_reason"] == "failed"
+    search, answer, *_ = found["steps"]  # then the memory is cleared
+    assert (search["name"], search["error"]) == ("search", "")
+    assert answer["name"] == "answer"
+    assert "no such model" in answer["error"]
+    assert command("show", "r", first_case(command), "--json").json["gold"], "gold is recorded with a failure, too"
+
+
+def test_an_audit_shows_its_probe(command: Command) -> None:
+    models = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
+    command("audit", str(SAMPLE), "--provider", "bm25", *models, "--limit", "8", "--run-id", "a", "--output", "results")
+    case = first_case(command, "a")
+    document = command("show", "a", case, "--json").json
+    [found] = document["trials"]
+    assert document["gold"] == document["case"]["gold_context"]
+    assert {"search", "answer", "judge"} <= {step["name"] for step in found["steps"]}
+    assert "Judge prompt" in command("show", "a", case).out
+
+
+def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) -> None:
+    command("extraction", "run", "--extractor", "hoarder", "--limit", "3", "--run-id", "x")
+    document = command("show", "x", first_case(command, "x"), "--json").json
+    assert document["case"]["conversation"]
+    [step] = document["trials"][0]["steps"]
+    assert step["result"]["memory"]
+    said = command("show", "x", first_case(command, "x"))
+    for title in ("Memory before", "Conversation", "Memory after", "Gold facts"):
+        assert f"\n{title}" in said.out
+
+
+def test_a_scenario_shows_the_calls_and_assertions_of_a_phase(command: Command) -> None:
+    scenario = "memory-secret-rejection"
+    command("hygiene", "run", scenario, "--store", "reference", "--run-id", "h")
+    variants = {one["variant"] for one in command("show", "h", scenario, "--json").json["trials"]}
+    assert {"well_behaved", "violation"} <= variants
+    said = command("show", "h", scenario, "--variant", "violation")
+    for title in ("Scenario", "Calls", "Assertions", "Result"):
+        assert f"\n{title}" in said.out
+
+
+def test_long_texts_are_cut_unless_all_is_asked_for(command: Command) -> None:
+    command("eval", "--providers", "full-context", "--limit", "1", *SCRIPTED, "--run-id", "r")
+    case = first_case(command)
+    prompt = trial(command, "r", case)["steps"][0]["inputs"]["prompt"]
+    last = prompt.strip().splitlines()[len(prompt.strip().splitlines()) // 2][:40]
+    assert last not in command("show", "r", case).out
+    assert last in command("show", "r", case, "--full").out
+
+
+def test_a_run_without_recorded_gold_turns_says_so(command: Command) -> None:
+    record(command.folder / "results", [scored("q1", 0.0)])
+    document = command("show", "r", "q1", "--json").json
+    assert document["gold"] is None
+    assert document["trials"][0]["memories"] is None
+    assert command("show", "r", "q1").code == command("results", "r", "--failures").code == 0
+
+
+def test_one_id_in_two_benchmarks_needs_the_benchmark(command: Command) -> None:
+    first = scored("q1", 0.0)
+    other = first.model_copy(update={"trial": first.trial.model_copy(update={"benchmark": "exam"})})
+    record(command.folder / "results", [first, other], benchmarks=["quiz", "exam"])
+    said = command("show", "r", "q1")
+    assert (said.code, "--benchmark" in said.err) == (2, True)
+    assert command("show", "r", "q1", "--benchmark", "exam", "--json").json["benchmark"] == "exam"
+    for row in command("results", "r", "--failures", "--json").json:
+        assert typed(command, row["command"]).code == 0
+
+
+def test_control_characters_of_a_memory_do_not_reach_the_terminal(command: Command) -> None:
+    hostile = scored("q1", 0.0)
+    shown = hostile.shown.model_copy(update={"asked": "\x1b]0;owned\x07\x1b[2Jwho?", "got": "\x1b[31mme\x9b2J"})
+    record(command.folder / "results", [hostile.model_copy(update={"shown": shown})])
+    for arguments in (("show", "r", "q1"), ("results", "r", "--failures")):
+        said = command(*arguments)
+        assert "who?" in said.out
+        assert not set("\x1b\x07\x9b") & set(said.out)
+
+
+def test_gold_text_is_stored_once_per_question(answered: Command) -> None:
+    case = first_case(answered)
+    content = answered("show", "r", case, "--json").json["gold"][0]["content"]
+    db = sqlite3.connect(answered.folder / "results" / "results.db")
+    assert db.execute("SELECT count(*) FROM cases WHERE run = 'r'").fetchone() == (4,)
+    [(body,)] = db.execute("SELECT body FROM cases WHERE id = ?", (case,)).fetchall()
+    db.close()
+    assert json.dumps(content, ensure_ascii=False)[1:-1] in body
+
+
+def test_gold_turns_survive_a_kill_and_a_resume(command: Command) -> None:
+    run = ("eval", "--providers", "bm25", "--limit", "4", *SCRIPTED, "--run-id", "r", "--concurrency", "1")
+    assert command.killed(*run, at=60)
+    assert command("eval", "--resume", "r").code == 0
+    for row in command("export", "r", "--format", "json").json:
+        assert command("show", "r", row["item"], "--json").json["gold"], row["item"]
+
+
+def test_a_long_output_goes_through_the_pager_of_a_terminal_only(answered: Command) -> None:
+    show = [sys.executable, "-m", "memorybench", "show", "r", first_case(answered), "--provider", "bm25"]
+    environment = {**os.environ, "PAGER": "sed s/^/paged:/", "TERM": "xterm", "LINES": "24"}
+    piped = subprocess.run(show, env=environment, capture_output=True, text=True, check=True)
+    assert "paged:" not in piped.stdout
+    owner, terminal = pty.openpty()
+    with subprocess.Popen(show, env=environment, stdin=terminal, stdout=terminal, stderr=terminal) as process:
+        os.close(terminal)
+        said = b""
+        try:
+            while part := os.read(owner, 65536):
+                said += part
+        except OSError:  # Linux: the other end is closed
+            pass
+        assert process.wait() == 0
+    os.close(owner)
+    assert b"paged:" in said
+    assert b"\x1b" not in said
+
+
+def test_failures_are_paged_by_commands_that_work(answered: Command) -> None:
+    everything = answered("results", "r", "--failures", "--json").json
+    assert len(everything) > 2
+    said = answered("results", "r", "--failures", "--limit", "2")
+    shown = []
+    for _ in range(len(everything)):
+        shown += [line.split("memorybench ")[1] for line in said.out.splitlines() if line.startswith("  show ")]
+        following = [line.removeprefix("Next: ") for line in said.out.splitlines() if line.startswith("Next: ")]
+        if not following:
+            break
+        said = typed(answered, following[0])
+    assert [f"memorybench {line}" for line in shown] == [row["command"] for row in everything]
+    assert len(answered("results", "r", "--failures", "--json", "--limit", "2", "--offset", "1").json) == 2
+    assert answered("results", "r", "--failures", "--offset", "99").code == 0
+
+
+def test_a_failure_has_its_gold_turn_its_reason_and_a_command_that_shows_it(answered: Command) -> None:
+    for row in answered("results", "r", "--failures", "--json").json:
+        assert row["gold"]
+        blame = {score["name"]: score["value"] for score in row["scores"] if score["name"].startswith("miss_")}
+        assert blame[f"miss_{row['reason'].replace('-', '_')}"] == 1
+        assert typed(answered, row["command"]).code == 0
+    assert "  gold " in answered("results", "r", "--failures").out
+
+
+def test_failures_are_filtered_by_provider_type_and_reason(answered: Command) -> None:
+    rows = answered("results", "r", "--failures", "--json").json
+    kind = rows[0]["trial"]["labels"]["question_type"]
+    some = answered("results", "r", "--failures", "--json", "--question-type", kind, "--reason", rows[0]["reason"]).json
+    assert some == [
+        row for row in rows if (row["trial"]["labels"]["question_type"], row["reason"]) == (kind, rows[0]["reason"])
+    ]
+    alone = answered("results", "r", "--failures", "--json", "--providers", "oracle").json
+    assert {row["trial"]["subject"]["name"] for row in alone} == {"oracle"}
+
+
+@pytest.mark.parametrize("flag", ["--providers", "--question-type", "--reason"])
+def test_an_unknown_filter_is_an_error_and_not_an_empty_list(answered: Command, flag: str) -> None:
+    said = answered("results", "r", "--failures", flag, "orakle")
+    assert said.code == 2
+    assert said.err.startswith(f"memorybench: {flag}: ")
+
+
+@pytest.mark.parametrize("flags", [("--limit", "3"), ("--offset", "1"), ("--reason", "failed")])
+def test_a_filter_of_failures_needs_failures(answered: Command, flags: tuple[str, str]) -> None:
+    said = answered("results", "r", *flags)
+    assert said.code == 2
+    assert flags[0] in said.err
+
+
+def test_python_returns_what_show_prints(answered: Command) -> None:
+    case = first_case(answered)
+    run = load_run("r", answered.folder / "results")
+    assert run.case(case, "bm25") == answered("show", "r", case, "--provider", "bm25", "--json").json
+    with pytest.raises(BadInput) as caught:
+        run.case("no-such-case")
+    assert caught.value.where == "CASE"
