@@ -27,12 +27,14 @@ class Money:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference of two shares."""
+    """A difference of two values of a measure."""
 
     value: float | None
     low: float | None = None
     high: float | None = None
     significant: bool = False
+    unit: str = ""
+    """As of the measure; "": a difference of shares, shown in percentage points."""
 
 
 @dataclass(frozen=True, slots=True)

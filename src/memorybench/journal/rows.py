@@ -112,14 +112,30 @@ def differences(old: Mapping[str, Fingerprint], new: Mapping[str, Fingerprint]) 
     return lines
 
 
+def changed_lines(before: Fingerprint, after: Fingerprint) -> tuple[list[str], list[str]]:
+    """Return the lines that only the first has, and those that only the second has; the digests if a text is unknown.
+
+    Both are empty if the texts differ only in what `config_text` leaves out.
+    """
+    if before.digest != after.digest and (before.text is None or after.text is None):
+        return [before.digest[:12]], [after.digest[:12]]
+    diff = _diff(before.text or "", after.text or "")
+    return [line[1:] for line in diff if line[0] == "-"], [line[1:] for line in diff if line[0] == "+"]
+
+
 def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
     """Return the lines that differ; "" if the texts differ only in what `config_text` leaves out."""
     if before.text is None or after.text is None:
         return f"was {before.digest[:12]}, is {after.digest[:12]}"
-    old, new = _current_form(before.text), _current_form(after.text)
-    if old == new:
+    if _current_form(before.text) == _current_form(after.text):
         return ""
-    diff = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    lines = [line for line in diff if not line.startswith(("---", "+++", "@@"))]
+    lines = _diff(before.text, after.text)
     short = [line if len(line) <= 120 else line[:119] + "…" for line in lines[:4]]
     return (" ".join(short) + (" …" if len(lines) > 4 else "")) or "white space differs"
+
+
+def _diff(before: str, after: str) -> list[str]:
+    """Return the lines that differ, with a leading - or +."""
+    old, new = _current_form(before).splitlines(), _current_form(after).splitlines()
+    diff = difflib.unified_diff(old, new, lineterm="", n=0)
+    return [line for line in diff if not line.startswith(("---", "+++", "@@"))]

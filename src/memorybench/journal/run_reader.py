@@ -172,6 +172,11 @@ class RunReader:
             )
         return [record for key in keys for record in found[key]]
 
+    def cases(self, run: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """Return benchmark, id and content of all cases that are stored."""
+        for row in self._rows("cases", "run = ? ORDER BY benchmark, id", run):
+            yield row["benchmark"], row["id"], json.loads(row["body"])
+
     def stages(self, run: str) -> list[Stage]:
         """Return time and cost by step name and subject."""
         seconds: dict[tuple[str, str], list[float]] = {}

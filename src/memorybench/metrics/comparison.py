@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from math import ceil, fsum, isclose
 from statistics import NormalDist
+from typing import Any
 
 from memorybench.core.records import Record
 
-from .intervals import SHARE, UNBOUNDED, Bounds, Interval, cluster_sums, interval, passes_needed, standard_error
+from .intervals import (
+    SHARE,
+    UNBOUNDED,
+    Bounds,
+    Interval,
+    Statistic,
+    cluster_sums,
+    interval,
+    passes_needed,
+    ratio_interval,
+    standard_error,
+)
 
 ENUMERATED = 14
 """Up to this many clusters every sign flip is enumerated; above, DRAWN flips are sampled."""
@@ -32,6 +45,13 @@ class Comparison(Record):
     """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
     """About how many items would show a difference of this size; None: there is no difference, or it is unknown."""
+    clusters: int = 0
+    """How many clusters the items are from. An item without one is its own cluster."""
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that so many clusters can give: each could have the other sign."""
+        return min(1.0, 2.0 ** (1 - self.clusters))
 
 
 def compare(
@@ -68,6 +88,47 @@ def compare(
         adjusted_p=p,
         significant=p < 1 - level,
         needed=_items_to_show(differences, grouped, level),
+        clusters=len(sums),
+    )
+
+
+def compare_pooled(
+    first: Mapping[str, Sequence[float]],
+    second: Mapping[str, Sequence[float]],
+    clusters: Mapping[str, str],
+    planned: int,
+    statistic: Statistic,
+    level: float = 0.95,
+) -> Comparison:
+    """Compare a statistic of summed counts, such as micro F1, on the items that both sides have.
+
+    The p-value is that of an exchange test: if both sides are alike, the counts of each cluster could as well belong to
+    the other side.
+    """
+    items = sorted(first.keys() & second.keys())
+    rows = [(*first[item], *second[item]) for item in items]
+
+    def difference(sums: Sequence[float]) -> float | None:
+        half = len(sums) // 2
+        one, other = statistic(sums[:half]), statistic(sums[half:])
+        return None if one is None or other is None else one - other
+
+    grouped = [clusters.get(item, "") for item in items]
+    estimate = ratio_interval(rows, grouped, difference, level, bounds=(-1.0, 1.0))
+    if estimate.value is None:
+        return Comparison(n=len(items), planned=planned, difference=None)
+    sums = cluster_sums(rows, grouped)
+    p = exchange_p(sums, statistic)
+    return Comparison(
+        n=len(items),
+        planned=planned,
+        difference=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        p=p,
+        adjusted_p=p,
+        significant=p < 1 - level,
+        clusters=len(sums),
     )
 
 
@@ -117,6 +178,32 @@ def flip_p(sums: Sequence[float]) -> float:
     return _sampled_p(sizes, observed)
 
 
+def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
+    """Return the two-sided p-value of the difference of a statistic, exchanging the sides of each cluster.
+
+    A row has the sums of one cluster: those of the first side, then those of the second. Flips are enumerated or
+    sampled as in `flip_p`. An exchange that leaves the statistic undefined counts as extreme.
+    """
+    import numpy as np
+
+    sides = np.asarray(rows, dtype=float).reshape(len(rows), 2, -1)
+    total = sides.sum(axis=(0, 1))
+    gaps = [tuple(gap) for gap in sides[:, 0] - sides[:, 1] if gap.any()]
+    # the order of the clusters and the names of the sides must not influence the sampling
+    ordered = np.asarray(sorted(max(gap, tuple(-x for x in gap)) for gap in gaps)).reshape(len(gaps), len(total))
+
+    def size(gap: Any) -> float:
+        one, other = statistic(list((total + gap) / 2)), statistic(list((total - gap) / 2))
+        return float("inf") if one is None or other is None else abs(one - other)
+
+    least = _rounded_down(size(np.asarray(gaps).sum(axis=0) if gaps else np.zeros(len(total))))
+    if len(gaps) <= ENUMERATED:
+        signs = np.asarray(list(product((1.0, -1.0), repeat=len(gaps))))
+        return float(np.mean([size(gap) >= least for gap in signs @ ordered]))
+    extreme = 1 + sum(size(gap) >= least for signs in _sampled_signs(len(gaps)) for gap in signs @ ordered)
+    return extreme / (DRAWN + 1)
+
+
 def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int:
     """Return about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
 
@@ -162,13 +249,20 @@ def _enumerated_p(sizes: Sequence[float], observed: float) -> float:
 def _sampled_p(sizes: Sequence[float], observed: float) -> float:
     import numpy as np
 
-    draw = np.random.default_rng(0)
     extreme = 1
-    for start in range(0, DRAWN, FLIPS_AT_ONCE):
-        flips = min(FLIPS_AT_ONCE, DRAWN - start)
-        signs = draw.integers(0, 2, (flips, len(sizes)), dtype=np.int8) * 2.0 - 1.0
+    for signs in _sampled_signs(len(sizes)):
         extreme += int(np.sum(np.abs(signs @ np.asarray(sizes)) >= _rounded_down(observed)))
     return extreme / (DRAWN + 1)
+
+
+def _sampled_signs(clusters: int) -> Iterator[Any]:
+    """Yield DRAWN rows of random signs in arrays of FLIPS_AT_ONCE, always the same ones."""
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    for start in range(0, DRAWN, FLIPS_AT_ONCE):
+        flips = min(FLIPS_AT_ONCE, DRAWN - start)
+        yield draw.integers(0, 2, (flips, clusters), dtype=np.int8) * 2.0 - 1.0
 
 
 def _rounded_down(observed: float) -> float:

@@ -53,12 +53,13 @@ def _measure(measure: Measure, shows: Part) -> str:
 
 
 def _difference(difference: Difference) -> str:
-    """`+11.2 [+4.1, +18.3]*`, in percentage points; the star marks a significant difference."""
+    """`+11.2 [+4.1, +18.3]*`, in percentage points or the measure's unit; the star marks a significant difference."""
     if difference.value is None:
         return ABSENT
-    text = f"{100 * difference.value:+.1f}"
+    scale = 1 if difference.unit else 100
+    text = f"{scale * difference.value:+,.1f}"
     if difference.low is not None and difference.high is not None:
-        text += f" [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+        text += f" [{scale * difference.low:+,.1f}, {scale * difference.high:+,.1f}]"
     return text + ("*" if difference.significant else "")
 
 
