@@ -36,6 +36,7 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "Turn",
             "__version__",
             "audit",
+            "compare",
             "evaluate",
             "extraction_evaluator",
             "load_run",

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "audit": "memorybench.api",
+    "compare": "memorybench.api",
     "evaluate": "memorybench.api",
     "extraction_evaluator": "memorybench.api",
     "load_run": "memorybench.api",
@@ -44,6 +45,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 if TYPE_CHECKING:
     from memorybench.api import RunResult as RunResult
     from memorybench.api import audit as audit
+    from memorybench.api import compare as compare
     from memorybench.api import evaluate as evaluate
     from memorybench.api import extraction_evaluator as extraction_evaluator
     from memorybench.api import load_run as load_run

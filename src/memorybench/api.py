@@ -21,6 +21,7 @@ from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.suites.registry import commands, open_run, suite_of
+from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.spec import RunOptions, make_spec
 from memorybench.suites.suite import RunPlace
 from memorybench.suites.summary import Summary
@@ -128,6 +129,20 @@ def load_run(run_id: str, results: str | Path = "results") -> RunResult:
     folder = Path(results)
     with open_run([run_id], [folder]):
         return RunResult(run_id, folder)
+
+
+def compare(
+    *sides: str,
+    measures: Sequence[str] = (),
+    benchmark: str | None = None,
+    results: str | Path | Sequence[str | Path] = "results",
+) -> RunComparison:
+    """Compares runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
+
+    A side is RUN, RUN:PROVIDER, FOLDER/RUN or a provider of the latest runs. `measures` replace the main ones.
+    """
+    folders = [results] if isinstance(results, (str, Path)) else results
+    return compare_runs(sides, [Path(folder) for folder in folders], benchmark=benchmark, measures=tuple(measures))
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:

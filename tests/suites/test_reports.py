@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 
 from memorybench.core.errors import BadInput
-from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Notes, Table
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Exhibit, Outcome, Score, Subject, Trial
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting.formatting import cell_text
 from memorybench.suites import report_parts
-from memorybench.suites.comparison import compare_subjects
 from memorybench.suites.hygiene import report as hygiene
 from memorybench.suites.registry import open_run, suite_of
 from memorybench.suites.summary import Summary
@@ -71,16 +69,6 @@ def test_waiting_is_shown_as_time_to_searchable_under_both_names(name: str) -> N
     (table,) = report_parts.step_tables(summary)
     assert table.rows[0][0] == "time to searchable"
     assert report_parts.document(summary)["circumstances"]["stages"][0]["label"] == "time to searchable"
-
-
-def test_two_equal_subjects_have_no_significant_difference() -> None:
-    outcomes = [scored(f"q{n}", n % 2, subject=name) for n in range(8) for name in ("a", "b")]
-    measure = Measure(name="accuracy", value=0.5, n=8, planned=8)
-    (pair,) = compare_subjects(outcomes, ["a", "b"], "quiz", measure)
-    assert "no significant difference" in pair.sentence()
-    document = pair.document()
-    assert document["found"] == document["comparison"]
-    assert document["comparison"]["significant"] is False
 
 
 def test_hygiene_states_have_plain_names_marks_and_definitions() -> None:

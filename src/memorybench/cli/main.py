@@ -18,8 +18,9 @@ RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.i
 """Verbs that run a suite: cli/run.py makes them from the suite's spec."""
 VERBS = {
     **RUN_VERBS,
-    "results": "show and compare results",
+    "results": "show results",
     "show": "show one question of a run: memories, prompt, answer and verdict",
+    "compare": "compare runs or providers, question by question",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",
@@ -34,7 +35,7 @@ VERBS = {
 }
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
 _PRINTING_VERBS = frozenset(
-    {"results", "show", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
+    {"results", "show", "compare", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
 )
 _PLUGINS = "Suites of installed packages add verbs; `memorybench list --suites` shows them."
 

@@ -13,11 +13,8 @@ from .output import print_paged
 from .show import show_command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rich.console import Console
 
-    from memorybench.core.measures import Metric
     from memorybench.suites.stored_run import StoredRun
 
 
@@ -28,9 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="*", help="Show this run, `latest`, or list all; several are shards of one"
     )
-    add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers, question by question")
+    add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
-    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main one)")
+    parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main ones)")
     parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")
@@ -46,7 +43,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     _check_filters(args)
     if args.compare is not None:
-        return _compare(args)
+        from .compare import compare_providers
+
+        return compare_providers(args)
     if not args.runs:
         from .runs import show_runs
 
@@ -122,47 +121,3 @@ def _next_page(args: argparse.Namespace, offset: int) -> str:
         words += [flag, *values] if values else []
     words += ["--reason", *args.reason] if args.reason else []
     return shlex.join([*words, *(["--results", *map(str, args.results)] if args.results else [])])
-
-
-def _compare(args: argparse.Namespace) -> int:
-    from memorybench.core.errors import BadInput
-    from memorybench.core.report_sections import Column, Table, text_column
-    from memorybench.reporting.terminal import console, show_table
-    from memorybench.suites.comparison import compare_subjects
-    from memorybench.suites.registry import suite_of
-    from memorybench.suites.stored_run import open_comparable
-    from memorybench.suites.summary import find_measure, headline
-    from memorybench.text.sanitize import sanitize
-
-    subjects = tuple(dict.fromkeys(split_list(args.compare)))
-    if len(subjects) < 2:
-        raise BadInput("--compare", f"{len(subjects)} named", expected="two or more providers")
-
-    def metrics(stored: StoredRun) -> Sequence[Metric]:
-        return suite_of(stored.run).metrics(stored)
-
-    with open_comparable(subjects, args.benchmark, args.runs, folders(args), metrics) as (runs, benchmark):
-        results = [
-            result
-            for subject, stored in runs.items()
-            for result in stored.summary.overall(benchmark)
-            if result.subject == subject
-        ]
-        measure = find_measure(args.measure, results) if args.measure else headline(results)
-        outcomes = (
-            outcome
-            for subject, stored in runs.items()
-            for outcome in stored.outcomes()
-            if outcome.trial.subject.name == subject
-        )
-        pairs = compare_subjects(outcomes, subjects, benchmark, results[0].measure(measure))
-        if args.json:
-            print(json.dumps([pair.document() for pair in pairs], indent=2))
-            return 0
-        rows = tuple((result.subject, result.measure(measure), result.measure(measure)) for result in results)
-        columns = (text_column("provider"), Column(f"{measure} [95%]", "interval"), Column("n", "n"))
-        out = console()
-        show_table(out, Table(f"COMPARISON: {benchmark}", columns, rows))
-        for pair in pairs:
-            out.print(sanitize(pair.sentence()))
-    return 0

@@ -1,4 +1,4 @@
-"""Prints the JSON Schema of a config file, so that editors complete its keys, or of the spec of a run."""
+"""Prints the JSON Schema of a config file, so that editors complete its keys, of a run's spec, or of a comparison."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import argparse
 import json
 
 CONFIGS = ("provider", "benchmark", "extractor", "store", "agent")
+COMPARISON = "comparison"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind",
         metavar="KIND",
-        help=f"Choose {', '.join(CONFIGS)}, or a command such as eval or extraction-run",
+        help=f"Choose {', '.join(CONFIGS)}, {COMPARISON}, or a command such as eval or extraction-run",
     )
 
 
@@ -26,9 +27,14 @@ def run(args: argparse.Namespace) -> int:
 
         print(json.dumps(json_schema(args.kind), indent=2))
         return 0
+    if args.kind == COMPARISON:
+        from memorybench.suites.run_comparison import RunComparison
+
+        print(json.dumps(RunComparison.model_json_schema(mode="serialization"), indent=2))
+        return 0
     specs = {command.name.replace(" ", "-"): command.spec for suite in suites() for command in suite.commands}
     if args.kind not in specs:
-        known = [*CONFIGS, *specs]
+        known = [*CONFIGS, COMPARISON, *specs]
         raise BadInput(
             "KIND", f'unknown kind "{args.kind}"', expected=", ".join(known), remedy=suggestion(args.kind, known)
         )

@@ -1,22 +1,72 @@
-"""Compares subjects question by question: any two of them, or each provider with each baseline."""
+"""Compares subjects case by case: the sides of `memorybench compare`, or each provider with each baseline of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import fsum, isclose
+from typing import Any, Literal
 
-from memorybench.core.measures import Measure
+from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Difference
 from memorybench.core.trials import Outcome
-from memorybench.metrics.comparison import Comparison, compare, holm
+from memorybench.metrics.comparison import Comparison, compare, compare_pooled, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
 
 HEADLINES = ("accuracy", "answer_f1", "recall@5")
 """The measures that a table leads with, the preferred one first."""
 _SCORES = {"accuracy": "correct"}
 """Measures whose score has another name."""
+_MOST_GROUPS = 50
+"""A label with more values than this, such as a name of each case, is not a way to group cases."""
+Result = Literal["win", "loss", "tie"]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseScores:
+    """What a comparison reads from one outcome."""
+
+    case_id: str
+    variant: str
+    cluster: str
+    labels: Mapping[str, str]
+    asked: str
+    rows: Mapping[str, tuple[float, ...]]
+    """By metric: the row that it reads. A metric without a value for this case is absent."""
+
+    @classmethod
+    def of(cls, outcome: Outcome, metrics: Sequence[Metric]) -> CaseScores:
+        trial = outcome.trial
+        rows = {metric.name: row for metric in metrics if (row := metric.read(outcome)) is not None}
+        return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, outcome.shown.asked, rows)
+
+
+class ComparedCase(Record):
+    """One case in both runs."""
+
+    case_id: str
+    variant: str = ""
+    labels: Mapping[str, str]
+    question: str
+    first: float | None
+    """The measure of this case alone; None where it is undefined."""
+    second: float | None
+    result: Result
+    """Whether the first side is better, worse or equal."""
+
+
+class Group(Record):
+    """The cases that share a label."""
+
+    label: str
+    value: str
+    n: int
+    first: float | None
+    second: float | None
+    wins: int
+    losses: int
+    ties: int
 
 
 class Pair(Record):
@@ -25,77 +75,220 @@ class Pair(Record):
     benchmark: str = ""
     first: str
     second: str
+    first_run: str = ""
+    second_run: str = ""
     measure: str
     unit: str = ""
     higher_is_better: bool = True
+    first_value: float | None = None
+    """The measure of the first subject on the cases that both have."""
+    second_value: float | None = None
     comparison: Comparison
+    tests: int = 1
+    """How many tests the p-value is adjusted for, by Holm's method."""
+    only_first: int = 0
+    """Cases with a value of the first subject only; they are left out."""
+    only_second: int = 0
+    wins: int = 0
+    """Cases in which the first subject is better."""
+    losses: int = 0
+    ties: int = 0
+    groups: tuple[Group, ...] = ()
+    cases: tuple[ComparedCase, ...] = ()
+    """All cases; in the JSON of `compare`, those that --only selects."""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What to call the sides: by subject, or by run where the subject is the same."""
+        if self.first == self.second and self.first_run != self.second_run:
+            return self.first_run, self.second_run
+        return self.first, self.second
+
+    @property
+    def loss(self) -> float | None:
+        """By how much the first subject is worse; negative where it is better."""
+        difference = self.comparison.difference
+        return None if difference is None else -difference if self.higher_is_better else difference
 
     def sentence(self) -> str:
         """The result in words: who is better and by how much, or that there is no significant difference."""
-        result = self.comparison
+        result, (first, second) = self.comparison, self.names
         if result.difference is None:
-            return f"{self.first} and {self.second}: no question has a {self.measure} of both."
+            return f"{first} and {second}: no question has a {self.measure} of both."
         ahead = (result.difference >= 0) == self.higher_is_better
-        better, sign = (self.first, 1) if ahead else (self.second, -1)
+        better, sign = (first, 1) if ahead else (second, -1)
         sign = sign if self.higher_is_better else -sign
-        gap = self._amount(abs(result.difference)) + (f" {self.unit}" if self.unit else " points")
+        amount = self.amount(abs(result.difference))
+        gap = amount
         if result.low is not None and result.high is not None:
             low, high = sorted((sign * result.low, sign * result.high))
-            gap += f" [{self._amount(low)}, {self._amount(high)}]"
-        statistics = f"p = {_p(result.adjusted_p)}, n = {result.n}"
+            gap += f" [{self.amount(low, unit=False)}, {self.amount(high, unit=False)}]"
+        corrected = f" (Holm, {self.tests} tests)" if self.tests > 1 else ""
+        statistics = f"n = {result.n}"
+        if result.adjusted_p is not None:
+            statistics = f"p {format_p(result.adjusted_p)}{corrected}, {statistics}"
         if result.significant:
             return f"{better} is better in {self.measure} by {gap}, {statistics}."
+        if amount == self.amount(0):
+            return f"{first} and {second}: no difference in {self.measure}, {statistics}."
         more = f" A difference of this size needs about {result.needed:,} questions." if result.needed else ""
         return (
-            f"{self.first} and {self.second}: no significant difference in {self.measure}; {better} is ahead by {gap},"
+            f"{first} and {second}: no significant difference in {self.measure}; {better} is ahead by {gap},"
             f" {statistics}.{more}"
         )
 
     def cell(self) -> Difference:
         result = self.comparison
-        return Difference(result.difference, result.low, result.high, result.significant)
+        return Difference(result.difference, result.low, result.high, result.significant, self.unit)
 
-    def document(self) -> dict[str, Any]:
-        """The JSON of `results --compare`; `found` and `tells_apart` are old names."""
-        fields = self.model_dump(mode="json")
+    def measured(self, value: float | None) -> Measure:
+        """A value of this measure, to be formatted."""
+        return Measure(name=self.measure, value=value, n=self.comparison.n, planned=self.comparison.n, unit=self.unit)
+
+    def old_document(self) -> dict[str, Any]:
+        """The JSON of `results --compare`; `found` and `tells_apart` are old names, kept for one release."""
+        fields = self.model_dump(mode="json", exclude={"cases"})
         comparison = {**fields["comparison"], "tells_apart": self.comparison.significant}
         return {**fields, "comparison": comparison, "found": comparison}
 
-    def _amount(self, difference: float) -> str:
-        return f"{difference:,.1f}" if self.unit else f"{100 * difference:.1f}"
+    def amount(self, difference: float, *, unit: bool = True) -> str:
+        number = f"{difference:,.1f}" if self.unit else f"{100 * difference:.1f}"
+        return f"{number} {self.unit or 'points'}" if unit else number
 
 
-def compare_subjects(
-    outcomes: Iterable[Outcome], subjects: Sequence[str], benchmark: str, by: Measure | None
-) -> list[Pair]:
-    """Every pair of these subjects; the p-values are adjusted for all pairs together."""
-    if by is None:
-        return []
-    score = _SCORES.get(by.name, by.name)
-    values: dict[str, dict[str, float]] = {subject: {} for subject in subjects}
-    clusters: dict[str, str] = {}
-    for outcome in outcomes:
-        trial = outcome.trial
-        if trial.benchmark != benchmark or trial.subject.name not in values:
-            continue
-        clusters[trial.case_id] = trial.cluster
-        value = outcome.score(score)
-        if value is not None:
-            values[trial.subject.name][trial.case_id] = value
-    names = list(combinations(subjects, 2))
-    bounds = UNBOUNDED if by.unit else SHARE
-    results = holm([compare(values[a], values[b], clusters, len(clusters), bounds=bounds) for a, b in names])
+def compare_measure(
+    metric: Metric,
+    first: Mapping[str, CaseScores],
+    second: Mapping[str, CaseScores],
+    *,
+    benchmark: str,
+    names: tuple[str, str],
+    runs: tuple[str, str] = ("", ""),
+) -> Pair:
+    """Compare two subjects by one measure, on the cases that both have a value for."""
+    own = {key for key, case in first.items() if metric.name in case.rows}
+    other = {key for key, case in second.items() if metric.name in case.rows}
+    keys = sorted(own & other)
+    rows = [(first[key].rows[metric.name], second[key].rows[metric.name]) for key in keys]
+    groups = [first[key].cluster for key in keys]
+    values = [metric.measure([row[side] for row in rows], groups, len(rows)) for side in (0, 1)]
+    cases = tuple(_compare_case(metric, first[key], row, values[0]) for key, row in zip(keys, rows, strict=True))
+    results = [case.result for case in cases]
+    return Pair(
+        benchmark=benchmark,
+        first=names[0],
+        second=names[1],
+        first_run=runs[0],
+        second_run=runs[1],
+        measure=metric.name,
+        unit=values[0].unit,
+        higher_is_better=values[0].higher_is_better,
+        first_value=values[0].value,
+        second_value=values[1].value,
+        comparison=_compare_rows(metric, keys, rows, groups, values, len(own | other)),
+        only_first=len(own - other),
+        only_second=len(other - own),
+        wins=results.count("win"),
+        losses=results.count("loss"),
+        ties=results.count("tie"),
+        groups=_group(metric, cases, rows, groups),
+        cases=cases,
+    )
+
+
+def adjust(pairs: Sequence[Pair]) -> list[Pair]:
+    """Adjust the p-values for all these comparisons together."""
+    results = holm([pair.comparison for pair in pairs])
+    tests = sum(result.p is not None for result in results)
     return [
-        Pair(
-            first=first,
-            second=second,
-            measure=by.name,
-            unit=by.unit,
-            higher_is_better=by.higher_is_better,
-            comparison=result,
-        )
-        for (first, second), result in zip(names, results, strict=True)
+        pair.model_copy(update={"comparison": result, "tests": max(tests, 1)})
+        for pair, result in zip(pairs, results, strict=True)
     ]
+
+
+def _compare_rows(
+    metric: Metric,
+    keys: Sequence[str],
+    rows: Sequence[tuple[tuple[float, ...], tuple[float, ...]]],
+    groups: Sequence[str],
+    values: Sequence[Measure],
+    planned: int,
+) -> Comparison:
+    """A mean is compared by the cases' values, a pooled share by its counts. Any other measure gets no p-value."""
+    one, other = values[0].value, values[1].value
+    if one is None or other is None:
+        return Comparison(n=0, planned=planned, difference=None)
+    clusters = dict(zip(keys, groups, strict=True))
+    first, second = ({key: row[side] for key, row in zip(keys, rows, strict=True)} for side in (0, 1))
+    statistic = getattr(metric, "statistic", None)
+    if statistic is not None:
+        return compare_pooled(first, second, clusters, planned, statistic)
+    means = [fsum(row[side][0] for row in rows) / len(rows) for side in (0, 1)]
+    if not all(isclose(mean, value, abs_tol=1e-12) for mean, value in zip(means, (one, other), strict=True)):
+        return Comparison(n=len(rows), planned=planned, difference=one - other)
+    is_share = not values[0].unit and all(0 <= row[0] <= 1 for pair in rows for row in pair)
+    return compare(
+        {key: row[0] for key, row in first.items()},
+        {key: row[0] for key, row in second.items()},
+        clusters,
+        planned,
+        bounds=SHARE if is_share else UNBOUNDED,
+    )
+
+
+def _compare_case(
+    metric: Metric, case: CaseScores, rows: tuple[tuple[float, ...], tuple[float, ...]], measure: Measure
+) -> ComparedCase:
+    statistic = getattr(metric, "statistic", None) or (lambda row: row[0])
+    first, second = statistic(rows[0]), statistic(rows[1])
+    result: Result = "tie"
+    if first is not None and second is not None and first != second:
+        result = "win" if (first > second) == measure.higher_is_better else "loss"
+    return ComparedCase(
+        case_id=case.case_id,
+        variant=case.variant,
+        labels=case.labels,
+        question=case.asked,
+        first=first,
+        second=second,
+        result=result,
+    )
+
+
+def _group(
+    metric: Metric,
+    cases: Sequence[ComparedCase],
+    rows: Sequence[tuple[tuple[float, ...], tuple[float, ...]]],
+    clusters: Sequence[str],
+) -> tuple[Group, ...]:
+    """Count the results by each label that has more than one value and fewer than the cases."""
+    members: dict[str, dict[str, list[int]]] = {}
+    for place, case in enumerate(cases):
+        for label, value in case.labels.items():
+            members.setdefault(label, {}).setdefault(value, []).append(place)
+    groups = []
+    for label, by_value in members.items():
+        if not 1 < len(by_value) <= min(_MOST_GROUPS, len(cases) - 1):
+            continue
+        for value, places in by_value.items():
+            results = [cases[place].result for place in places]
+            first, second = (
+                metric.measure([rows[place][side] for place in places], [clusters[i] for i in places], len(places))
+                for side in (0, 1)
+            )
+            groups.append(
+                Group(
+                    label=label,
+                    value=value,
+                    n=len(places),
+                    first=first.value,
+                    second=second.value,
+                    wins=results.count("win"),
+                    losses=results.count("loss"),
+                    ties=results.count("tie"),
+                )
+            )
+    return tuple(groups)
 
 
 def baseline_differences(outcomes: Iterable[Outcome]) -> tuple[Pair, ...]:
@@ -141,7 +334,6 @@ def baseline_differences(outcomes: Iterable[Outcome]) -> tuple[Pair, ...]:
     )
 
 
-def _p(value: float | None) -> str:
-    if value is None:
-        return "?"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+def format_p(value: float) -> str:
+    """`= 0.042`, `< 0.001`."""
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"

@@ -93,62 +93,6 @@ def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) ->
 
 
 @contextmanager
-def open_comparable(
-    subjects: Sequence[str], benchmark: str | None, runs: Sequence[str], folders: Sequence[Path], metrics: Metrics
-) -> Iterator[tuple[Mapping[str, StoredRun], str]]:
-    """Opens a run of each subject on the same data: the latest of `runs`, or of all complete runs."""
-    with _open_readers(folders) as readers:
-        if runs:
-            parts = [part for run in dict.fromkeys(runs) for part in _find_run(run, readers)]
-        else:
-            everything = [(run_reader, run) for run_reader in readers.values() for run in run_reader.runs()]
-            parts = [(run_reader, run) for run_reader, run in everything if run.status == "complete"]
-        parts = sorted((part for part in parts if part[1].suite == "bench"), key=lambda part: part[1].created)
-        chosen = benchmark or _only_benchmark([run for _, run in parts], subjects)
-        latest: dict[str, tuple[RunReader, Run]] = {}
-        parts = [part for part in parts if chosen in part[1].spec["questions"]]
-        together = [part for part in parts if set(subjects) <= set(part[1].spec["providers"])]
-        for run_reader, run in together[-1:] or parts:  # prefer one run that has all of them
-            latest |= {subject: (run_reader, run) for subject in subjects if subject in run.spec["providers"]}
-        missing = [subject for subject in subjects if subject not in latest]
-        if missing:
-            raise BadInput(
-                "--compare",
-                f'no complete run of "{missing[0]}" on {chosen} was found',
-                remedy=f"memorybench eval --benchmarks {chosen} --providers {missing[0]}",
-            )
-        _check_same_data([run for _, run in latest.values()], chosen)
-        yield {subject: StoredRun((latest[subject],), metrics) for subject in subjects}, chosen
-
-
-def _only_benchmark(runs: Sequence[Run], subjects: Sequence[str]) -> str:
-    known: set[str] = {
-        name for run in runs if set(subjects) & set(run.spec["providers"]) for name in run.spec["questions"]
-    }
-    if len(known) == 1:
-        return known.pop()
-    expected = f"one of {', '.join(sorted(known))}" if known else "a complete run of these providers"
-    raise BadInput("--benchmark", "missing; --compare needs one benchmark", expected=expected)
-
-
-def _check_same_data(runs: Sequence[Run], benchmark: str) -> None:
-    """Raises where questions, models or prompts differ: then a difference says nothing about the providers."""
-    first, *others = runs
-    for other in others:
-        changed = [
-            line
-            for line in differences(first.fingerprints, other.fingerprints)
-            if not line.startswith("provider ") and (not line.startswith("benchmark ") or benchmark in line.split())
-        ]
-        if changed:
-            raise BadInput(
-                f"{first.id} and {other.id}",
-                f"not comparable: {'; '.join(changed)}",
-                remedy="run both providers in one `memorybench eval`",
-            )
-
-
-@contextmanager
 def _open_readers(folders: Sequence[Path]) -> Iterator[Mapping[Path, RunReader]]:
     with ExitStack() as stack:
         yield {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
@@ -156,7 +100,7 @@ def _open_readers(folders: Sequence[Path]) -> Iterator[Mapping[Path, RunReader]]
 
 def _find_run(name: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunReader, Run]]:
     """Finds a run in every folder that has it: two machines may have given their shards the same id."""
-    run = _resolve(name, readers)
+    run = resolve_run(name, readers)
     found = [
         (run_reader, with_current_status(run_reader.run(run), folder))
         for folder, run_reader in readers.items()
@@ -175,7 +119,7 @@ def find_folder(name: str, folders: Sequence[Path]) -> tuple[str, list[Path]]:
         return run, [folder for folder, run_reader in readers.items() if run_reader.has(run)]
 
 
-def _resolve(name: str, readers: Mapping[Path, RunReader]) -> str:
+def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
     """The id of a run; `latest` is the newest one that has a report, unless a run has that name."""
     safe_run_id(name, "run")
     if name != LATEST or any(run_reader.has(name) for run_reader in readers.values()):
@@ -203,7 +147,7 @@ def _check_shards(runs: Sequence[Run]) -> None:
             raise BadInput(
                 f"{first.id} and {other.id}",
                 f"not shards of one spec; they differ in {'; '.join(changed)}",
-                remedy="compare them with --compare instead",
+                remedy=f"compare them: memorybench compare {first.id} {other.id}",
             )
     spans = sorted(((run.spec.get("start") or 1, run.spec.get("end") or float("inf")), run.id) for run in runs)
     for (earlier, name), (later, other_name) in pairwise(spans):

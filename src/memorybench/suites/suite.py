@@ -125,13 +125,20 @@ class Suite:
     report_module: str
     """A module with the functions `metrics(run)`, `facts(runs)`, `report(run)` and, where a run can fail checks of the
     suite, `passes(run)`; where `memorybench show` must show more than searches, answers and verdicts,
-    `case_sections(trial)`. Loaded when a report is made."""
+    `case_sections(trial)`. Its tuple `MAIN_MEASURES` names the measures that `compare` and `--baseline` test unless the
+    user names others; without it, that is the first metric. Loaded when a report is made."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
     """From a data file and its first row to a line about it; None: it is not a file of this suite."""
 
     def metrics(self, run: StoredRun) -> Sequence[Metric]:
         metrics: Sequence[Metric] = self._reporting.metrics(run)
         return metrics
+
+    def main_measures(self, run: StoredRun) -> tuple[str, ...]:
+        """Names of the measures that comparisons test."""
+        known = [metric.name for metric in self.metrics(run)]
+        named = getattr(self._reporting, "MAIN_MEASURES", known[:1])
+        return tuple(name for name in named if name in known)
 
     def facts(self, runs: Sequence[Run]) -> dict[str, str]:
         """What the header says about a run, or about the shards of one."""

@@ -18,7 +18,7 @@ from memorybench.suites.summary import Result
 
 from .measures import MEASURES
 
-_KINDS = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
+MAIN_MEASURES = ("recall_accuracy", "hallucinated_memory_rate", "conflict_resolution_accuracy", "temporal_accuracy")
 MEANINGS = {
     "recall_accuracy": "current facts answered correctly",
     "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
@@ -82,7 +82,7 @@ def report(run: StoredRun) -> Report:
         warnings=(*sections.warnings(summary), *_over_budget(outcomes)),
         sections=(
             *sections.self_judged_notes(summary),
-            *sections.score_tables(summary, MEANINGS, _LABELS, _KINDS),
+            *sections.score_tables(summary, MEANINGS, _LABELS, MAIN_MEASURES),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),
             Notes(tuple(probes.items()), title="How the probes were made"),

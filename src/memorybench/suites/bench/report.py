@@ -10,6 +10,7 @@ from memorybench.core.report_sections import Column, Notes, Provenance, Report, 
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
+from memorybench.suites.comparison import HEADLINES
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
@@ -27,6 +28,7 @@ MEANINGS = {
     "over_token_budget": "the first memory alone exceeds --token-budget, so the answering model saw none",
 }
 """Measures besides those of retrieval. `corrected_` measures use a corrected answer key (--errata)."""
+MAIN_MEASURES = HEADLINES
 _FIRST_COLUMNS = ("corrected_accuracy", "corrected_answer_f1", "corrected_recall@5", "recall@5", "recall_any@5")
 _COLUMNS = tuple(
     dict.fromkeys(

@@ -38,7 +38,7 @@ MEANINGS = {
     "keep_done": "facts to keep that were kept",
     "duplicates": "facts that repeat another",
 }
-_GROUP_MEASURES = ("precision", "recall", "f1", "conflict_resolution", "minimalism")
+MAIN_MEASURES = ("precision", "recall", "f1", "conflict_resolution", "minimalism")
 _COUNTS = ("hallucinated", "unlisted", "contradiction", "misfiled", "violations", "undecided")
 _MAX_FAILURES = 15
 
@@ -72,7 +72,7 @@ def report(run: StoredRun) -> Report:
         warnings=sections.warnings(summary),
         sections=(
             *sections.self_judged_notes(summary),
-            *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), _GROUP_MEASURES),
+            *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), MAIN_MEASURES),
             *([remarks] if remarks.lines else []),
             _failures(run.outcomes()),
             sections.provenance(facts(run.runs)),

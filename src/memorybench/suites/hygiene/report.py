@@ -24,6 +24,7 @@ MEANINGS = {
     "adoption": "facts that should be stored and were",
     "restraint": "facts that should not be stored and were not",
 }
+MAIN_MEASURES = ("passed", "caught", "adoption", "restraint")
 _STATE_NAMES = {"compliant": "pass", "defended": "blocked by store"}
 """Names of states by the word that the journal has; the others are the same."""
 _STATES = {

@@ -1,0 +1,85 @@
+"""Compares runs, or providers of runs, question by question."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_list, add_results, folders, positive, split_list
+
+if TYPE_CHECKING:
+    from memorybench.suites.run_comparison import RunComparison
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "sides", metavar="SIDE", nargs="+", help="Name RUN, RUN:PROVIDER, FOLDER/RUN, or a provider of the latest runs"
+    )
+    add_list(parser, "--measure", metavar="NAME", help="Test these measures, or all (default: the main ones)")
+    parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark (default: all that both have)")
+    parser.add_argument(
+        "--only",
+        choices=("wins", "losses", "changed"),
+        help="List questions that the first side wins, loses, or either",
+    )
+    parser.add_argument("--limit", metavar="N", type=positive, help="List at most N questions (default: 20; JSON: all)")
+    parser.add_argument("--offset", metavar="N", type=int, default=0, help="Skip the first N questions (default: 0)")
+    parser.add_argument(
+        "--format", choices=("terminal", "markdown"), default="terminal", help="Choose the format (default: terminal)"
+    )
+    add_results(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
+    from memorybench.reporting.json_document import to_json
+    from memorybench.reporting.markdown import to_markdown
+    from memorybench.suites.run_comparison import compare_runs
+
+    if args.offset < 0:
+        raise BadInput("--offset", f"invalid value {args.offset}", expected="0 or more")
+    compared = compare_runs(args.sides, folders(args), benchmark=args.benchmark, measures=split_list(args.measure))
+    report = compared.report(args.only, args.limit, args.offset)
+    if args.json:
+        sys.stdout.write(to_json(report))
+    elif args.format == "markdown":
+        sys.stdout.write(to_markdown(report))
+    else:
+        _show(compared, args)
+    return 0
+
+
+def compare_providers(args: argparse.Namespace) -> int:
+    """`results --compare`: the providers of the given runs, or of the latest ones. An old form of `compare`."""
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.run_comparison import compare_runs
+
+    names = split_list(args.compare)
+    if len(names) < 2:
+        raise BadInput("--compare", f"{len(names)} named", expected="two or more providers")
+    measures = split_list([args.measure] if args.measure else None)
+    try:
+        compared = compare_runs(names, folders(args), among=args.runs, benchmark=args.benchmark, measures=measures)
+    except BadInput as error:
+        if error.where not in names:
+            raise
+        remedy = error.remedy or "memorybench compare RUN:PROVIDER RUN:PROVIDER"
+        raise BadInput("--compare", f"{error.where}: {error.problem}", remedy=remedy) from error
+    if args.json:
+        print(json.dumps([pair.old_document() for pair in compared.comparisons], indent=2))
+    else:
+        _show(compared, args)
+    return 0
+
+
+def _show(compared: RunComparison, args: argparse.Namespace) -> None:
+    from memorybench.reporting.terminal import console, show_header, show_report
+
+    out = console()
+    show_header(out, "MEMORYBENCH COMPARE", compared.facts())
+    show_report(
+        out, compared.report(getattr(args, "only", None), getattr(args, "limit", None), getattr(args, "offset", 0))
+    )

@@ -1,0 +1,465 @@
+"""Compares runs, or subjects of runs, and describes the result as a report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Literal
+
+from memorybench.core.errors import BadInput
+from memorybench.core.measures import Metric
+from memorybench.core.records import Record
+from memorybench.core.report_sections import Column, Notes, Provenance, Report, Section, Table, text_column
+from memorybench.journal.rows import Fingerprint, Run, changed_lines
+from memorybench.metrics.names import ALIASES
+from memorybench.reporting.formatting import value
+from memorybench.text.spelling import suggestion
+
+from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
+from .registry import suite_of
+from .sides import Side, open_sides
+
+Only = Literal["wins", "losses", "changed"]
+ALL = "all"
+SHOWN_CASES = 20
+_RESULTS: Mapping[Only, tuple[str, ...]] = {"wins": ("win",), "losses": ("loss",), "changed": ("win", "loss")}
+_DATA = ("benchmark ", "dataset ")
+"""A fingerprint of one of these names, followed by the name of a benchmark, is that of its data."""
+_NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
+"""Fields of a spec that say which subjects there are, or where steps were taken from."""
+_TYPES = ("question_type", "category", "scenario")
+"""The labels that cases are grouped by, the preferred one first."""
+_LONGEST = 60
+_MOST_LINES = 4
+_MOST_SETTINGS = 20
+
+
+class SideFacts(Record):
+    side: str
+    """As the user named it."""
+    run: str
+    subjects: tuple[str, ...]
+    status: str
+    program: str
+    created: str
+
+
+class Setting(Record):
+    """Something that differs between two runs: a setting, data, a version, a model or a prompt."""
+
+    name: str
+    first_run: str
+    second_run: str
+    first: str
+    second: str
+
+
+class RunComparison(Record):
+    """What `memorybench compare` prints, and its JSON document (`memorybench schema comparison`)."""
+
+    suite: str
+    sides: tuple[SideFacts, ...]
+    settings: tuple[Setting, ...]
+    correction: Literal["holm"] = "holm"
+    tests: int
+    """How many tests the p-values are adjusted for."""
+    comparisons: tuple[Pair, ...]
+    """First minus second, for each pair of sides, subject, benchmark and measure."""
+    warnings: tuple[str, ...] = ()
+
+    def document(self, only: Only | None = None, limit: int | None = None, offset: int = 0) -> dict[str, Any]:
+        """The JSON document. Without `only`, no cases are listed."""
+        pairs = []
+        for pair in self.comparisons:
+            cases = select_cases(pair, only)[offset:][:limit] if only else ()
+            pairs.append(pair.model_copy(update={"cases": tuple(cases)}))
+        return self.model_copy(update={"comparisons": tuple(pairs)}).model_dump(mode="json")
+
+    def report(self, only: Only | None = None, limit: int | None = None, offset: int = 0) -> Report:
+        return Report(
+            title=f"Comparison of {' and '.join(side.side for side in self.sides)}",
+            sections=(
+                Provenance(self.facts()),
+                *self.sections(),
+                *_case_tables(self.comparisons, only, SHOWN_CASES if limit is None else limit, offset),
+            ),
+            warnings=self.warnings,
+            document=self.document(only, limit, offset),
+        )
+
+    def facts(self) -> dict[str, str]:
+        return {
+            f"Side {place}": f"{', '.join(side.subjects)} of run {side.run} ({side.status}, {side.created[:10]})"
+            for place, side in enumerate(self.sides, 1)
+        }
+
+    def sections(self) -> list[Section]:
+        """Settings that differ first, then the measures, the types of questions, and the correction."""
+        sections: list[Section] = list(_settings_tables(self.settings))
+        if not sections:
+            sections.append(Notes(("No difference in settings, data, versions, models or prompts.",)))
+        for pairs in _by_subjects(self.comparisons):
+            sections += [_measure_table(pairs), Notes((*_sentences(pairs), *_unpaired(pairs)))]
+            lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
+            sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if _type_label(pair)]
+        tests = f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests"
+        one = "p-values are two-sided; there is one test, so none is adjusted"
+        sections.append(Notes((f"{tests if self.tests > 1 else one}; * marks p < 0.05.",)))
+        return sections
+
+
+def compare_runs(
+    texts: Sequence[str],
+    folders: Sequence[Path],
+    *,
+    among: Sequence[str] = (),
+    benchmark: str | None = None,
+    measures: Sequence[str] = (),
+) -> RunComparison:
+    """Compare the sides that these texts name: each with each, or the subjects of a single run."""
+    for place, text in enumerate(texts):
+        if text in texts[:place]:
+            raise BadInput(text, "named twice", remedy=f"name two runs: RUN:{text} OTHER:{text}")
+    with open_sides(texts, folders, among=among, benchmark=benchmark) as sides:
+        if len(sides) == 1:
+            (side,) = sides
+            sides = [Side(f"{side.run.id}:{subject}", side.compared, subject) for subject in side.subjects]
+        if len(sides) < 2:
+            raise BadInput(" ".join(texts) or "SIDE", "one side", expected="two sides, or a run with several providers")
+        return compare_sides(sides, benchmark=benchmark, measures=measures)
+
+
+def compare_sides(
+    sides: Sequence[Side], *, benchmark: str | None = None, measures: Sequence[str] = ()
+) -> RunComparison:
+    """Compare each side with each. Raises where two sides have no question in common."""
+    pairs: list[Pair] = []
+    settings: dict[tuple[str, ...], Setting] = {}
+    warnings: dict[str, None] = {}
+    for side in sides:
+        if side.run.status != "complete":
+            warnings[f"Run {side.run.id} is {side.run.status}: only its finished trials are compared."] = None
+    for first, second in combinations(sides, 2):
+        if first.run.suite != second.run.suite:
+            problem = f"a run of {first.run.suite} and a run of {second.run.suite} cannot be compared"
+            raise BadInput(f"{first.text} and {second.text}", problem, expected="runs of one suite")
+        names_in_both = subject_pairs(first, second)
+        for place, side in enumerate((first, second)):
+            alone = [name for name in side.subjects if name not in [names[place] for names in names_in_both]]
+            if alone:
+                warnings[f"Not compared, because only {side.text} has it: {', '.join(alone)}."] = None
+        for names in names_in_both:
+            for setting in _settings(first.run, second.run, names):
+                settings.setdefault((setting.name, setting.first_run, setting.second_run), setting)
+            pairs += _compare_subjects(first, second, names, benchmark, measures, warnings)
+    pairs = adjust(pairs)
+    tests = max((pair.tests for pair in pairs), default=1)
+    fewest = max((pair.comparison.least_p for pair in pairs if pair.comparison.p is not None), default=0.0)
+    if fewest * tests >= 0.05:
+        few = min(pair.comparison.clusters for pair in pairs if pair.comparison.p is not None)
+        groups = f"{few} independent groups of questions (histories, conversations or cases)"
+        warnings[f"No difference can be significant: there are only {groups} for {tests} test{'s'[: tests > 1]}."] = (
+            None
+        )
+    return RunComparison(
+        suite=sides[0].run.suite,
+        sides=tuple(_side_facts(side) for side in sides),
+        settings=tuple(settings.values()),
+        tests=tests,
+        comparisons=tuple(pairs),
+        warnings=tuple(warnings),
+    )
+
+
+def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
+    """The subjects that both sides have, or the only subject of each, whatever they are called."""
+    ours, theirs = first.subjects, second.subjects
+    pairs = [(name, name) for name in ours if name in theirs]
+    if len(ours) == len(theirs) == 1:
+        pairs = [(ours[0], theirs[0])]
+    if first.compared is second.compared:
+        pairs = [(one, other) for one, other in pairs if one != other]
+        if not pairs:
+            raise BadInput(
+                f"{first.text} and {second.text}", "both sides are the same", expected="two runs or providers"
+            )
+    if not pairs:
+        raise BadInput(
+            f"{first.text} and {second.text}",
+            f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}",
+            remedy="name one of each: RUN:PROVIDER",
+        )
+    return pairs
+
+
+def select_cases(pair: Pair, only: Only) -> list[ComparedCase]:
+    return [case for case in pair.cases if case.result in _RESULTS[only]]
+
+
+def check_same_data(first: Run, second: Run, benchmark: str, where: str) -> None:
+    """Raise if the data of a benchmark is not the same in both runs: then no question can be paired."""
+    for name in (f"{prefix}{benchmark}" for prefix in _DATA):
+        one, other = first.fingerprints.get(name), second.fingerprints.get(name)
+        if one is not None and other is not None and one.digest != other.digest:
+            raise BadInput(
+                where,
+                f"not comparable: {name} is other data ({one.digest[:12]} and {other.digest[:12]})",
+                remedy="run both on the same data",
+            )
+
+
+def chosen_metrics(names: Sequence[str], metrics: Sequence[Metric], main: Sequence[str], flag: str) -> list[Metric]:
+    """The metrics of these names, by any of their names; without names, the main ones."""
+    known = {metric.name: metric for metric in metrics}
+    if ALL in names:
+        return list(known.values())
+    for name in names:
+        if name not in known and ALIASES.get(name, name) not in known:
+            raise BadInput(flag, f'unknown measure "{name}"', remedy=suggestion(name, list(known)))
+    return [known[name if name in known else ALIASES[name]] for name in names or main]
+
+
+def _compare_subjects(
+    first: Side,
+    second: Side,
+    names: tuple[str, str],
+    benchmark: str | None,
+    measures: Sequence[str],
+    warnings: dict[str, None],
+) -> Iterator[Pair]:
+    where = f"{first.text} and {second.text}"
+    ours, theirs = first.compared.cases, second.compared.cases
+    benchmarks = [one for one, subject in ours if subject == names[0] and (one, names[1]) in theirs]
+    if benchmark is not None and benchmark not in benchmarks:
+        raise BadInput("--benchmark", f'{where} have no "{benchmark}" in common', expected=", ".join(benchmarks))
+    if not benchmarks:
+        raise BadInput(where, "no benchmark in common", remedy="run both on the same data")
+    stored, suite = first.compared.stored, suite_of(first.run)
+    metrics = chosen_metrics(measures, stored.metrics(stored), suite.main_measures(stored), "--measure")
+    for name in [benchmark] if benchmark else benchmarks:
+        check_same_data(first.run, second.run, name, where)
+        changed = first.compared.changed_cases(second.compared, name)
+        own = {key: case for key, case in ours[name, names[0]].items() if case.case_id not in changed}
+        other = {key: case for key, case in theirs[name, names[1]].items() if case.case_id not in changed}
+        if changed:
+            warnings[f"{len(changed)} questions of {name} have other content in the two runs and are left out."] = None
+        if not own.keys() & other.keys():
+            raise BadInput(where, f"no question of {name} in common", remedy="run both on the same questions")
+        for metric in metrics:
+            if measures or any(metric.name in case.rows for case in (*own.values(), *other.values())):
+                runs = (first.run.id, second.run.id)
+                yield compare_measure(metric, own, other, benchmark=name, names=names, runs=runs)
+
+
+def _side_facts(side: Side) -> SideFacts:
+    run = side.run
+    return SideFacts(
+        side=side.text,
+        run=run.id,
+        subjects=tuple(side.subjects),
+        status=run.status,
+        program=run.program,
+        created=run.created,
+    )
+
+
+def _settings(first: Run, second: Run, names: tuple[str, str]) -> Iterator[Setting]:
+    """What differs between two runs, as far as it concerns these subjects."""
+    runs = {"first_run": first.id, "second_run": second.id}
+    if first.program != second.program:
+        yield Setting(name="version", first=first.program, second=second.program, **runs)
+    ours, theirs = _spec_fields(first), _spec_fields(second)
+    for name in [*ours, *(name for name in theirs if name not in ours)]:
+        if ours.get(name) != theirs.get(name):
+            yield Setting(name=name, first=_value_text(ours.get(name)), second=_value_text(theirs.get(name)), **runs)
+    marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
+    for name in sorted(marks.keys() | others.keys()):
+        one, other = marks.get(name), others.get(name)
+        if one is None or other is None:
+            yield Setting(name=name, first=_presence(one), second=_presence(other), **runs)
+            continue
+        before, after = changed_lines(one, other)
+        if before or after:
+            yield Setting(name=name, first=_lines_text(before, one), second=_lines_text(after, other), **runs)
+
+
+def _spec_fields(run: Run) -> dict[str, Any]:
+    """The saved fields of a run's spec, as JSON; those that an older version did not save have their default."""
+    spec = suite_of(run).command_of(run).spec
+    saved, fields = spec.migrate(run.spec), {}
+    for name, field in spec.model_fields.items():
+        if not field.exclude and name not in _NOT_COMPARED:
+            default = None if field.is_required() else field.get_default(call_default_factory=True)
+            fields[name] = json.loads(json.dumps(saved.get(name, default), default=str))
+    return fields
+
+
+def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
+    own = f"provider {subject}"
+    return {
+        "provider" if name == own else name: mark
+        for name, mark in run.fingerprints.items()
+        if name == own or not name.startswith("provider ")
+    }
+
+
+def _presence(mark: Fingerprint | None) -> str:
+    return "none" if mark is None else mark.digest[:12]
+
+
+def _value_text(value: Any) -> str:
+    if value in (None, [], {}):
+        return "not set"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _shorten(text)
+
+
+def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
+    """The lines that differ; the digest of a text without line breaks, such as a dataset."""
+    kept = [line.strip().rstrip(",") for line in lines]
+    if any(len(line) > 10 * _LONGEST for line in kept):
+        return mark.digest[:12]
+    more = ["…"] if len(kept) > _MOST_LINES else []
+    return "\n".join([*map(_shorten, kept[:_MOST_LINES]), *more]) or "(no such line)"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _settings_tables(settings: Sequence[Setting]) -> Iterator[Section]:
+    by_runs: dict[tuple[str, str], list[Setting]] = {}
+    for setting in settings:
+        by_runs.setdefault((setting.first_run, setting.second_run), []).append(setting)
+    for (first, second), own in by_runs.items():
+        rows = tuple((one.name, one.first, one.second) for one in own)
+        columns = (text_column("setting"), text_column(first, wrap=True), text_column(second, wrap=True))
+        if first == second:
+            columns = (text_column("setting"), text_column("first", wrap=True), text_column("second", wrap=True))
+        yield Table("Settings that differ", columns, rows[:_MOST_SETTINGS], rows[_MOST_SETTINGS:])
+        if len(rows) > _MOST_SETTINGS:
+            yield Notes((f"… and {len(rows) - _MOST_SETTINGS} more settings: --format markdown shows all.",))
+
+
+def _by_subjects(pairs: Sequence[Pair]) -> list[list[Pair]]:
+    """The comparisons of the same sides, subjects and benchmark, which share a table."""
+    tables: dict[tuple[str, ...], list[Pair]] = {}
+    for pair in pairs:
+        tables.setdefault((pair.benchmark, pair.first_run, pair.first, pair.second_run, pair.second), []).append(pair)
+    return list(tables.values())
+
+
+def _title(pair: Pair) -> str:
+    first, second = (
+        f"{subject} of {run}" if pair.first_run != pair.second_run else subject
+        for subject, run in ((pair.first, pair.first_run), (pair.second, pair.second_run))
+    )
+    return f"{pair.benchmark}: {first} minus {second}"
+
+
+def _measure_table(pairs: Sequence[Pair]) -> Table:
+    first, second = pairs[0].names
+    columns = (
+        text_column("measure"),
+        Column(f"{first} / {second}"),
+        Column("difference [95%]"),
+        Column("p", priority=1),
+        Column("n"),
+        Column("wins/losses/ties", priority=2),
+        Column("only one has", priority=3),
+    )
+    rows = tuple(
+        (
+            pair.measure,
+            " / ".join(value(pair.measured(each)) for each in (pair.first_value, pair.second_value)),
+            pair.cell(),
+            None if (p := pair.comparison.adjusted_p) is None else format_p(p).removeprefix("= "),
+            pair.comparison.n,
+            f"{pair.wins} / {pair.losses} / {pair.ties}",
+            f"{pair.only_first} / {pair.only_second}",
+        )
+        for pair in pairs
+    )
+    return Table(_title(pairs[0]), columns, rows)
+
+
+def _sentences(pairs: Sequence[Pair]) -> list[str]:
+    """What is significant; or, if nothing is, the first measure. Then what a reader of the table must know."""
+    lines = [pair.sentence() for pair in pairs if pair.comparison.significant] or [pairs[0].sentence()]
+    lower = [pair.measure for pair in pairs if not pair.higher_is_better]
+    return [*lines, f"Lower is better: {', '.join(lower)}."] if lower else lines
+
+
+def _unpaired(pairs: Sequence[Pair]) -> Iterator[str]:
+    """A line for each measure that some cases have on one side only."""
+    for pair in pairs:
+        parts = [(pair.only_first, pair.names[0]), (pair.only_second, pair.names[1])]
+        if alone := " and ".join(f"{n} of {name}" for n, name in parts if n):
+            paired = f"{pair.measure}: {pair.comparison.n} questions are paired"
+            yield f"{paired}; {alone} have no counterpart and are left out."
+
+
+def _type_label(pair: Pair) -> str | None:
+    labels = list(dict.fromkeys(group.label for group in pair.groups))
+    return next((label for label in _TYPES if label in labels), labels[0] if labels else None)
+
+
+def _type_table(pair: Pair, *, detail: bool) -> Table:
+    first, second = pair.names
+    label = _type_label(pair) or ""
+    columns = (
+        text_column("", wrap=True),
+        Column("wins"),
+        Column("losses"),
+        Column("ties"),
+        Column(first, priority=1),
+        Column(second, priority=1),
+        Column("n"),
+    )
+    rows = tuple(
+        (
+            group.value,
+            group.wins,
+            group.losses,
+            group.ties,
+            pair.measured(group.first),
+            pair.measured(group.second),
+            group.n,
+        )
+        for group in pair.groups
+        if group.label == label
+    )
+    title = f"{pair.measure} by {label.replace('_', ' ')}: wins of {first} over {second}"
+    return Table(title, columns, rows, level=3, detail=detail)
+
+
+def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: int) -> Iterator[Section]:
+    if only is None:
+        return
+    for pair in pairs:
+        cases, (first, second) = select_cases(pair, only), pair.names
+        shown = cases[offset:][:limit]
+        better = {"wins": f"{first} is better", "losses": f"{first} is worse", "changed": "the results differ"}[only]
+        where = f" ({offset + 1} to {offset + len(shown)} of {len(cases)})" if shown else f" (none of {len(cases)})"
+        columns = (
+            text_column("question id", wrap=True),
+            text_column("type", priority=1, wrap=True),
+            text_column("question", wrap=True),
+            Column(first),
+            Column(second),
+        )
+        rows = tuple(
+            (
+                f"{case.case_id} {case.variant}".strip(),
+                case.labels.get(_type_label(pair) or _TYPES[0], ""),
+                case.question,
+                pair.measured(case.first),
+                pair.measured(case.second),
+            )
+            for case in shown
+        )
+        yield Table(f"{pair.benchmark}: questions in which {better} in {pair.measure}{where}", columns, rows, level=3)
+        if offset + len(shown) < len(cases):
+            yield Notes((f"More: --offset {offset + len(shown)}",))

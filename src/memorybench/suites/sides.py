@@ -1,0 +1,187 @@
+"""The sides of a comparison: a run, RUN:PROVIDER, a path to a run, or a provider of the latest runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
+from memorybench.journal.database import FILE_NAME
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.text.spelling import suggestion
+
+from .comparison import CaseScores
+from .registry import suite_of
+from .stored_run import LATEST, StoredRun, resolve_run, with_current_status
+from .summary import subjects_of
+
+Cases = Mapping[str, CaseScores]
+"""By id and variant."""
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A stored run whose outcomes are read once."""
+
+    stored: StoredRun
+    folder: Path
+
+    @cached_property
+    def cases(self) -> Mapping[tuple[str, str], Cases]:
+        """By benchmark and subject."""
+        metrics = self.stored.metrics(self.stored)
+        cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
+        for outcome in self.stored.outcomes():
+            trial = outcome.trial
+            key = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
+            cases.setdefault((trial.benchmark, trial.subject.name), {})[key] = CaseScores.of(outcome, metrics)
+            self.roles.setdefault(trial.subject.name, trial.subject.role)
+        return cases
+
+    roles: dict[str, str] = field(default_factory=dict)
+    """By subject, filled while the cases are read."""
+
+    @cached_property
+    def content(self) -> Mapping[tuple[str, str], Mapping[str, str]]:
+        """By benchmark and case: the digest of each stored field, without the labels, which change no question."""
+        return {
+            (benchmark, id): {name: digest(value) for name, value in body.items() if name != "labels"}
+            for run_reader, run in self.stored.parts
+            for benchmark, id, body in run_reader.cases(run.id)
+        }
+
+    def changed_cases(self, other: ComparedRun, benchmark: str) -> set[str]:
+        """Ids of cases whose content is not the same in both runs, in the fields that both have stored."""
+        if other is self:
+            return set()
+        return {
+            id
+            for (name, id), fields in self.content.items()
+            if name == benchmark
+            and any(other.content.get((name, id), fields).get(key, value) != value for key, value in fields.items())
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """What stands on one side of a comparison: a run, or one of its subjects."""
+
+    text: str
+    """As the user named it."""
+    compared: ComparedRun
+    subject: str | None = None
+    """None: the whole run."""
+
+    @property
+    def run(self) -> Run:
+        return self.compared.stored.run
+
+    @property
+    def subjects(self) -> list[str]:
+        """The named subject, or those of the run. Baselines count where the run has nothing else."""
+        names = list(dict.fromkeys(name for _, name in self.compared.cases))
+        if self.subject is not None:
+            return [self.subject]
+        return [name for name in names if self.compared.roles[name] != "baseline"] or names
+
+
+@contextmanager
+def open_sides(
+    texts: Sequence[str], folders: Sequence[Path], *, among: Sequence[str] = (), benchmark: str | None = None
+) -> Iterator[list[Side]]:
+    """Open the named sides. A provider is taken from the latest complete run that has it, preferably one with all.
+
+    `among` restricts the runs in which providers are looked for.
+    """
+    with ExitStack() as stack:
+        opened: dict[Path, RunReader] = {}
+
+        def reader(folder: Path) -> RunReader:
+            if folder not in opened:
+                opened[folder] = stack.enter_context(RunReader.open(folder))
+            return opened[folder]
+
+        searched = {folder: reader(folder) for folder in folders if (folder / FILE_NAME).exists() or not opened}
+        named: dict[str, tuple[Path, str, str]] = {}
+        for text in dict.fromkeys(texts):
+            place = _locate_run(text, searched)
+            if place is not None:
+                named[text] = place
+        rest = [text for text in dict.fromkeys(texts) if text not in named]
+        taken = {(folder, run) for folder, run, _ in named.values()}
+        named |= _latest_runs(rest, _candidates(searched, among, benchmark, taken)) if rest else {}
+        runs: dict[tuple[Path, str], ComparedRun] = {}
+        for folder, run, _ in named.values():
+            if (folder, run) not in runs:
+                saved = with_current_status(reader(folder).run(run), folder)
+                stored = StoredRun(((reader(folder), saved),), lambda one: suite_of(one.run).metrics(one))
+                runs[folder, run] = ComparedRun(stored, folder)
+        sides = [Side(text, runs[named[text][:2]], named[text][2] or None) for text in texts]
+        for side in sides:
+            _check_subject(side)
+        yield sides
+
+
+def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
+    """Folder, run and subject of RUN, RUN:SUBJECT or FOLDER/RUN; None: it names no run."""
+    head, _, subject = text.partition(":")
+    head = resolve_run(head, readers) if head == LATEST else head
+    for folder, run_reader in readers.items():
+        if run_reader.has(head):
+            return folder, head, subject
+    path = Path(head)
+    if path.name != head and (path.parent / FILE_NAME).exists():
+        with RunReader.open(path.parent, thorough=False) as run_reader:
+            return path.parent, run_reader.run(path.name).id, subject
+    return None
+
+
+def _candidates(
+    readers: Mapping[Path, RunReader], among: Sequence[str], benchmark: str | None, taken: set[tuple[Path, str]]
+) -> list[tuple[Path, Run]]:
+    """Complete runs in which a provider may be found, oldest first; of the suite of the runs that are named."""
+    runs = [(folder, run) for folder, run_reader in readers.items() for run in run_reader.runs()]
+    suites = {run.suite for folder, run in runs if (folder, run.id) in taken}
+    if among:
+        for name in among:
+            if not any(run.id == name for _, run in runs):
+                next(iter(readers.values())).run(name)  # raises, naming the nearest
+        found = [(folder, run) for folder, run in runs if run.id in among]
+    else:
+        found = [(folder, run) for folder, run in runs if run.status == "complete" and (folder, run.id) not in taken]
+    found = [
+        (folder, run)
+        for folder, run in found
+        if (not suites or run.suite in suites) and (benchmark is None or benchmark in run.spec.get("questions", ()))
+    ]
+    return sorted(found, key=lambda one: one[1].created)
+
+
+def _latest_runs(names: Sequence[str], runs: Sequence[tuple[Path, Run]]) -> dict[str, tuple[Path, str, str]]:
+    together = [one for one in runs if set(names) <= set(subjects_of(one[1]))]
+    found: dict[str, tuple[Path, str, str]] = {}
+    for folder, run in together[-1:] or runs:
+        found |= {name: (folder, run.id, name) for name in names if name in subjects_of(run)}
+    for name in names:
+        if name not in found:
+            known = [*(run.id for _, run in runs), *(subject for _, run in runs for subject in subjects_of(run))]
+            raise BadInput(
+                name,
+                "no run has this id, and no complete run has a provider of this name",
+                expected="RUN, RUN:PROVIDER, FOLDER/RUN or a provider",
+                remedy=suggestion(name, list(dict.fromkeys(known))) or "`memorybench results` lists the runs",
+            )
+    return found
+
+
+def _check_subject(side: Side) -> None:
+    names = list(dict.fromkeys(name for _, name in side.compared.cases))
+    if not names:
+        raise BadInput(side.text, f"run {side.run.id} has no outcome yet", remedy="wait, or resume the run")
+    if side.subject is not None and side.subject not in names:
+        raise BadInput(side.text, f'run {side.run.id} has no "{side.subject}"', expected=" or ".join(names))

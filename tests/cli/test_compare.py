@@ -1,0 +1,261 @@
+"""`memorybench compare`: runs and providers, question by question, in every suite."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import memorybench
+from tests.cli.command import Command
+
+SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
+BENCHMARK = """
+name: sample
+data: {type: local, path: sample.json}
+schema:
+  itemId: id
+  question: question
+  answer: answer
+  context: {field: sessions, itemSchema: {content: text, role: role}}
+evaluation: {method: exact-match}
+"""
+
+
+def own_benchmark(folder: Path, answers: dict[str, str]) -> None:
+    (folder / "benchmarks").mkdir(exist_ok=True)
+    (folder / "benchmarks/sample.yaml").write_text(BENCHMARK)
+    items = [
+        {"id": id, "question": f"Which colour is {id}?", "answer": answer, "sessions": [[{"role": "user", "text": id}]]}
+        for id, answer in answers.items()
+    ]
+    (folder / "benchmarks/sample.json").write_text(json.dumps(items))
+
+
+def only_comparison(said: Any) -> Any:
+    assert said.code == 0, said.err
+    (pair,) = said.json["comparisons"]
+    return pair
+
+
+def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
+    """U5."""
+    command("eval", "--providers", "bm25", "--limit", "20", "--run-id", "before")
+    command("eval", "--providers", "bm25", "--limit", "30", "--run-id", "after")
+    document = command("compare", "before", "after:bm25", "--json").json
+    pair = document["comparisons"][0]
+    assert (pair["first_run"], pair["second_run"], pair["first"], pair["second"]) == ("before", "after", "bm25", "bm25")
+    assert pair["comparison"]["difference"] == 0
+    assert pair["ties"] == pair["comparison"]["n"] > 0
+    assert pair["only_first"] == 0 < pair["only_second"]
+    assert {setting["name"]: setting["second"] for setting in document["settings"]} == {"limit": "30"}
+    shown = command("compare", "before", "after").out
+    assert shown.index("limit") < shown.index("recall@5"), "what differs between the runs comes first"
+    assert "no difference in recall@5" in shown
+    assert "ahead by" not in shown
+
+
+def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(command: Command) -> None:
+    command("eval", "--providers", "bm25", "oracle", "--limit", "10", "--run-id", "one")
+    command("eval", "--providers", "dense", "--limit", "10", "--run-id", "two")
+    pair = only_comparison(command("compare", "one", "two", "--json"))
+    assert (pair["first"], pair["second"]) == ("bm25", "dense")
+    refused = command("compare", "one:bm25", "two:bm25")
+    assert (refused.code, refused.err.split(": ")[1]) == (2, "two:bm25")
+
+
+def test_providers_are_taken_from_the_latest_runs_and_the_runs_are_named(command: Command) -> None:
+    """E10, U12."""
+    command("eval", "--providers", "bm25", "--limit", "5", "--run-id", "old")
+    command("eval", "--providers", "bm25", "dense", "hybrid", "--limit", "20", "--run-id", "new")
+    document = command("compare", "bm25", "dense", "hybrid", "--json").json
+    assert [side["run"] for side in document["sides"]] == ["new"] * 3
+    assert [(pair["first"], pair["second"]) for pair in document["comparisons"]] == [
+        ("bm25", "dense"),
+        ("bm25", "hybrid"),
+        ("dense", "hybrid"),
+    ]
+    assert (document["correction"], document["tests"]) == ("holm", 3)
+    assert {pair["benchmark"] for pair in document["comparisons"]} == {"starter"}
+    shown = command("compare", "bm25", "dense", "hybrid").out
+    assert "run new" in shown
+    assert "Holm" in shown
+    within = command("compare", "new", "--json").json
+    assert within["comparisons"] == document["comparisons"], "one run: each of its providers with each"
+    mixed = command("compare", "old", "bm25", "--json").json
+    assert [side["run"] for side in mixed["sides"]] == ["old", "new"], "a run is not compared with itself"
+
+
+def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None:
+    """E10."""
+    command("eval", "--providers", "bm25", "oracle", "--limit", "20", "--run-id", "r")
+    pair = only_comparison(command("compare", "bm25", "oracle", "--json"))
+    (alias,) = command("results", "--compare", "bm25", "oracle", "--json").json
+    assert alias.items() >= {k: v for k, v in pair.items() if k not in ("cases", "comparison")}.items()
+    assert (alias["benchmark"], alias["first_run"], alias["second_run"]) == ("starter", "r", "r")
+    assert alias["found"] == alias["comparison"] == {**pair["comparison"], "tells_apart": False}
+    assert command("results", "--compare", "bm25", "oracle").out == command("compare", "bm25", "oracle").out
+    twice = command("results", "r", "--compare", "bm25", "bm25")
+    assert (twice.code, twice.err.split(": ")[1]) == (2, "--compare")
+
+
+def test_the_questions_behind_the_figures_are_listed_in_pages(command: Command) -> None:
+    command("eval", "--providers", "bm25", "oracle", "--limit", "60", "--run-id", "r")
+    pair = only_comparison(command("compare", "oracle", "bm25", "--only", "wins", "--json"))
+    assert len(pair["cases"]) == pair["wins"] > 3
+    assert all(case["first"] > case["second"] and case["result"] == "win" for case in pair["cases"])
+    page = only_comparison(
+        command("compare", "oracle", "bm25", "--only", "wins", "--json", "--limit", "2", "--offset", "1")
+    )
+    assert page["cases"] == pair["cases"][1:3]
+    losses = only_comparison(command("compare", "bm25", "oracle", "--only", "losses", "--json"))
+    assert [case["case_id"] for case in losses["cases"]] == [case["case_id"] for case in pair["cases"]]
+    assert not only_comparison(command("compare", "oracle", "bm25", "--only", "losses", "--json"))["cases"]
+    shown = command("compare", "oracle", "bm25", "--only", "changed", "--limit", "2")
+    assert pair["cases"][1]["case_id"] in shown.out
+    assert pair["cases"][2]["case_id"] not in shown.out
+    assert "--offset 2" in shown.out
+    groups = [group for group in pair["groups"] if group["label"] == "question_type"]
+    assert sum(group["wins"] for group in groups) == pair["wins"]
+    assert sum(group["n"] for group in groups) == pair["comparison"]["n"]
+
+
+def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(command: Command) -> None:
+    command("eval", "--providers", "bm25", "dense", "--limit", "20", "--answering-model", "scripted/quote")
+    schema = command("schema", "comparison").json
+    jsonschema.validate(command("compare", "bm25", "dense", "--only", "changed", "--json").json, schema)
+    text = command("compare", "bm25", "dense", "--format", "markdown").out
+    assert text.startswith("# ")
+    assert "| recall@5 |" in text
+    tokens = only_comparison(command("compare", "bm25", "dense", "--measure", "context_tokens", "--json"))
+    assert (tokens["unit"], tokens["higher_is_better"]) == ("tokens", False)
+    everything = command("compare", "bm25", "dense", "--measure", "all", "--json").json["comparisons"]
+    assert len({pair["measure"] for pair in everything}) > 10
+    unknown = command("compare", "bm25", "dense", "--measure", "recal@5")
+    assert (unknown.code, unknown.err.split(": ")[1]) == (2, "--measure")
+
+
+@pytest.mark.parametrize(
+    ("run", "first", "second", "main"),
+    [
+        (
+            ("audit", SAMPLE, "--judge-model", "none", "--limit", "30", "--output", "results"),
+            ("--model", "scripted/quote"),
+            ("--model", "scripted/silence"),
+            {"recall_accuracy", "hallucinated_memory_rate"},
+        ),
+        (
+            ("extraction", "run", "--no-targets"),
+            ("--extractor", "hoarder"),
+            ("--extractor", "amnesiac"),
+            {"precision", "recall", "f1", "minimalism"},
+        ),
+        (
+            ("hygiene", "run", "memory-skip-local", "--no-mutants"),
+            ("--store", "reference"),
+            ("--store", "reference", "--seed", "3"),
+            {"passed", "caught"},
+        ),
+    ],
+    ids=["audit", "extraction", "hygiene"],
+)
+def test_runs_of_every_suite_are_compared_by_their_main_measures(
+    command: Command, run: tuple[str, ...], first: tuple[str, ...], second: tuple[str, ...], main: set[str]
+) -> None:
+    command(*run, *first, "--run-id", "one")
+    command(*run, *second, "--run-id", "two")
+    said = command("compare", "one", "two", "--json")
+    assert said.code == 0, said.err
+    pairs = {pair["measure"]: pair for pair in said.json["comparisons"]}
+    assert main <= pairs.keys()
+    assert said.json["settings"]
+    for name in main:
+        results = [
+            next(measure for measure in result["measures"] if measure["name"] == name)["value"]
+            for run_id in ("one", "two")
+            for result in command("results", run_id, "--json").json["results"]
+            if not result["group"]
+        ]
+        shown = [pairs[name]["first_value"], pairs[name]["second_value"]]
+        assert shown == pytest.approx(results), "both runs asked the same, so nothing is left out"
+    assert command("compare", "one", "two", "--only", "changed").code == 0
+
+
+def test_pooled_measures_get_an_exchange_test(command: Command) -> None:
+    for name in ("hoarder", "amnesiac"):
+        command("extraction", "run", "--no-targets", "--extractor", name, "--run-id", name)
+    said = command("compare", "hoarder", "amnesiac", "--measure", "coverage_recall", "--json")
+    recall = only_comparison(said)
+    assert recall["comparison"]["difference"] == pytest.approx(recall["first_value"] - recall["second_value"])
+    assert recall["comparison"]["significant"]
+    assert recall["comparison"]["low"] < recall["comparison"]["difference"] <= recall["comparison"]["high"]
+
+
+def test_other_data_is_never_paired(command: Command) -> None:
+    own_benchmark(command.folder, {"fence": "green", "door": "red"})
+    command("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id", "one")
+    own_benchmark(command.folder, {"fence": "green", "door": "blue"})
+    command("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id", "two")
+    said = command("compare", "one", "two")
+    assert (said.code, said.err.split(": ")[1]) == (2, "one and two")
+    assert "benchmark sample" in said.err
+
+
+def test_a_case_with_other_content_is_left_out(command: Command) -> None:
+    bundled = json.loads((Path(__file__).parents[2] / "data/memory_test_cases.json").read_text())
+    cases = bundled if isinstance(bundled, list) else next(v for v in bundled.values() if isinstance(v, list))
+    for run in ("one", "two"):
+        Path("cases.json").write_text(json.dumps(bundled))
+        command(
+            "extraction",
+            "run",
+            "cases.json",
+            "--limit",
+            "8",
+            "--no-targets",
+            "--extractor",
+            "hoarder",
+            "--run-id",
+            run,
+        )
+        cases[0]["conversation"] += " Indeed."
+    said = command("compare", "one", "two", "--json")
+    assert any("1 questions" in line for line in said.json["warnings"])
+    macro = {pair["measure"]: pair for pair in said.json["comparisons"]}["precision"]
+    assert macro["comparison"]["n"] <= 7
+
+
+@pytest.mark.parametrize(
+    ("sides", "where"),
+    [
+        (("nobody", "bm25"), "nobody"),
+        (("bm25", "bm25"), "bm25"),
+        (("r", "r:bm25"), "r and r:bm25"),
+        (("r:nobody", "h"), "r:nobody"),
+        (("r", "h"), "r and h"),
+        (("h",), "h"),
+    ],
+)
+def test_sides_that_cannot_be_compared_are_refused(command: Command, sides: tuple[str, ...], where: str) -> None:
+    command("eval", "--providers", "bm25", "--limit", "3", "--run-id", "r")
+    command("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "h")
+    said = command("compare", *sides)
+    assert (said.code, said.err.split(": ")[1]) == (2, where)
+
+
+def test_a_run_of_another_folder_is_a_side(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--limit", "5", "--run-id", "r", "--output", "elsewhere")
+    command("eval", "--providers", "dense", "--limit", "5", "--run-id", "r")
+    pair = only_comparison(command("compare", "r", "elsewhere/r", "--json"))
+    assert (pair["first"], pair["second"]) == ("dense", "bm25")
+
+
+def test_python_compares_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    memorybench.evaluate(providers=["bm25", "dense"], limit=5, run_id="r")
+    compared = memorybench.compare("r:bm25", "r:dense", measures=["recall@10"])
+    (pair,) = compared.comparisons
+    assert (pair.measure, pair.first, pair.second, len(pair.cases)) == ("recall@10", "bm25", "dense", pair.comparison.n)
