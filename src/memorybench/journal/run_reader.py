@@ -275,10 +275,6 @@ class RunReader:
         return checked_rows(self._path, self._db, table, condition, values)
 
 
-def _spending(row: sqlite3.Row) -> Spending:
-    return Spending(**{name: row[name] for name in ("calls", "input_tokens", "output_tokens", "cost")})
-
-
 def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:
     return StepRecord(
         name=_OLD_STEP_NAMES.get(row["name"], row["name"]),

@@ -10,7 +10,8 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import sanitize
 
-from .report_parts import failure_case, is_failure
+from .failures import failure_case
+from .report_parts import is_failure
 from .thresholds import Check
 
 _RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skipped": "skipped", "blocked": "skipped"}
@@ -57,7 +58,7 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
         result = ElementTree.SubElement(case, _RESULTS[outcome.status], message=_message(outcome))
         if outcome.status != "scored":
             result.set("type", outcome.failure.kind if outcome.failure else outcome.status)
-        result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome).fields))
+        result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome, recorded.case).fields))
 
 
 def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float) -> ElementTree.Element:
