@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 import memorybench
+from memorybench.catalog.catalog import Catalog
+from memorybench.catalog.files import Described
 from memorybench.core.errors import BadInput
 from tests.cli.command import Command, measured
 from tests.doubles.refusals import refused
@@ -244,3 +246,98 @@ def test_an_audit_takes_expressions_and_limits(command: Command, prompts: Stub) 
     said = command(*audit, "--token-budget", "1")
     assert said.code == 0, said.err
     assert "--token-budget" in said.out
+
+
+ADAPTER = """
+class Mine:
+    def __init__(self, settings):
+        self.word = settings["word"]
+
+    def add(self, scope, session):
+        pass
+
+    def search(self, scope, query, limit):
+        return [self.word]
+"""
+
+
+def test_a_class_of_the_user_gets_its_settings(command: Command) -> None:
+    write_card(command.folder, "mine", "type: local\nadapter: ./mine.py:Mine\nsettings: {word: tea}\n")
+    (command.folder / "providers/configs/mine.py").write_text(ADAPTER, encoding="utf-8")
+    said = command(*EVAL, "--providers", "mine", "mine(word=coffee)", "--allow-code", "--json")
+    assert said.code == 0, said.err
+    shown = {outcome.trial.subject.name: outcome.shown.context for outcome in memorybench.load_run("r").outcomes()}
+    assert shown == {"mine": "tea", "mine(word=coffee)": "coffee"}
+    refusal = command("eval", "--providers", "mine(word=coffee)")
+    assert refusal.code == 2
+    assert "--allow-code" in refusal.err
+
+
+def test_an_extraction_takes_an_expression(command: Command) -> None:
+    said = command("extraction", "run", "--extractor", "bm25(k1=2.0)", "--limit", "2", "--no-targets", "--json")
+    assert said.code == 0, said.err
+    assert subjects(said.json) == ["bm25(k1=2)"]
+
+
+def test_results_find_another_spelling_of_an_expression(command: Command) -> None:
+    assert command(*EVAL, "--providers", "bm25(b=0,k1=2)", "bm25").code == 0
+    failures = command("results", "r", "--failures", "--providers", "bm25(k1=2.0,b=0)", "--json")
+    assert failures.code == 0, failures.err
+    assert all("bm25(b=0,k1=2)" in json.dumps(one) for one in failures.json)
+    for sides in (("bm25(k1=2.0,b=0)", "bm25"), ("r:bm25(k1=2.0,b=0)", "r:bm25")):
+        assert command("compare", *sides).code == 0
+    case = next(memorybench.load_run("r").outcomes()).trial.case_id
+    assert command("show", "r", case, "--provider", "bm25(k1=2.0,b=0)").code == 0
+
+
+def save_copy(command: Command, kind: str, name: str) -> str:
+    """Save what `describe --yaml` prints, and return the name of the copy."""
+    said = command("describe", name, "--yaml", "--kind", kind)
+    assert said.code == 0, said.err
+    (line,) = (line for line in said.out.splitlines() if line.startswith("name:"))
+    copy = line.removeprefix("name: ")
+    file = command.folder / f"{kind}s" / "configs" / f"{copy}.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(said.out, encoding="utf-8")
+    return copy
+
+
+@pytest.mark.parametrize("kind", ["provider", "benchmark", "extractor", "store", "agent"])
+def test_every_bundled_config_can_be_copied(command: Command, kind: Described) -> None:
+    names = [entry.name for entry in Catalog(command.folder).entries(kind) if entry.broken is None]
+    copies = {name: save_copy(command, kind, name) for name in names}
+    catalog = Catalog(command.folder)
+    for name, copy in copies.items():
+        original, copied = (getattr(catalog, kind)(one).plain() for one in (name, copy))
+        for config in (original, copied):
+            for key in ("name", "extends", "settings"):
+                config.pop(key, None)
+        assert copied == original
+
+
+@pytest.mark.parametrize("provider", ["bm25", "bm25(k1=0)", "flat"])
+def test_a_copied_provider_gives_the_same_results(command: Command, provider: str) -> None:
+    write_card(command.folder, "flat", "extends: bm25\nsettings: {aroundWords: 0}\n")
+    copy = save_copy(command, "provider", provider)
+    said = command(*EVAL, "--providers", provider, copy, "--json")
+    assert said.code == 0, said.err
+    assert measures(said.json, copy) == measures(said.json, provider)
+    assert command("validate", f"providers/configs/{copy}.yaml").code == 0
+
+
+def test_settings_are_described_with_value_and_meaning(command: Command) -> None:
+    settings = command("describe", "bm25(k1=2)", "--json").json["settings"]
+    assert {name: setting["value"] for name, setting in settings.items()} == {
+        "k1": "2.0",
+        "b": "0.75",
+        "around_words": "60",
+        "around_weight": "0.5",
+    }
+    assert all(setting["meaning"] for setting in settings.values())
+    assert "chunking.size" in command("describe", "aqrag", "--json").json["settings"]
+    assert "limits.max_results" in command("describe", "zep", "--json").json["settings"]
+    assert "around_words" in command("describe", "bm25").out
+
+
+def test_a_baseline_has_no_config_to_copy(command: Command) -> None:
+    assert command("describe", "oracle", "--yaml").code == 2

@@ -14,7 +14,7 @@ from memorybench.agents.config_reading import read_agent
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
-from memorybench.datasets.config_reading import read_benchmark
+from memorybench.datasets.config_reading import merge_base, read_benchmark
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.expressions import parse_expression
@@ -117,9 +117,9 @@ class Catalog:
     def document(self, kind: Described, name: str) -> Document | None:
         """Return the complete YAML of an entry; None if it has none."""
         source = self._source(kind, name)
-        if source.document is None or kind != "provider":
-            return source.document
-        return self.complete(source.document)
+        if source.document is None:
+            return None
+        return self.complete(source.document) if kind == "provider" else merge_base(source.document)
 
     def _source(self, kind: Pluggable | Described, name: str) -> _Source:
         if kind == "provider" and "(" in name:

@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from memorybench.files.expressions import format_value
 from memorybench.text.spelling import camel
 
 from .files import RECORDS, Described
@@ -66,6 +67,22 @@ def sections(kind: Described) -> tuple[Section, ...]:
 
 def markdown(kind: Described) -> str:
     return "\n".join(_markdown(section) for section in sections(kind))
+
+
+def settings_keys(record: BaseModel, unused: Collection[str] = ()) -> Iterator[Key]:
+    """Yield the settings of a provider in the spelling of an expression, with the values that it has."""
+    for name, info in type(record).model_fields.items():
+        value = getattr(record, name)
+        below = [inner for inner, repeated in _records(info.annotation) if not repeated]
+        if name in unused:
+            continue
+        if below:
+            inner_unused = [key.partition(".")[2] for key in unused if key.startswith(f"{name}.")]
+            section = below[0].model_construct() if value is None else value
+            for key in settings_keys(section, inner_unused):
+                yield Key(f"{name}.{key.name}", key.default, key.effect)
+        else:
+            yield Key(name, format_value(value), one_line(info.description))
 
 
 def _fields(record: type[BaseModel], place: str) -> Iterator[_Field]:

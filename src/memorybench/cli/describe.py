@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="Describe this entry or suite (`memorybench list` shows all)")
     kinds = ("provider", "benchmark", "extractor", "store", "agent", "suite")
     parser.add_argument("--kind", choices=kinds, help="Choose the kind where a name is used twice")
+    parser.add_argument("--yaml", action="store_true", help="Print its config, to copy and edit")
     add_config_dir(parser)
     add_json(parser)
 
@@ -24,9 +26,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.report_sections import Table, text_column
     from memorybench.reporting.terminal import console, show_table
-    from memorybench.wiring.descriptions import describe
+    from memorybench.wiring.descriptions import card_text, describe
 
     extra = [Path(place) for place in split_list(args.config_dir)]
+    if args.yaml:
+        sys.stdout.write(card_text(args.name, Path(), extra, args.kind))
+        return 0
     suite = _suite(args.name) if args.kind in (None, "suite") else None
     description = suite or describe(args.name, Path(), extra, args.kind)
     if args.json:
@@ -34,6 +39,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         columns = (text_column(""), text_column("", wrap=True))
         show_table(console(), Table(args.name, columns, tuple(description.rows())))
+        if description.settings:
+            titles = (text_column("setting"), text_column("value", wrap=True), text_column("meaning", wrap=True))
+            show_table(console(), Table("Settings", titles, tuple(description.setting_rows())))
     return 0
 
 

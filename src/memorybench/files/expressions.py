@@ -35,7 +35,7 @@ class Expression:
 
     def __str__(self) -> str:
         """Return the canonical spelling: two spellings of the same settings are one provider."""
-        settings = ",".join(f"{key}={_format(value)}" for key, value in self.settings.items())
+        settings = ",".join(f"{key}={format_value(value)}" for key, value in self.settings.items())
         return f"{self.name}({settings})" if settings else self.name
 
     def nested(self) -> dict[str, Any]:
@@ -91,9 +91,10 @@ def _value(value: Any, argument: str) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else value
 
 
-def _format(value: Any) -> str:
+def format_value(value: Any) -> str:
+    """Return a value as an expression or a YAML file has it."""
     if isinstance(value, str) and _PLAIN_TEXT.fullmatch(value) and parse_yaml(value, "").value == value:
         return value
     if isinstance(value, list):
-        return f"[{','.join(map(_format, value))}]"
+        return f"[{','.join(map(format_value, value))}]"
     return json.dumps(value, ensure_ascii=False)

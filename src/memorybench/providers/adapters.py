@@ -26,7 +26,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .config.provider import ProviderConfig
-from .plugin import NAMES_BEFORE_0_2
+from .plugin import NAMES_BEFORE_0_2, read_settings
 from .storage.paths import find_file
 
 _REQUIRED_METHODS = ("add", "search")
@@ -100,9 +100,14 @@ async def open_adapter(
     local = config.local.model_dump(mode="json", exclude={"database": {"connection_string"}}) if config.local else None
     # with the code itself, so that a resumed run notices a change
     settings = {"adapter": config.adapter, "code": digest(read_text(file)), "local": local}
+    if config.settings:
+        settings["settings"] = dict(config.settings)
     subject = Subject(role="provider", name=config.name, settings=settings)
     adapter_class = _find_class(_import_file(file, where), name, file, where)
-    arguments = {"config": config, "folder": folder, "embedder": embedder, "model": model}
+    settings_model = getattr(adapter_class, "settings_model", None)
+    takes_any = settings_model is None and inspect.signature(adapter_class).parameters.keys() & {"config", "settings"}
+    chosen = config.settings if takes_any else read_settings(settings_model, config)
+    arguments = {"config": config, "folder": folder, "embedder": embedder, "model": model, "settings": chosen}
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{config.name}") as thread:
         methods = (getattr(adapter_class, name, None) for name in _METHODS)
         is_async = any(inspect.iscoroutinefunction(method) for method in methods)

@@ -61,7 +61,6 @@ def _parse_questions(text: str, limit: int) -> Sequence[str]:
 class Aqrag(ChunkMemory[Sequence[str]]):
     strategies = ("weighted",)
     weights: ClassVar = {"chunk": 0.5, "questions": 0.5}
-    writes_questions = True
 
     @classmethod
     def is_enriched(cls, enhancement: Enhancement) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
@@ -21,7 +21,6 @@ from memorybench.core.records import digest
 from memorybench.core.timing import call_on_thread, excluded
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
-from memorybench.text.spelling import camel
 
 from .config.provider import ProviderConfig
 from .plugin import LocalProvider, OpenContext, Package
@@ -40,8 +39,6 @@ _NO_LIMIT = 1_000_000
 _ROLES = ("user", "assistant")
 _SCORE_DECIMALS = 6
 """Further decimals differ between two searches of the same memories."""
-_USED_KEYS = frozenset({"embedding", "enhancement"})
-_USED_ENHANCEMENT_KEYS = frozenset({"enabled", "model"})
 
 
 class _ScopeMemory:
@@ -79,19 +76,23 @@ class Mem0Provider(LocalProvider):
 
     needs_embedder = True
     uses_local_section = True
+    unused_settings = (
+        "database",
+        "chunking",
+        "retrieval",
+        "enhancement.generate_questions",
+        "enhancement.questions_per_chunk",
+    )
     required_packages = (Package("mem0", "mem0ai", "mem0"),)
 
     @classmethod
     def check_config(cls, config: ProviderConfig, document: Document) -> None:
         if config.local is None:
             return
-        enhancement, part = config.local.enhancement, document.at("local")
-        _check_effect(part, config.local.model_fields_set - _USED_KEYS)
-        if enhancement is not None:
-            part = document.at("local", "enhancement")
-            _check_effect(part, enhancement.model_fields_set - _USED_ENHANCEMENT_KEYS)
-            if enhancement.enabled and not enhancement.model:
-                raise BadInput(part.where(), '"model" is missing', expected="the model that extracts memories")
+        enhancement = config.local.enhancement
+        if enhancement is not None and enhancement.enabled and not enhancement.model:
+            where = document.where("local", "enhancement")
+            raise BadInput(where, '"model" is missing', expected="the model that extracts memories")
 
     @classmethod
     @asynccontextmanager
@@ -236,11 +237,6 @@ def _to_memory(result: Mapping[str, Any]) -> Memory:
         score=round(result["score"], _SCORE_DECIMALS) if result.get("score") is not None else None,
         sources=sources or None,
     )
-
-
-def _check_effect(part: Document, unused: Iterable[str]) -> None:
-    for name in sorted(unused):
-        raise BadInput(part.where(name), f"{camel(name)} has no effect on builtin:mem0-oss", remedy="remove it")
 
 
 @asynccontextmanager

@@ -112,14 +112,18 @@ def load_built_in(name: str) -> type[LocalProvider]:
     return provider
 
 
-def read_settings(provider: type[LocalProvider] | None, config: ProviderConfig, document: Document) -> Any:
-    """Return the `settings` of a config as the provider's model. Raise BadInput if they are invalid."""
-    if provider is None or not (provider.settings_model or config.settings):
-        return config.settings
-    if provider.settings_model is None:
-        raise BadInput(document.where("settings"), f"has no effect on {config.adapter}", remedy="remove it")
+def read_settings(model: type[BaseModel] | None, config: ProviderConfig, document: Document | None = None) -> Any:
+    """Return the `settings` of a config as a provider's model. Raise BadInput if they are invalid.
+
+    `document` is the config's file, for error messages.
+    """
+    document = document or Document(f'provider "{config.name}"', {"settings": dict(config.settings)})
+    if model is None:
+        if config.settings:
+            raise BadInput(document.where("settings"), f"has no effect on {config.adapter}", remedy="remove it")
+        return {}
     part = document.at("settings") if config.settings else Document(document.path, {}, within=("settings",))
-    return validated(part, provider.settings_model)
+    return validated(part, model)
 
 
 def from_plugin(target: Any) -> type[LocalProvider]:

@@ -27,6 +27,7 @@ from memorybench.core.report_sections import (
 )
 from memorybench.core.spending import NOTHING
 from memorybench.core.trials import Outcome
+from memorybench.files.expressions import canonical_name
 from memorybench.journal.run_reader import StepRecord
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
@@ -94,7 +95,8 @@ def find_case(
         case = run_reader.case(run.id, name, case_id) or {}
         for outcome in run_reader.case_outcomes(run.id, name, case_id):
             trials.append(CaseTrial(outcome, case, tuple(run_reader.steps_of(run.id, outcome)), full))
-    trials = _matching(trials, "--provider", provider, lambda trial: trial.outcome.trial.subject.name)
+    name = canonical_name(provider) if provider else None
+    trials = _matching(trials, "--provider", name, lambda trial: trial.outcome.trial.subject.name)
     trials = _matching(trials, "--variant", variant, lambda trial: trial.outcome.trial.variant)
     run_id = " + ".join(run.id for run in stored.runs)
     return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials))

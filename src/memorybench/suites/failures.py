@@ -9,6 +9,7 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.core.report_sections import Case, Column, Row, Table, text_column
 from memorybench.core.trials import Outcome
+from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
@@ -51,6 +52,7 @@ def find_failures(
 
     A type is the value of any label: of a question type, a probe type, a phase or a category.
     """
+    providers = [canonical_name(name) for name in providers]
     subjects, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), []
     for outcome in stored.outcomes():
         trial, reason = outcome.trial, failure_reason(outcome)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import digest
+from memorybench.files.expressions import canonical_name
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
@@ -98,6 +99,7 @@ def open_sides(
 
     `among` restricts the runs in which providers are looked for.
     """
+    texts = [canonical_name(text) for text in texts]
     with ExitStack() as stack:
         opened: dict[Path, RunReader] = {}
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import yaml
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry, Kind
+from memorybench.catalog.files import RECORDS, Described
+from memorybench.catalog.keys import Key, settings_keys
 from memorybench.catalog.uses import EVERY_VARIABLE
 from memorybench.core.errors import BadInput
 from memorybench.core.uses import Use, Uses
+from memorybench.files.expressions import parse_expression
+from memorybench.files.reading import read_text
+from memorybench.providers.config.extending import SERVICE_SECTIONS
+from memorybench.providers.config.provider import Local, ProviderConfig
 from memorybench.providers.config.reading import needed_variables
+from memorybench.providers.plugin import read_settings
 from memorybench.text.sanitize import printable
 from memorybench.text.spelling import suggestion
 
 from .consent import entry_uses, missing_consent, with_provider
 from .datasets import open_dataset
 from .environment import environment
+from .providers import registered_class
 
 _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent")
 
@@ -31,10 +42,13 @@ class Description:
     uses: Uses
     needs_consent: Sequence[str]
     """The flags without which it is refused."""
+    settings: Sequence[Key] = ()
 
     def plain(self) -> dict[str, Any]:
         """Return JSON-compatible data."""
-        return {**self.facts, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
+        settings = {"settings": {key.name: {"value": key.default, "meaning": key.effect} for key in self.settings}}
+        shown = settings if self.settings else {}
+        return {**self.facts, **shown, "uses": {**asdict(self.uses), "needs_consent": list(self.needs_consent)}}
 
     def rows(self) -> list[tuple[str, str]]:
         """Return what a table shows."""
@@ -44,6 +58,9 @@ class Description:
             uses: Sequence[Use] = getattr(self.uses, field.name)
             rows.append((titles.get(field.name, field.name), "; ".join(dict.fromkeys(map(_use_text, uses)))))
         return [(name, text) for name, text in (*rows, ("needs", " ".join(self.needs_consent))) if text]
+
+    def setting_rows(self) -> list[tuple[str, str, str]]:
+        return [(key.name, key.default, key.effect) for key in self.settings]
 
 
 def _use_text(use: Use) -> str:
@@ -56,15 +73,7 @@ def _use_text(use: Use) -> str:
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
     """Without a kind, the first entry of that name."""
     catalog = Catalog(folder, extra)
-    entries = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
-    by_name = {entry.name: entry for entry in reversed(entries)}
-    if name not in by_name:
-        close = suggestion(name, list(by_name))
-        remedy = f"{close} (memorybench list)" if close else "`memorybench list` shows all"
-        raise BadInput("NAME", f'unknown name "{name}"', remedy=remedy)
-    entry = by_name[name]
-    if entry.broken is not None:
-        raise entry.broken
+    entry = _find(catalog, name, kind)
     head = {"kind": entry.kind, "what": entry.description, "tags": ", ".join(entry.tags), "from": entry.origin}
     describe_kind = {
         "provider": _provider,
@@ -77,7 +86,68 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
     uses = Uses()
     for one in with_provider(catalog, entry):
         uses |= entry_uses(catalog, one)
-    return Description({**head, **facts}, uses, missing_consent(catalog, entry))
+    settings = provider_settings(catalog, entry) if entry.kind == "provider" else ()
+    return Description({**head, **facts}, uses, missing_consent(catalog, entry), settings)
+
+
+def _find(catalog: Catalog, name: str, kind: str | None) -> Entry:
+    if "(" in name and kind in (None, "provider"):
+        return catalog.chosen("provider", name)
+    entries = [entry for one in _KINDS if kind in (None, one) for entry in catalog.entries(one)]
+    by_name = {entry.name: entry for entry in reversed(entries)}
+    if name not in by_name:
+        close = suggestion(name, list(by_name))
+        remedy = f"{close} (memorybench list)" if close else "`memorybench list` shows all"
+        raise BadInput("NAME", f'unknown name "{name}"', remedy=remedy)
+    entry = by_name[name]
+    if entry.broken is not None:
+        raise entry.broken
+    return entry
+
+
+def provider_settings(catalog: Catalog, entry: Entry) -> list[Key]:
+    """Return what an expression or a config with `extends` can set."""
+    config = catalog.provider(entry.name)
+    try:
+        provider = registered_class(catalog, config)
+    except Exception:  # third-party code that cannot be loaded is reported when it is used
+        return []
+    if provider is not None and provider.settings_model is not None:
+        return list(settings_keys(read_settings(provider.settings_model, config)))
+    if provider is not None and provider.uses_local_section:
+        return list(settings_keys(config.local or Local(), (*provider.unused_settings, "database.schema_file")))
+    if config.type == "local":
+        return []
+    sections = [name for name in SERVICE_SECTIONS if getattr(config, name) is not None]
+    others = [name for name in ProviderConfig.model_fields if name not in sections]
+    return list(settings_keys(config, (*others, "connection.tls")))
+
+
+def card_text(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> str:
+    """Return the config of an entry as a file to save under another name and to edit."""
+    catalog = Catalog(folder, extra)
+    entry = _find(catalog, name, kind)
+    document = catalog.document(cast("Described", entry.kind), entry.name) if entry.kind in RECORDS else None
+    if document is None:
+        raise BadInput("NAME", f"{entry.kind} {entry.name} has no config", expected="an entry with a YAML file")
+    new_name = f"my-{parse_expression(entry.name).name}"[:64]
+    if document.path == str(entry.file) and "extends" not in document.value:  # its file is complete, and has comments
+        text = read_text(Path(document.path))
+    else:
+        whole = {key: value for key, value in document.value.items() if key != "extends" and value not in ("", {})}
+        text = yaml.safe_dump(whole, sort_keys=False, allow_unicode=True, width=120)
+    if entry.kind == "provider":
+        config = catalog.provider(entry.name)
+        provider = registered_class(catalog, config)
+        if provider is not None and provider.settings_model is not None:  # with the defaults, too
+            text = re.sub(r"^settings:(?:.*\n)(?:[ #].*\n)*", "", text, flags=re.MULTILINE).rstrip() + "\nsettings:\n"
+            text += "".join(
+                f"  # {key.effect}\n  {key.name}: {key.default}\n"
+                for key in settings_keys(read_settings(provider.settings_model, config))
+            )
+    text = re.sub(r"^name:.*$", f"name: {new_name}", text, count=1, flags=re.MULTILINE)
+    file = f"{entry.kind}s/configs/{new_name}.yaml"
+    return f"# A copy of {entry.name}. Save it as {file}, edit it, and use it by its name.\n{text}"
 
 
 def _provider(catalog: Catalog, entry: Entry) -> dict[str, str]:

@@ -93,6 +93,9 @@ def resolve_extractor(
         config = ExtractorConfig(name=_COMMAND, type="command", command=command)
         return _without_model(ResolvedExtractor(_COMMAND, config, catalog, Path(), consent), model)
     assert name is not None
+    if "(" in name:
+        chosen = catalog.chosen("provider", name).name
+        return _without_model(_of_provider(catalog, chosen, chosen, consent, need_keys), model)
     if ":" in name:
         load_function(FLAG, name, consent)  # raises before anything is spent
         config = ExtractorConfig(name="callable", type="callable", function=name)

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from memorybench import __version__
 from memorybench.catalog.catalog import Catalog
@@ -20,7 +19,6 @@ from memorybench.core.retry_defaults import LONGEST_DELAY
 from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.files.expressions import parse_expression
-from memorybench.files.located import Document
 from memorybench.http.config import auth_headers
 from memorybench.journal.rows import config_text
 from memorybench.providers.config.provider import Embedding, ProviderConfig
@@ -62,7 +60,8 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
     if config.enhancement_model is not None:
         resolve_model(config.enhancement_model, need_key=need_keys)
     provider = registered_class(catalog, config)
-    settings_of(provider, config)
+    if provider is not None:
+        read_settings(provider.settings_model, config)
     embedding = config.local.embedding if config.local else config.embedding
     needs_embedder = config.embedding is not None or (provider is not None and provider.needs_embedder)
     if needs_embedder and (embedding is None or embedding.provider == "local"):
@@ -77,12 +76,6 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
             raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
     if config.type != "local":
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
-
-
-def settings_of(provider: type[LocalProvider] | None, config: ProviderConfig) -> Any:
-    """Return the settings of a config as the provider's model."""
-    document = Document(f'provider "{config.name}"', {"settings": dict(config.settings), "adapter": config.adapter})
-    return read_settings(provider, config, document)
 
 
 def folder_name(provider: str) -> str:
@@ -149,7 +142,9 @@ class ProviderOpener:
             opening = await self._open_file(entry, config)
         else:
             opening = await self._open_http(entry, config)
-        provider = rename_provider(await self._stack.enter_async_context(opening), entry.name)
+        # settings of a plug-in identify its subject, too: with others, no recorded search may be reused
+        settings = config.settings if (config.adapter or "").startswith(PLUGIN) else {}
+        provider = rename_provider(await self._stack.enter_async_context(opening), entry.name, settings)
         remote = config.type != "local"
         rate = config.rate_limit
         limits = Limits(
@@ -197,7 +192,7 @@ class ProviderOpener:
             redactor=redactor(),
             open_embedder=partial(self.embedder, config.local.embedding if config.local else None),
             open_model=partial(self._model, config),
-            settings=settings_of(registered, config),
+            settings=read_settings(registered.settings_model, config),
         )
 
     async def _model(self, config: ProviderConfig) -> Model | None:

@@ -7,14 +7,20 @@ from typing import Any, cast
 
 from memorybench.core.contracts import Provider
 from memorybench.core.questions import Dataset
+from memorybench.core.trials import Subject
 from memorybench.providers.plugin import NAMES_BEFORE_0_2
 
 
-def rename_provider(provider: Provider, name: str) -> Provider:
-    """Return the provider under another name; members named as in version 0.1 are also given their new names."""
+def rename_provider(provider: Provider, name: str, settings: Mapping[str, Any] | None = None) -> Provider:
+    """Return the provider under another name; members named as in version 0.1 are also given their new names.
+
+    `settings` are added to those of its subject.
+    """
     members = {new: getattr(provider, old) for new, old in NAMES_BEFORE_0_2.items() if not hasattr(provider, new)}
-    if provider.subject.name != name:
-        members["subject"] = provider.subject.model_copy(update={"name": name})
+    if provider.subject.name != name or settings:
+        complete = {**provider.subject.settings, **(settings or {})}
+        # a new Subject: a copy would keep the cached key of the other name
+        members["subject"] = Subject(role=provider.subject.role, name=name, settings=complete)
     return cast("Provider", _replace_members(provider, members)) if members else provider
 
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field
+
 from memorybench import (
     Haystack,
     Measure,
@@ -21,19 +23,27 @@ from memorybench import (
 )
 
 
+class NewestFirstSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    skip: int = Field(default=0, ge=0, description="How many of the latest turns are left out.")
+
+
 class NewestFirst:
     """Returns the latest turns first. Keeps them in memory, so each opening is a new store."""
 
     subject = Subject(role="provider", name="newest-first")
     single_threaded = True
+    settings_model = NewestFirstSettings
 
     @classmethod
     @asynccontextmanager
     async def open(cls, context: Any) -> AsyncIterator[NewestFirst]:
-        yield cls(store_id=str(id(context)))
+        yield cls(str(id(context)), context.settings)
 
-    def __init__(self, store_id: str) -> None:
+    def __init__(self, store_id: str, settings: NewestFirstSettings) -> None:
         self.store_id = store_id
+        self._skip = settings.skip
         self._turns: dict[str, list[Memory]] = {}
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
@@ -47,7 +57,7 @@ class NewestFirst:
         pass
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
-        return self._turns[scope.name][::-1][:limit]
+        return self._turns[scope.name][::-1][self._skip :][:limit]
 
     async def clear(self, scope: Scope) -> None:
         self._turns.pop(scope.name, None)

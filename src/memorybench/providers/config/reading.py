@@ -18,6 +18,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, join_names, suggestion
 
 from .provider import Embedding, Local, ProviderConfig
+from .requests import Section
 from .retired import check_retired
 from .variables import check_requests
 
@@ -61,7 +62,7 @@ def _check(config: ProviderConfig, document: Document) -> None:
     if config.adapter is not None:
         _check_adapter(config.adapter, document.where("adapter"))
         if config.adapter.startswith(BUILTIN):
-            read_settings(load_built_in(config.adapter.removeprefix(BUILTIN)), config, document)
+            read_settings(load_built_in(config.adapter.removeprefix(BUILTIN)).settings_model, config, document)
     elif config.settings:
         raise BadInput(document.where("settings"), f"has no effect on a {config.type} provider", remedy="remove it")
     if config.local is not None:
@@ -129,6 +130,15 @@ def _check_adapter(adapter: str, where: str) -> None:
         raise BadInput(where, f"invalid adapter {preview(adapter)}", expected=expected)
 
 
+def _is_set(section: Section, key: str) -> bool:
+    """Return whether the config has a dotted key, such as `enhancement.model`."""
+    first, _, rest = key.partition(".")
+    if first not in section.model_fields_set:
+        return False
+    inner = getattr(section, first)
+    return not rest or (inner is not None and _is_set(inner, rest))
+
+
 def _check_local(local: Local, config: ProviderConfig, document: Document) -> None:
     adapter = config.adapter or ""
     chunking, database = local.chunking, local.database
@@ -145,4 +155,8 @@ def _check_local(local: Local, config: ProviderConfig, document: Document) -> No
         provider = load_built_in(adapter.removeprefix(BUILTIN))
         if not provider.uses_local_section:
             raise BadInput(document.where("local"), f"has no effect on {adapter}", remedy="remove it")
+        for key in provider.unused_settings:
+            if _is_set(local, key):
+                where = document.where("local", *key.split("."))
+                raise BadInput(where, f"has no effect on {adapter}", remedy="remove it")
         provider.check_config(config, document)

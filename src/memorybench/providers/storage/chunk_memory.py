@@ -130,8 +130,6 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
     """Allowed values of `local.retrieval.strategy`."""
     weights: ClassVar[Mapping[str, float]]
     """What `local.retrieval.weights` may name, with the defaults."""
-    writes_questions: ClassVar[bool] = False
-    """The model writes questions; otherwise, a context."""
 
     def __init__(
         self,
@@ -252,10 +250,6 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         if enhancement.enabled and not enhancement.model:
             where, expected = part.where("enhancement"), "the model that works on each chunk"
             raise BadInput(where, '"model" is missing', expected=expected)
-        for name in ("generate_questions", "questions_per_chunk"):
-            if name in enhancement.model_fields_set and not cls.writes_questions:
-                remedy = "remove it: this provider writes a context for each chunk"
-                raise BadInput(part.where("enhancement", name), "has no effect", remedy=remedy)
 
     @classmethod
     def _check_retrieval(cls, local: Local, part: Document) -> None:
