@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import memorybench
 from tests.cli.command import Command
+from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, raw
 
 DOCS = Path(__file__).parents[2] / "docs/adding-a-benchmark.md"
@@ -106,3 +109,47 @@ def test_a_benchmark_without_remote_data_has_nothing_to_pull(command: Command) -
     assert done.code == 2
     assert 'benchmark "travel-notes"' in done.err
     assert command("data", "pull", "starter").code == 2
+
+
+SESSIONS = [[{"role": "user", "content": "That is Ada."}]]
+CARD = """\
+name: parts
+data: DATA
+schema:
+  itemId: id
+  question: question
+  answer: answer
+  context:
+    field: sessions
+    itemSchema: {content: $.content, role: $.role}
+evaluation: {method: contains}
+"""
+
+
+def write_parts(folder: Path, data: str) -> None:
+    """Two files with one question each."""
+    cards = folder / "benchmarks" / "configs"
+    (folder / "parts").mkdir(parents=True)
+    cards.mkdir(parents=True)
+    (cards / "parts.yaml").write_text(CARD.replace("DATA", data), encoding="utf-8")
+    for name in ("one", "two"):
+        item = {"id": name, "question": f"Who is {name}?", "answer": "Ada", "sessions": SESSIONS}
+        (folder / "parts" / f"{name}.jsonl").write_text(f"{json.dumps(item)}\n", encoding="utf-8")
+
+
+def test_the_data_may_be_several_files(command: Command) -> None:
+    write_parts(command.folder, "{type: local, path: ./parts, files: [two.jsonl, one.jsonl]}")
+    for place, name in enumerate(("two", "one"), 1):
+        chosen = ("--start", str(place), "--end", str(place), "--run-id", name)
+        done = command("eval", "--benchmarks", "parts", "--providers", "bm25", *chosen)
+        assert done.code == 0, done.err
+        assert [outcome.trial.case_id for outcome in memorybench.load_run(name).outcomes()] == [name]
+
+
+@pytest.mark.parametrize("data", ["{type: local, path: ./parts}", "{type: local, path: ./, files: [parts]}"])
+def test_a_folder_in_place_of_a_file_is_named(command: Command, data: str) -> None:
+    write_parts(command.folder, data)
+    error = refused(memorybench.evaluate, benchmarks=["parts"], providers=["bm25"])
+    assert Path(error.where).resolve() == (command.folder / "parts").resolve()
+    assert "folder" in error.problem
+    assert "data.files" in error.remedy

@@ -37,7 +37,8 @@ class Data(Section):
     items: str | None = None
     """Path to the array of items, if it is not the whole file."""
     files: tuple[str, ...] = ()
-    """Files of a Hugging Face dataset or of a folder, if the data is more than one file."""
+    """Files of the Hugging Face dataset or local folder that `path` names, if the data is more than one file. Their
+    items are read in this order."""
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     """Checksum of the file; a file with another checksum is an error."""
     size: int | None = Field(default=None, ge=1)

@@ -100,8 +100,11 @@ def _check_data(config: BenchmarkConfig, part: Document) -> None:
     data, where = config.data, part.where("path")
     if config.needles is not None and len(data.files) < 2:
         raise BadInput(part.where("files"), f"{len(data.files)} files", expected="at least two: needles and a book")
-    if config.needles is None and data.files:
-        raise BadInput(part.where("files"), "no effect without needles", remedy="remove it")
+    if data.files and data.type not in ("local", "huggingface"):
+        expected = "type: local or huggingface"
+        raise BadInput(part.where("files"), f"has no effect on {data.type} data", expected=expected, remedy="remove it")
+    if len(data.files) > 1 and config.needles is None and data.sha256 is not None:
+        raise BadInput(part.where("sha256"), "is the checksum of one file, but there are several", remedy="remove it")
     if any(".." in name or name.startswith("/") for name in data.files):
         raise BadInput(part.where("files"), "a file is outside the dataset", expected="relative paths without ..")
     match data.type:

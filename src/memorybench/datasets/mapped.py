@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -81,22 +82,28 @@ class MappedDataset:
 
 
 def open_mapped(
-    config: BenchmarkConfig, file: FilePath, checksum: Callable[[], str], indexes: FilePath | None = None
+    config: BenchmarkConfig,
+    file: FilePath | Sequence[FilePath],
+    checksum: Callable[[], str],
+    indexes: FilePath | None = None,
 ) -> MappedDataset:
-    """Open a data file; raise BadInput at its first error.
+    """Open a data file, or several; raise BadInput at the first error.
 
-    The file is parsed once. If it is large, an index in the folder `indexes` makes the next opening fast. `checksum`
-    returns that of the file, or raises BadInput if it is not the expected one.
+    Each is parsed once. If the only file is large, an index in the folder `indexes` makes the next opening fast.
+    `checksum` returns that of the files, or raises BadInput if it is not the expected one.
     """
     assert config.mapping is not None
+    files = [file] if isinstance(file, FilePath) else file
     reader = _ItemReader(config, config.mapping)
     mapping = config.model_dump(mode="json", include={"mapping", "categories"})
     preprocessing = config.ingestion.preprocessing.model_dump(mode="json")
-    index_at = None if indexes is None else index_file(indexes, file, digest([mapping, preprocessing]))
+    index_at = None
+    if indexes is not None and len(files) == 1:
+        index_at = index_file(indexes, files[0], digest([mapping, preprocessing]))
     if index_at is not None and index_at.exists():
         index = load_index(index_at, digest([checksum(), mapping, preprocessing]))
         if index is not None:
-            contexts = {id: reader.again(partial(read_span, file, span)) for id, span in index.spans.items()}
+            contexts = {id: reader.again(partial(read_span, files[0], span)) for id, span in index.spans.items()}
             return MappedDataset(config, index.fingerprint, index.questions, index.notes, contexts)
     questions: list[Question] = []
     contexts = {}
@@ -104,7 +111,7 @@ def open_mapped(
     with ThreadPoolExecutor(max_workers=1) as thread:
         checking = thread.submit(checksum)  # while the file is parsed
         try:
-            for item in read_items(file, config.data.format, config.data.items):
+            for item in chain.from_iterable(read_items(one, config.data.format, config.data.items) for one in files):
                 haystack, item_questions = reader.read(item.document)
                 contexts[haystack] = reader.again(item.again)
                 spans[haystack] = item.span
@@ -114,7 +121,7 @@ def open_mapped(
             raise
         fingerprint = digest([checking.result(), mapping, preprocessing])
     if not questions:
-        raise BadInput(str(file), "no questions in the file", expected="at least one item", remedy="check the file")
+        raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy="check the file")
     notes = tuple(reader.notes())
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):

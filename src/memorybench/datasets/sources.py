@@ -149,6 +149,11 @@ def state(source: Source) -> State:
 def missing(source: Source) -> BadInput:
     where = f'benchmark "{source.benchmark}"'
     piece = next((piece for piece in source.pieces if not piece.file.is_file()), source.pieces[0])
+    if piece.file.is_dir():
+        remedy = "name a file, or set data.path to the folder and data.files to the names of its files"
+        return BadInput(
+            str(piece.file), f"the data of {source.benchmark} is a folder", expected="a file", remedy=remedy
+        )
     if piece.url is None:
         return BadInput(str(piece.file), f"data of {source.benchmark} not found", remedy="check the path")
     return BadInput(
