@@ -18,7 +18,7 @@ from memorybench.core.trials import STATUSES, Outcome, Status
 
 from .checksums import CHECKSUMS, checked_rows, has_table
 from .database import FILE_NAME, check, open_for_reading, sqlite_errors
-from .rows import Run, Step
+from .rows import Run
 
 OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
@@ -48,7 +48,7 @@ class RecordedTrial(NamedTuple):
     finished: str
     outcome: Outcome
     case: Mapping[str, Any]
-    steps: tuple[Step, ...]
+    steps: tuple[StepRecord, ...]
     """The steps that the outcome rests on; a step may serve several trials."""
     spent: Spending
     """What these steps spent, including failed attempts."""
@@ -131,7 +131,8 @@ class RunReader:
             failed[row["key"]] = failed.get(row["key"], NOTHING) + _spending(row)
         for finished, outcome in self.dated_outcomes(run):
             keys = dict.fromkeys(outcome.steps)
-            steps = tuple(_step(row) for key in keys for row in self._rows("steps", "run = ? AND key = ?", run, key))
+            rows = (row for key in keys for row in self._rows("steps", "run = ? AND key = ?", run, key))
+            steps = tuple(_step_record(row, seconds=row["seconds"], result=json.loads(row["result"])) for row in rows)
             spent = sum((*(step.spent for step in steps), *(failed[key] for key in keys if key in failed)), NOTHING)
             case = self.case(run, outcome.trial.benchmark, outcome.trial.case_id) or {}
             yield RecordedTrial(run, finished, outcome, case, steps, spent)
@@ -275,6 +276,10 @@ class RunReader:
         return checked_rows(self._path, self._db, table, condition, values)
 
 
+def _spending(row: sqlite3.Row) -> Spending:
+    return Spending(**{name: row[name] for name in Spending.model_fields})
+
+
 def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:
     return StepRecord(
         name=_OLD_STEP_NAMES.get(row["name"], row["name"]),
@@ -291,12 +296,3 @@ def _run(row: sqlite3.Row) -> Run:
     return Run.model_validate(
         {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}
     )
-
-
-def _spending(row: sqlite3.Row) -> Spending:
-    return Spending(**{name: row[name] for name in Spending.model_fields})
-
-
-def _step(row: sqlite3.Row) -> Step:
-    values = {name: row[name] for name in Step._fields if name != "spent"}
-    return Step(**{**values, "shared": bool(row["shared"])}, spent=_spending(row))

@@ -128,9 +128,9 @@ def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
     steps, spent = recorded.steps, recorded.spent
     seconds: dict[str, float] = {}
     for step in steps:
-        seconds[step.name] = seconds.get(step.name, 0.0) + step.seconds
+        seconds[step.name] = seconds.get(step.name, 0.0) + (step.seconds or 0.0)
     search = next((step for step in steps if step.name == "search"), None)
-    memories = json.loads(search.result)["memories"] if search else None
+    memories = search.result["memories"] if search else None
     return {
         "ranking": None if memories is None else [memory["id"] for memory in memories],
         "ranking_sources": None if memories is None else [memory.get("sources") or [] for memory in memories],

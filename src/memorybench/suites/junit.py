@@ -52,7 +52,7 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
     trial = outcome.trial
     name = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
     case = _add_case(
-        suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds for step in recorded.steps)
+        suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds or 0.0 for step in recorded.steps)
     )
     if is_failure(outcome):
         result = ElementTree.SubElement(case, _RESULTS[outcome.status], message=_message(outcome))
