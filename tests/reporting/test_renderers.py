@@ -182,3 +182,11 @@ def test_a_list_that_is_in_no_report_names_no_report() -> None:
     show_table(out, TABLE)
     assert isinstance(out.file, io.StringIO)
     assert "2 more columns in a wider terminal" in out.file.getvalue()
+
+
+def test_headings_are_whole_again_once_columns_are_dropped() -> None:
+    columns = (text_column("name"), Column("value of it", "interval"), text_column("meaning", priority=1))
+    table = Table("Measures", columns, (("recall", SHARE, "a long explanation " * 4),))
+    text = shown(Report(title="t", sections=(table,)), 60)
+    assert "value of it" in text
+    assert "1 more column in report.md" in text

@@ -134,17 +134,19 @@ def _fitting_columns(table: Table, width: int) -> list[tuple[int, Column]]:
     never broken.
     """
     columns = list(enumerate(table.columns))
-    if _width(table, columns) > width:
-        columns = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
-    if _width(table, columns) > width:
-        columns = [(place, replace(one, shows="value") if _can_shorten(one) else one) for place, one in columns]
-    while _width(table, columns) > width and any(column.priority for _, column in columns):
+    while True:
+        broken = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
+        short = [(place, replace(one, shows="value") if _can_shorten(one) else one) for place, one in broken]
+        for form in (columns, broken, short):
+            if _width(table, form) <= width:
+                return form
+        if not any(column.priority for _, column in columns):
+            break
         columns.remove(max(columns, key=lambda numbered: (numbered[1].priority, numbered[0])))
-    if _width(table, columns) > width:
-        columns = [(place, replace(one, wrap=one.wrap or one.align == "left")) for place, one in columns]
-    while _width(table, columns, _NARROWEST) > width and len(columns) > 2:
-        columns.pop()
-    return columns
+    wrapped = [(place, replace(one, wrap=one.wrap or one.align == "left")) for place, one in broken]
+    while _width(table, wrapped, _NARROWEST) > width and len(wrapped) > 2:
+        wrapped.pop()
+    return wrapped
 
 
 def _can_shorten(column: Column) -> bool:
