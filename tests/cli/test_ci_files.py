@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from memorybench.api import evaluate
 from tests.cli.command import Command
 
 
@@ -69,3 +70,10 @@ def test_a_secret_reaches_neither_junit_nor_the_summary(command: Command, monkey
     command("eval", "--providers", "bm25", "--limit", "2", "--junit", "j.xml", "--run-id", "sentinel-4711-secret")
     for name in ("j.xml", "summary.md"):
         assert "sentinel-4711" not in (command.folder / name).read_text(encoding="utf-8")
+
+
+def test_python_writes_the_same_files(tmp_path: Path) -> None:
+    files = {"junit": tmp_path / "junit.xml", "step_summary": tmp_path / "summary.md"}
+    evaluate(providers=["bm25"], limit=3, output=tmp_path / "results", run_id="r", **files)
+    assert list(suites(files["junit"])) == ["starter × bm25"]
+    assert files["step_summary"].read_text(encoding="utf-8").startswith("# memorybench bench: r")

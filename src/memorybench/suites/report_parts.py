@@ -219,7 +219,7 @@ def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
         return []
     columns = (
         text_column("step"),
-        text_column("subject"),
+        text_column("subject", wrap=True),
         Column("p50"),
         Column("p95", priority=1),
         Column("steps", priority=2),
