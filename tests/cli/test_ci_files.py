@@ -22,7 +22,7 @@ def test_a_run_writes_junit_with_its_thresholds(command: Command) -> None:
     )
     assert said.code == 3
     found = suites(command.folder / "junit.xml")
-    assert list(found) == ["starter × bm25", "starter × none", "checks"]
+    assert list(found) == ["starter × bm25", "checks"]
     assert {case.get("name"): len(case) for case in found["checks"]} == {
         "threshold recall@5": 0,
         "threshold recall@10": 1,

@@ -83,7 +83,7 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
 def _junit(stored: StoredRun) -> str:
     from memorybench.suites.junit import to_junit
 
-    return to_junit(stored.summary.run_id, stored.trials())
+    return to_junit(" + ".join(run.id for run in stored.runs), stored.trials())
 
 
 def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:

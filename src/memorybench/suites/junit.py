@@ -20,10 +20,15 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(run_id: str, trials: Iterable[RecordedTrial], checks: Sequence[Check] = ()) -> str:
-    """`checks` are the thresholds and the baseline of the run, as testcases of their own."""
+    """`checks` are the thresholds and the baseline of the run, as testcases of their own.
+
+    Baselines such as `none` are left out: they are not under test.
+    """
     root = ElementTree.Element("testsuites", name=_text(f"memorybench {run_id}"))
     suites: dict[tuple[str, str], ElementTree.Element] = {}
     for trial in trials:
+        if trial.outcome.trial.subject.role == "baseline":
+            continue
         key = trial.outcome.trial.benchmark, trial.outcome.trial.subject.name
         if key not in suites:
             suites[key] = ElementTree.SubElement(root, "testsuite", name=_text(" × ".join(key)))
