@@ -177,6 +177,19 @@ def test_an_audit_shows_its_probe(command: Command) -> None:
     assert "Judge prompt" in command("show", "a", case).out
 
 
+def test_a_wrong_answer_of_an_audit_is_attributed_to_the_memory_or_to_the_model(command: Command) -> None:
+    models = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
+    command(
+        "audit", str(SAMPLE), "--provider", "bm25", *models, "--limit", "40", "--run-id", "a", "--output", "results"
+    )
+    rows = command("results", "a", "--failures", "--json").json
+    assert {row["reason"] for row in rows if row["gold"]} == {"not-retrieved", "not-used"}
+    for row in rows:
+        memories = trial(command, *shlex.split(row["command"])[2:])["memories"]
+        is_hit = any(memory["hits"] for memory in memories if memory["shown"])
+        assert row["reason"] == ("not-used" if is_hit else "not-retrieved" if row["gold"] else "wrong")
+
+
 def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) -> None:
     command("extraction", "run", "--extractor", "hoarder", "--limit", "3", "--run-id", "x")
     document = command("show", "x", first_case(command, "x"), "--json").json

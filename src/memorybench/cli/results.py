@@ -13,6 +13,8 @@ from .output import print_paged
 from .show import show_command
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rich.console import Console
 
     from memorybench.suites.stored_run import StoredRun
@@ -109,13 +111,13 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
                 else f"Only {len(failures)} failures."
             )
         if last < len(failures):
-            out.print(f"Next: {_next_page(args, last)}", soft_wrap=True)
+            out.print(f"Next: {_next_page(args, dict.fromkeys(run.id for run in stored.runs), last)}", soft_wrap=True)
 
     print_paged(draw)
 
 
-def _next_page(args: argparse.Namespace, offset: int) -> str:
-    words = ["memorybench", "results", *args.runs, "--failures", "--offset", str(offset)]
+def _next_page(args: argparse.Namespace, runs: Iterable[str], offset: int) -> str:
+    words = ["memorybench", "results", *runs, "--failures", "--offset", str(offset)]
     words += ["--limit", str(args.limit)] if args.limit else []
     for flag, values in (("--providers", args.providers), ("--question-type", args.question_type)):
         words += [flag, *values] if values else []

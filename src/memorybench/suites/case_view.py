@@ -33,7 +33,7 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .failures import failure_reason
-from .report_parts import gold_turns, shorten_line, turn_line
+from .report_parts import gold_lines, gold_turns, shorten_line
 from .stored_run import StoredRun
 
 _LONGEST_TEXT = 4000
@@ -41,6 +41,7 @@ _LONGEST_MEMORY = 300
 _MOST_MEMORIES = 10
 _MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@10")
 _MOST_PROMPTS = 6
+_MOST_NAMED = 5
 _MOST_ALIKE = 3
 """More steps of one name in a row, such as the adds of a history, are one row."""
 
@@ -77,6 +78,8 @@ class CaseView:
     id: str
     case: Mapping[str, Any]
     trials: tuple[CaseTrial, ...]
+    counts_turns: bool
+    """Whether the benchmark counts gold turns, not gold sessions."""
 
 
 def find_case(
@@ -99,7 +102,8 @@ def find_case(
     trials = _matching(trials, "--provider", name, lambda trial: trial.outcome.trial.subject.name)
     trials = _matching(trials, "--variant", variant, lambda trial: trial.outcome.trial.variant)
     run_id = " + ".join(run.id for run in stored.runs)
-    return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials))
+    counts_turns = stored.spec.get("evidence", {}).get(name) != "session"
+    return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials), counts_turns)
 
 
 def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, str]:
@@ -123,11 +127,8 @@ def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, st
             f"missing; several have {preview(id)}",
             expected=f"one of {join_names([name for name, _ in matches])}",
         )
-    raise BadInput(
-        "CASE",
-        f"{preview(id)} is the beginning of {len(matches)} ids",
-        expected=f"one of {join_names([case for _, case in matches])}",
-    )
+    some = ", ".join(case for _, case in matches[:_MOST_NAMED])
+    raise BadInput("CASE", f"{preview(id)} is the beginning of {len(matches)} ids", expected=f"one, such as {some}")
 
 
 def _matching(trials: list[CaseTrial], flag: str, wanted: str | None, name_of: Any) -> list[CaseTrial]:
@@ -226,13 +227,17 @@ def _trial_table(view: CaseView) -> Table:
         text_column("answer", wrap=True),
         text_column("why", priority=3, wrap=True),
     )
-    return _filled_table(f"{view.benchmark}: {view.id}", columns, [_trial_row(trial, score) for trial in view.trials])
+    return _filled_table(
+        f"{view.benchmark}: {view.id}", columns, [_trial_row(view, trial, score) for trial in view.trials]
+    )
 
 
-def _trial_row(trial: CaseTrial, score: str) -> Row:
+def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
     outcome = trial.outcome
     value = outcome.score(score)
-    hits = [one["rank"] for step in trial.named("search")[:1] for one in memories_of(trial, step) if one["hits"]]
+    uncounted = set(view.case.get("gold_sessions", ())) if view.counts_turns else set()
+    found = [one for step in trial.named("search")[:1] for one in memories_of(trial, step)]
+    hits = [one["rank"] for one in found if set(one["hits"]) - uncounted]
     why = outcome.failure.message if outcome.failure else outcome.shown.reason
     return (
         outcome.trial.subject.name,
@@ -298,11 +303,8 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
 
 def gold_sections(trial: CaseTrial) -> list[Section]:
     """The turns that contain the answer; their ids where a run of an older version has no more."""
-    gold = gold_turns(trial.case)
-    ids = [*trial.case.get("gold_turns", ()), *trial.case.get("gold_sessions", ())]
-    if gold:
-        return [trial.text("Gold turns", "\n".join(map(turn_line, gold)))]
-    return [Text("Gold turns", f"{', '.join(ids)} (text not recorded)")] if ids else []
+    lines = gold_lines(trial.case)
+    return [trial.text("Gold turns", "\n".join(lines))] if lines else []
 
 
 def prompt_sections(trial: CaseTrial) -> Iterator[Section]:
@@ -350,7 +352,9 @@ def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
     query = step.inputs["query"]
     title = "Memories" if query == trial.outcome.shown.asked else f'Memories for "{shorten_line(query, 60)}"'
     title += f": {len(memories)} returned"
-    title += "" if seen is None else f", {f'the first {seen}' if seen < len(memories) else 'all'} shown to the model"
+    if seen is not None:
+        part = f"the first {seen}" if seen < len(memories) else "all"
+        title += f", {part} {'shown to the model' if trial.named('answer') else 'are the context'}"
     title += f"; {len(memories) - len(rows)} more with --full" if len(rows) < len(memories) else ""
     columns = (
         Column("rank"),

@@ -13,7 +13,7 @@ from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
-from .report_parts import gold_turns, is_failure, shorten_line, turn_line
+from .report_parts import gold_lines, gold_turns, is_failure, shorten_line
 from .stored_run import StoredRun
 from .summary import subjects_of
 
@@ -105,14 +105,13 @@ def failure_document(outcome: Outcome, case: Mapping[str, Any], command: str) ->
 def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, command: str = "") -> Case:
     """One failure with its gold turns and `command`, which shows all of it: for `results --failures`."""
     trial, shown = outcome.trial, outcome.shown
-    gold = gold_turns(case or {})
     reason = _reason(outcome)
     context = [shorten_line(line, _LONGEST_LINE) for line in shown.context.splitlines() if line.strip()]
     fields = (
         ("why", outcome.failure.message if outcome.failure else ""),
         ("question", shown.asked),
         ("expected", shown.expected),
-        *(("gold", shorten_line(turn_line(turn), _LONGEST_LINE)) for turn in (gold or ())[:_MOST_GOLD]),
+        *(("gold", shorten_line(line, _LONGEST_LINE)) for line in gold_lines(case or {})[:_MOST_GOLD]),
         ("got", shown.got),
         ("context", "\n".join(context[:_CONTEXT_LINES])),
         ("reason", shown.reason or ("" if outcome.failure else FAILURE_REASONS[reason])),

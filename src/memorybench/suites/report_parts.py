@@ -263,7 +263,14 @@ def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
     return None if turns is None else list(turns)
 
 
-def turn_line(turn: Mapping[str, Any]) -> str:
+def gold_lines(case: Mapping[str, Any]) -> list[str]:
+    """Return a line for each turn that contains the answer; one with their ids where a run has no more."""
+    ids = [*case.get("gold_turns", ()), *case.get("gold_sessions", ())]
+    lines = [_turn_line(turn) for turn in gold_turns(case) or ()]
+    return lines or ([f"{', '.join(ids)} (text not recorded)"] if ids else [])
+
+
+def _turn_line(turn: Mapping[str, Any]) -> str:
     """`[2024-05-01, s3:5] Anna: text`: a recorded turn on one line."""
     place = ", ".join(part for part in ((turn.get("at") or "")[:10], turn.get("id")) if part)
     return f"{f'[{place}] ' if place else ''}{turn.get('speaker') or turn['role']}: {turn['content']}"

@@ -19,7 +19,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
     sections += [trial.text("Memory before", "\n".join(before))] if before else []
     phases = [step.result for step in trial.named("phase") if step.inputs["phase"] == trial.outcome.trial.variant]
     for report in phases:
-        sections.append(_call_table("Calls", report["calls"], trial))
+        sections.append(_call_section("Calls", report["calls"], trial))
     agents = [step.result for step in trial.named("agent")]
     for report in agents:
         for session, exchange in enumerate(report["exchanges"], 1):
@@ -36,12 +36,14 @@ def _exchange_sections(trial: CaseTrial, session: int, exchange: Mapping[str, An
     calls = [{**call, "op": call["operation"] or call["tool"]} for call in exchange["calls"]]
     return [
         trial.text(f"Prompt of session {session}", exchange["prompt"]),
-        _call_table(f"Tool calls of session {session}", calls, trial),
+        _call_section(f"Tool calls of session {session}", calls, trial),
         trial.text(f"Reply of session {session}", exchange["reply"]["text"]),
     ]
 
 
-def _call_table(title: str, calls: Sequence[Mapping[str, Any]], trial: CaseTrial) -> Table:
+def _call_section(title: str, calls: Sequence[Mapping[str, Any]], trial: CaseTrial) -> Section:
+    if not calls:
+        return Text(title, "none")
     rows: list[Row] = []
     for number, call in enumerate(calls, 1):
         arguments = ", ".join(
