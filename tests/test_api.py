@@ -10,7 +10,7 @@ from memorybench.core.errors import BadInput
 
 
 def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> None:
-    result = evaluate(providers=["bm25", "oracle"], limit=20, output=tmp_path, run_id="r")
+    result = evaluate(providers=["bm25", "oracle"], end=20, output=tmp_path, run_id="r")
     again = load_run("r", tmp_path)
     found = again.measure("bm25", "recall@5")
     assert found == result.measure("bm25", "recall@5")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -36,6 +35,7 @@ from memorybench.suites.estimates import (
 )
 from memorybench.suites.ingest import IngestOptions
 from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.sampling import failed_cases
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
@@ -46,6 +46,7 @@ from .baselines import Candidate, remembered
 from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
 from .recorded import Recorded, RecordedModel, RecordedProvider
+from .selection import choose_questions
 from .spec import BenchSpec, ScoreSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
@@ -83,7 +84,13 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             if name not in spec.benchmarks:
                 remedy = suggestion(name, spec.benchmarks)
                 raise BadInput(flag, f'"{name}" is not a benchmark of this run', remedy=remedy)
-    benchmarks = tuple(_read_benchmark(name, spec, wiring) for name in dict.fromkeys(spec.benchmarks))
+    failed = None
+    if spec.failed_in is not None and not spec.chosen:
+        failed = failed_cases(place.results, spec.failed_in, [provider.name for provider in providers])
+    benchmarks = tuple(_read_benchmark(name, spec, wiring, failed) for name in dict.fromkeys(spec.benchmarks))
+    if spec.limit is not None or spec.failed_in is not None:
+        chosen = {benchmark.name: tuple(one.id for one in benchmark.questions) for benchmark in benchmarks}
+        spec = spec.model_copy(update={"chosen": chosen})
     if recorded is None:
         for benchmark in benchmarks:
             benchmark.limits.check(providers, benchmark.name)
@@ -159,30 +166,6 @@ def _usable(names: Sequence[str], wiring: Wiring) -> tuple[str, ...]:
     return tuple(usable)
 
 
-def choose_questions(dataset: Dataset, spec: BenchSpec) -> tuple[Question, ...]:
-    """Selects by position (from 1, inclusive), then by type, then the first few or, with a seed, a random few."""
-    total = len(dataset.questions)
-    if spec.start is not None and spec.start > total:
-        raise BadInput("--start", f"{spec.start} is beyond the {total} questions of {dataset.name}")
-    questions = list(dataset.questions[(spec.start or 1) - 1 : spec.end])
-    if spec.question_types:
-        types = sorted({question.kind for question in dataset.questions if question.kind})
-        unknown = [name for name in spec.question_types if name not in types]
-        if unknown:
-            expected = f"one of {', '.join(types)}"
-            raise BadInput("--question-type", f'{dataset.name} has no type "{unknown[0]}"', expected=expected)
-        questions = [question for question in questions if question.kind in spec.question_types]
-    if spec.limit is not None and spec.limit < len(questions):
-        if spec.seed is None:
-            questions = questions[: spec.limit]
-        else:
-            sample = sorted(random.Random(spec.seed).sample(range(len(questions)), spec.limit))
-            questions = [questions[index] for index in sample]
-    if not questions:
-        raise BadInput("", f"--start, --end and --question-type leave no question of {dataset.name}")
-    return tuple(questions)
-
-
 def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapping[str, Template]:
     """The answer prompts of a benchmark, by question type; "" for all others."""
     own, where = config.evaluation.answer_prompt, f"{config.name}: evaluation.answerPrompt"
@@ -194,7 +177,9 @@ def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapp
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
 
 
-def _read_benchmark(name: str, spec: BenchSpec, wiring: Wiring) -> _Benchmark:
+def _read_benchmark(
+    name: str, spec: BenchSpec, wiring: Wiring, failed: Mapping[str, Collection[str]] | None
+) -> _Benchmark:
     config = wiring.benchmark(name)
     file = spec.data_files.get(name)
     dataset = wiring.dataset(config, Path(file) if file else None)
@@ -208,7 +193,7 @@ def _read_benchmark(name: str, spec: BenchSpec, wiring: Wiring) -> _Benchmark:
     return _Benchmark(
         config,
         dataset,
-        choose_questions(dataset, spec),
+        choose_questions(dataset, spec, None if failed is None else failed.get(dataset.name, ())),
         answer_prompts(config, spec.answer_prompt),
         judge_prompts(config, spec.judge_prompt),
         corrected,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Any, Self
 
 from pydantic import model_validator
 
@@ -18,13 +18,19 @@ DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle"
 class BenchSpec(SearchSpec):
     benchmarks: tuple[str, ...] = flag(DEFAULT_BENCHMARKS, help="Run these benchmarks.", metavar="NAME")
     providers: tuple[str, ...] = flag(DEFAULT_PROVIDERS, help="Compare these providers and baselines.", metavar="NAME")
-    limit: int | None = flag(None, help="Ask at most N questions per benchmark.", metavar="N", ge=1)
+    limit: int | None = flag(
+        None, help="Sample N questions per benchmark across histories and types.", metavar="N", ge=1
+    )
+    sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
+    """None: a run of version 0.1, which took the first questions, or a random sample with `seed`."""
     start: int | None = flag(None, help="Start at this question, counting from 1.", metavar="N", ge=1)
     end: int | None = flag(None, help="End with this question.", metavar="N", ge=1)
     question_types: tuple[str, ...] = flag(
         (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
     )
-    seed: int | None = flag(None, help="Seed the answering model; with --limit, sample randomly.")
+    question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
+    failed_in: str | None = flag(None, help="Ask only questions that failed in this run.", metavar="RUN")
+    seed: int | None = flag(None, help="Seed the answering model.")
     answering_model: str | None = flag(
         None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
     )
@@ -41,8 +47,14 @@ class BenchSpec(SearchSpec):
     errata: Mapping[str, str] = flag(
         dict, help="Also score by a corrected answer key.", name="--errata", metavar="NAME=PATH"
     )
+    chosen: Mapping[str, tuple[str, ...]] = {}
+    """By benchmark: the ids that --limit and --failed-in chose. A resumed run asks the same."""
     answers_of: str | None = None
     """A run whose recorded answers are judged again (`memorybench score`)."""
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"sample_seed": None, **saved}
 
     @model_validator(mode="after")
     def _start_before_end(self) -> Self:

@@ -1,0 +1,109 @@
+"""Chooses the cases of a run: a sample spread over histories and types, cases by id, and cases that failed before."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from heapq import heapify, heappop, heapreplace
+from pathlib import Path
+from typing import TypeVar
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import digest
+from memorybench.core.trials import Case
+from memorybench.files.names import safe_run_id
+from memorybench.journal.run_reader import RunReader
+from memorybench.text.spelling import suggestion
+
+from .report_parts import is_failure
+
+CaseT = TypeVar("CaseT", bound=Case)
+
+
+def sample(
+    cases: Sequence[CaseT],
+    limit: int | None,
+    seed: int,
+    *,
+    cluster: Callable[[CaseT], str],
+    kind: Callable[[CaseT], str],
+) -> list[CaseT]:
+    """Return `limit` cases in their order, in proportion to the cases of each kind and, within that, of each cluster.
+
+    The sample depends on the ids and the seed only. A smaller limit gives a part of a larger one's sample, so that
+    --reuse pays. Kinds and clusters take turns as in systematic sampling with a random start (Madow and Madow, "On the
+    theory of systematic sampling", Annals of Mathematical Statistics 15, 1944).
+    """
+    if limit is None or limit >= len(cases):
+        return list(cases)
+    chosen = {case.id for case, _ in zip(_spread(cases, seed, cluster, kind), range(limit), strict=False)}
+    return [case for case in cases if case.id in chosen]
+
+
+def _spread(
+    cases: Sequence[CaseT], seed: int, cluster: Callable[[CaseT], str], kind: Callable[[CaseT], str]
+) -> Iterator[CaseT]:
+    """Yield all cases: the kinds in turn, and for each the cluster whose next case is due first."""
+    cells: dict[tuple[str, str], list[CaseT]] = defaultdict(list)
+    for case in sorted(cases, key=lambda case: digest([seed, case.id])):
+        cells[kind(case), cluster(case)].append(case)
+    sizes = Counter(map(cluster, cases))
+    taken: Counter[str] = Counter()
+
+    def due(name: str) -> float:
+        return (taken[name] + _start(seed, "cluster", name)) / sizes[name]
+
+    queues: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for of_kind, name in cells:
+        queues[of_kind].append((due(name), name))
+    for queue in queues.values():
+        heapify(queue)
+    turns = [
+        ((place + _start(seed, "kind", name)) / n, name)
+        for name, n in Counter(map(kind, cases)).items()
+        for place in range(n)
+    ]
+    for _, of_kind in sorted(turns):
+        queue = queues[of_kind]
+        while (now := due(queue[0][1])) > queue[0][0]:  # its cluster was chosen for another kind meanwhile
+            heapreplace(queue, (now, queue[0][1]))
+        name = queue[0][1]
+        taken[name] += 1
+        yield cells[of_kind, name].pop()
+        if not cells[of_kind, name]:
+            heappop(queue)
+
+
+def _start(seed: int, what: str, name: str) -> float:
+    """Return a number from 0 to 1: the same seed and name give the same."""
+    return int(digest([seed, what, name])[:13], 16) / 16**13
+
+
+def cases_by_id(cases: Sequence[CaseT], ids: Collection[str], flag: str, where: str) -> list[CaseT]:
+    """Return the cases with these ids, in their order. Raise BadInput for an id that none of them has."""
+    known = {case.id for case in cases}
+    for id in ids:
+        if id not in known:
+            raise BadInput(flag, f'{where} has no "{id}"', remedy=suggestion(id, known))
+    wanted = set(ids)
+    return [case for case in cases if case.id in wanted]
+
+
+def failed_cases(results: Path, run_id: str, subjects: Collection[str]) -> dict[str, set[str]]:
+    """Return by benchmark the ids of cases that were wrong, failed or unscored in a run: those of `results --failures`.
+
+    Only `subjects` count where the run has any of them, else all. Baselines count only if the run has nothing else:
+    `none` misses every question.
+    """
+    safe_run_id(run_id, "--failed-in")
+    with RunReader.open(results) as run_reader:
+        run_reader.run(run_id)  # raises for an unknown run, naming the nearest
+        outcomes = list(run_reader.outcomes(run_id))
+    roles = {outcome.trial.subject.name: outcome.trial.subject.role for outcome in outcomes}
+    counted = {name for name, role in roles.items() if role != "baseline"} or set(roles)
+    counted = counted & set(subjects) or counted
+    failed: dict[str, set[str]] = defaultdict(set)
+    for outcome in outcomes:
+        if outcome.trial.subject.name in counted and is_failure(outcome):
+            failed[outcome.trial.benchmark].add(outcome.trial.case_id)
+    return failed

@@ -1,0 +1,147 @@
+"""Which questions a run asks: samples with --limit, single questions, and those that failed before."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.journal.checksums import crc
+from tests.cli.command import Command, measured
+
+ASK = ("eval", "--providers", "none")
+
+
+def asked(command: Command, run: str, results: str = "results") -> list[str]:
+    """The ids of the questions of a run, in the order of the file."""
+    with sqlite3.connect(command.folder / results / "results.db") as db:
+        sql = "SELECT DISTINCT case_id, min(ordinal) FROM outcomes WHERE run = ? GROUP BY case_id ORDER BY 2"
+        return [case for case, _ in db.execute(sql, (run,))]
+
+
+def people(questions: list[str]) -> Counter[str]:
+    return Counter(question.rpartition("-q")[0] for question in questions)
+
+
+def types(command: Command, run: str) -> Counter[str]:
+    with sqlite3.connect(command.folder / "results" / "results.db") as db:
+        bodies = db.execute("SELECT body FROM outcomes WHERE run = ?", (run,))
+        return Counter(json.loads(body)["trial"]["labels"]["question_type"] for (body,) in bodies)
+
+
+def change_spec(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    """Edit the saved spec of the only run, as another version would have written it."""
+    with sqlite3.connect(folder / "results.db") as db:
+        columns = list(
+            db.execute("SELECT id, suite, spec, fingerprints, program, planned, created FROM runs").fetchone()
+        )
+        spec = json.loads(columns[2])
+        change(spec)
+        columns[2] = json.dumps(spec)
+        db.execute("UPDATE runs SET spec = ?, crc = ?", (columns[2], crc(*columns)))
+
+
+def test_a_limit_asks_about_every_person_and_type(command: Command) -> None:
+    assert command(*ASK, "--limit", "24", "--run-id", "r").code == 0
+    assert set(people(asked(command, "r")).values()) == {2}
+    command(*ASK, "--run-id", "all")
+    shares = {name: 24 * n / 360 for name, n in types(command, "all").items()}
+    assert all(abs(n - shares[name]) <= 1 for name, n in types(command, "r").items())
+
+
+def test_a_sample_does_not_depend_on_the_providers_or_the_models_seed(command: Command) -> None:
+    command(*ASK, "--limit", "10", "--run-id", "a")
+    command("eval", "--providers", "oracle", "--limit", "10", "--seed", "5", "--run-id", "b")
+    command(*ASK, "--limit", "10", "--sample-seed", "1", "--run-id", "c")
+    assert asked(command, "a") == asked(command, "b")
+    assert asked(command, "a") != asked(command, "c")
+
+
+def test_a_small_sample_is_part_of_a_larger_one_so_reuse_pays(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--limit", "12", "--run-id", "small")
+    said = command("eval", "--providers", "bm25", "--limit", "30", "--reuse", "small", "--run-id", "large", "--json")
+    assert set(asked(command, "small")) < set(asked(command, "large"))
+    (searches,) = [stage for stage in said.json["circumstances"]["stages"] if stage["name"] == "search"]
+    assert (searches["steps"], searches["reused"]) == (30, 12)
+
+
+def test_single_questions_are_asked_by_id(command: Command) -> None:
+    command(*ASK, "--question-id", "fiona-q03", "amara-q07", "--run-id", "r")
+    assert asked(command, "r") == ["amara-q07", "fiona-q03"]
+
+
+def test_an_unknown_question_is_an_error_that_names_the_nearest(command: Command) -> None:
+    said = command(*ASK, "--question-id", "amara-q07", "amra-q08")
+    assert said.code == 2
+    assert said.err.startswith("memorybench: --question-id: ")
+    assert '"amara-q08"' in said.err
+    assert not (command.folder / "results").exists()
+
+
+def test_questions_that_failed_in_an_earlier_run_are_asked_again(command: Command) -> None:
+    command("eval", "--providers", "bm25", "dense", "none", "--limit", "60", "--run-id", "first")
+    listed = command("results", "first", "--failures", "--json").json
+    missed: dict[str, set[str]] = {"bm25": set(), "dense": set(), "none": set()}
+    for trial in (row["trial"] for row in listed):
+        missed[trial["subject"]["name"]].add(trial["case_id"])
+    assert missed["bm25"]
+    assert missed["bm25"] != missed["dense"]
+    command("eval", "--providers", "bm25", "none", "--failed-in", "first", "--run-id", "same")
+    assert set(asked(command, "same")) == missed["bm25"], "only the providers of both runs count, and no baseline"
+    command("eval", "--providers", "hybrid", "--failed-in", "first", "--run-id", "other")
+    assert set(asked(command, "other")) == missed["bm25"] | missed["dense"]
+
+
+def test_failures_of_an_unknown_run_or_of_none_are_an_error(command: Command) -> None:
+    command("eval", "--providers", "oracle", "--limit", "5", "--run-id", "right")
+    said = command("eval", "--providers", "bm25", "--failed-in", "rihgt")
+    assert said.code == 2
+    assert "right" in said.err
+    said = command("eval", "--providers", "bm25", "--failed-in", "right")
+    assert said.code == 2
+    assert said.err.startswith("memorybench: --failed-in: ")
+
+
+@pytest.mark.parametrize("choice", [("--limit", "7", "--sample-seed", "3"), ("--failed-in", "old", "--limit", "5")])
+def test_a_killed_run_resumes_with_the_questions_that_it_chose(command: Command, choice: tuple[str, ...]) -> None:
+    command("eval", "--providers", "bm25", "--limit", "60", "--run-id", "old", "--output", "results")
+    arguments = ("eval", "--providers", "bm25", *choice, "--concurrency", "1", "--run-id", "r")
+    whole = command(*arguments[:-1], "whole", "--json").json
+    assert command.killed(*arguments, at=40)
+    assert measured(command("eval", "--resume", "r", "--json").json) == measured(whole)
+    assert asked(command, "r") == asked(command, "whole")
+
+
+@pytest.mark.parametrize(
+    ("seed", "questions"),
+    [
+        (None, [f"amara-q{n:02}" for n in range(1, 7)]),
+        # what version 0.1 drew from the starter with --limit 6 --seed 7
+        (7, ["amara-q25", "beatriz-q08", "fiona-q18", "luc-q16", "marisol-q23", "wanjiru-q04"]),
+    ],
+)
+def test_a_run_of_the_previous_release_resumes_with_its_own_questions(
+    command: Command, seed: int | None, questions: list[str]
+) -> None:
+    """It had the first questions, or with --seed a random few. The killed run here had begun with one of them."""
+
+    def as_previous_release_wrote_it(spec: dict[str, Any]) -> None:
+        for key in ("sample_seed", "question_ids", "failed_in", "chosen", "samples"):
+            spec.pop(key, None)
+        spec.update(limit=6, seed=seed)
+
+    arguments = (*ASK, "--question-id", *questions, "--concurrency", "1", "--run-id", "r")
+    assert command.killed(*arguments, at=8)
+    change_spec(command.folder / "results", as_previous_release_wrote_it)
+    assert command("eval", "--resume", "r").code == 0
+    assert asked(command, "r") == questions
+
+
+def test_ranges_stay_in_the_order_of_the_file(command: Command) -> None:
+    command(*ASK, "--end", "8", "--run-id", "r")
+    assert asked(command, "r") == [f"amara-q{n:02}" for n in range(1, 9)]
