@@ -145,3 +145,81 @@ def test_a_run_of_the_previous_release_resumes_with_its_own_questions(
 def test_ranges_stay_in_the_order_of_the_file(command: Command) -> None:
     command(*ASK, "--end", "8", "--run-id", "r")
     assert asked(command, "r") == [f"amara-q{n:02}" for n in range(1, 9)]
+
+
+def write_benchmark(command: Command, items: list[dict[str, Any]], **config: Any) -> None:
+    """A benchmark "mine" whose items have two sessions each; all turns of both are gold."""
+    folder = command.folder / "benchmarks" / "configs"
+    folder.mkdir(parents=True)
+    (command.folder / "benchmarks" / "mine.json").write_text(json.dumps(items))
+    schema = {
+        "itemId": "id",
+        "question": "question",
+        "answer": "answer",
+        "evidence": "gold",
+        "choices": "choices",
+        "context": {"field": "sessions", "idField": "ids", "itemSchema": {"content": "text", "role": "role"}},
+        "metadata": {"questionType": "type", "difficulty": "difficulty"},
+    }
+    value = {
+        "name": "mine",
+        "data": {"type": "local", "path": "../mine.json"},
+        "schema": schema,
+        "evaluation": {"method": "exact-match"},
+    }
+    (folder / "mine.yaml").write_text(json.dumps(value | config))
+
+
+def item(n: int, **changed: Any) -> dict[str, Any]:
+    return {
+        "id": f"q{n}",
+        "question": f"Which colour has fence {n}?",
+        "answer": "green",
+        "type": "fact" if n % 2 else "update",
+        "difficulty": "easy" if n % 3 else "hard",
+        "gold": [f"s{n}a", f"s{n}b"],
+        "ids": [f"s{n}a", f"s{n}b"],
+        "sessions": [[{"role": "user", "text": f"Fence {n} is green."}], [{"role": "user", "text": "Still green."}]],
+    } | changed
+
+
+def report(command: Command, run: str = "r") -> str:
+    return (command.folder / "results" / run / "report.md").read_text()
+
+
+def test_header_report_and_json_say_how_many_people_were_asked_about(command: Command) -> None:
+    said = command(*ASK, "--limit", "8", "--run-id", "r")
+    assert "8 of 360 questions, 8 of 12 histories" in said.out
+    assert "8 of 360 questions, 8 of 12 histories" in report(command)
+    numbers = {"cases": 8, "clusters": 8, "cases_available": 360, "clusters_available": 12}
+    assert command("results", "r", "--json").json["samples"] == [{"benchmark": "starter", **numbers}]
+    planned = command(*ASK, "--limit", "8", "--dry-run", "--json").json
+    assert planned["samples"] == {"starter": numbers}
+
+
+def test_wide_intervals_are_called_out_beside_the_table(command: Command) -> None:
+    said = command("eval", "--providers", "bm25", "none", "--limit", "8", "--run-id", "r")
+    for text in (" ".join(said.out.split()), " ".join(report(command).split())):
+        assert "Wide interval of bm25: 7 questions of 7 histories" in text
+        assert "questions are needed for ±5 points" in text
+    said = command("eval", "--providers", "bm25", "--run-id", "all")
+    assert "Wide interval" not in said.out
+
+
+def test_a_constant_measure_does_not_claim_that_there_is_one_history(command: Command) -> None:
+    """recall@1 of two gold sessions is 0.5 for each of six people."""
+    write_benchmark(command, [item(n) for n in range(6)])
+    command("eval", "--benchmarks", "mine", "--providers", "oracle", "--run-id", "r")
+    assert "No interval" not in report(command)
+    command("eval", "--providers", "oracle", "--end", "6", "--run-id", "one")
+    assert "No interval" in report(command, "one")
+
+
+def test_each_label_has_its_own_table_with_its_name(command: Command) -> None:
+    write_benchmark(command, [item(n) for n in range(6)])
+    command("eval", "--benchmarks", "mine", "--providers", "bm25", "--run-id", "r")
+    text = report(command)
+    by_type, by_difficulty = text.index("### recall@5 by question type"), text.index("### recall@5 by difficulty")
+    assert "| hard |" not in text[by_type:by_difficulty]
+    assert "| update |" in text[by_type:by_difficulty]
+    assert "| hard |" in text[by_difficulty:]

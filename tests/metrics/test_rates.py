@@ -39,7 +39,7 @@ def test_a_rate_has_the_interval_of_its_clusters() -> None:
     values, clusters = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0], list("aabbcc")
     value, low, high = interval(values, clusters)
     assert Rate("accuracy", "correct").measure([(v,) for v in values], clusters, 9) == Measure(
-        name="accuracy", value=value, n=6, planned=9, low=low, high=high
+        name="accuracy", value=value, n=6, planned=9, low=low, high=high, clusters=3, needed=260
     )
 
 

@@ -14,7 +14,7 @@ from .arguments import add_fields, add_json, given_fields
 if TYPE_CHECKING:
     from memorybench.suites.running import FinishedRun, Start
     from memorybench.suites.spec import RunOptions
-    from memorybench.suites.suite import Command, Suite
+    from memorybench.suites.suite import Command, PreparedRun, Suite
 
 
 def configure(parser: argparse.ArgumentParser, verb: str) -> None:
@@ -142,14 +142,28 @@ def _show_plan(start: Start, as_json: bool) -> None:
     rows = [row.model_dump() for row in estimates(start)]
     if as_json:
         cost = {"known": sum(row["cost"] or 0 for row in rows), "unknown": unknown_costs(rows)}
-        print(json.dumps({"planned": prepared.planned, "expected": rows, "cost": cost}, indent=2))
+        samples = prepared.details.get("samples", {})
+        plan = {"planned": prepared.planned, "samples": samples, "expected": rows, "cost": cost}
+        print(json.dumps(plan, indent=2))
     elif rows:
         show_estimates(console(), prepared.planned, rows)
     else:
         trials = ", ".join(f"{n} of {benchmark} × {name}" for (benchmark, name), n in prepared.totals.items())
         print(f"{prepared.planned} trials planned ({trials}); nothing was done")
+    if not as_json:
+        _show_samples(prepared)
     if prepared.discard is not None and not start.resuming:
         prepared.discard()
+
+
+def _show_samples(prepared: PreparedRun) -> None:
+    """Says how many histories are added to each memory: a sample of few questions may need all of them."""
+    from memorybench.suites.sampling import sample_text
+
+    for benchmark, sample in prepared.details.get("samples", {}).items():
+        print(f"{benchmark}: {sample_text(sample)}")
+        if getattr(prepared.spec, "limit", None) and 1 < sample["clusters"] < sample["cases_available"]:
+            print("A sample needs the sessions of all its histories; --end N needs fewer, but says less about others.")
 
 
 def _show(start: Start, finished: FinishedRun) -> None:

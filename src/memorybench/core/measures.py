@@ -53,6 +53,10 @@ class Measure(Record):
     higher_is_better: bool = True
     unit: str = ""
     """"": a share between 0 and 1 or a plain number; else "s", "tokens", "$"."""
+    clusters: int = 0
+    """How many histories the n cases are about; cases of their own count as one each."""
+    needed: int | None = None
+    """About how many cases an interval of ±5 points needs; None: this one is not much wider, or it is unknown."""
 
 
 class Metric(Protocol):

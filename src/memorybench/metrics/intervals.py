@@ -99,6 +99,21 @@ def passes_needed(at_least: float, level: float = 0.95) -> int:
     return ceil(log(1 - level) / log(at_least) - 1e-9)  # avoids rounding errors up to the next integer
 
 
+def items_needed(items: int, error: float, half_width: float, level: float = 0.95) -> int:
+    """Return about how many items give an interval of ± `half_width`, if `items` have this standard error.
+
+    Rounded up to two digits. The ratio of items to clusters is taken to stay the same.
+    """
+    exact = ceil(items * (NormalDist().inv_cdf(0.5 + level / 2) * error / half_width) ** 2)
+    unit = int(10 ** max(0, len(str(exact)) - 2))
+    return ceil(exact / unit) * unit
+
+
+def count_clusters(clusters: Sequence[str]) -> int:
+    """Return the number of clusters; each "" is one of its own."""
+    return len(set(clusters) - {""}) + sum(not cluster for cluster in clusters)
+
+
 def cluster_sums(rows: Sequence[Sequence[float]], clusters: Sequence[str]) -> list[Sequence[float]]:
     """Return the column sums of each cluster. A row of the cluster "" is a cluster of one."""
     members: dict[str, list[Sequence[float]]] = {}

@@ -13,8 +13,20 @@ from math import fsum
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
 
-from .intervals import SHARE, UNBOUNDED, Interval, Statistic, interval, ratio_interval
+from .intervals import (
+    SHARE,
+    UNBOUNDED,
+    Interval,
+    Statistic,
+    count_clusters,
+    interval,
+    items_needed,
+    ratio_interval,
+    standard_error,
+)
 
+WIDE, NARROW = 0.1, 0.05
+"""Half widths: an interval that is wider than the first is called wide; the second is advised."""
 Rows = Sequence[tuple[float, ...]]
 
 
@@ -31,7 +43,11 @@ class _ScoreMetric:
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
         estimate = self.estimate([value for (value,) in rows], clusters)
-        return _measure(self.name, estimate, len(rows), planned, self.higher_is_better, self.unit)
+        measure = _measure(self.name, estimate, clusters, planned, self.higher_is_better, self.unit)
+        if estimate.low is None or estimate.high is None or self.unit or estimate.high - estimate.low <= 2 * WIDE:
+            return measure
+        error = standard_error([value for (value,) in rows], clusters)
+        return measure.model_copy(update={"needed": items_needed(len(rows), error, NARROW) if error else None})
 
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
         raise NotImplementedError
@@ -82,11 +98,20 @@ class Pooled:
 
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
         estimate = ratio_interval(rows, clusters, self.statistic)
-        return _measure(self.name, estimate, len(rows), planned, self.higher_is_better)
+        return _measure(self.name, estimate, clusters, planned, self.higher_is_better)
 
 
-def _measure(name: str, estimate: Interval, n: int, planned: int, higher_is_better: bool, unit: str = "") -> Measure:
-    value, low, high = estimate
+def _measure(
+    name: str, estimate: Interval, clusters: Sequence[str], planned: int, higher_is_better: bool, unit: str = ""
+) -> Measure:
     return Measure(
-        name=name, value=value, n=n, planned=planned, low=low, high=high, higher_is_better=higher_is_better, unit=unit
+        name=name,
+        value=estimate.value,
+        n=len(clusters),
+        planned=planned,
+        low=estimate.low,
+        high=estimate.high,
+        higher_is_better=higher_is_better,
+        unit=unit,
+        clusters=count_clusters(clusters),
     )

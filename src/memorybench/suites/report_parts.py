@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from memorybench.core.measures import Measure
@@ -11,6 +11,7 @@ from memorybench.core.report_sections import Column, Duration, Money, Notes, Pro
 from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import Stage
+from memorybench.metrics.rates import NARROW, WIDE
 from memorybench.reporting import formatting
 
 from .suite import SCOPE_SUFFIX, STARTED_WITH
@@ -56,6 +57,7 @@ def document(summary: Summary) -> dict[str, Any]:
             }
             for result in summary.results
         ],
+        "samples": [{"benchmark": name, **sample} for name, sample in summary.samples.items()],
         "differences_from_baseline": differences,
         "lifts": differences,  # the old name, for one release
         "notes": [{"kind": kind, "text": text} for kind, text in summary.notes],
@@ -148,6 +150,27 @@ def accounting(summary: Summary) -> str:
     if cost is None and summary.known_cost:
         spent = f"{formatting.money(summary.known_cost)} + ? ({summary.calls_of_unknown_cost} calls of unknown cost)"
     return f"planned {counts['planned']} = {parts}{pending}; spent {spent}"
+
+
+def wide_interval_notes(summary: Summary, benchmark: str, name: str, baselines: Collection[str] = ()) -> list[Notes]:
+    """Says which intervals of a measure are wide, and how many questions would narrow them."""
+    wide: dict[tuple[int, int], dict[str, int]] = {}
+    for result in summary.overall(benchmark):
+        measure = result.measure(name)
+        if measure is None or measure.low is None or measure.high is None or result.subject in baselines:
+            continue
+        if measure.high - measure.low > 2 * WIDE:
+            wide.setdefault((measure.n, measure.clusters), {})[result.subject] = measure.needed or 0
+    lines = []
+    for (n, clusters), subjects in wide.items():
+        histories = "history" if clusters == 1 else "histories"
+        line = f"Wide interval of {', '.join(subjects)}: {n} questions of {clusters} {histories}"
+        needed = max(subjects.values())
+        if needed > n:
+            line += f"; about {needed:,} questions are needed for ±{100 * NARROW:.0f} points"
+        available = summary.samples[benchmark].get("cases_available", needed)
+        lines.append(line + (f", and {benchmark} has {available:,}." if needed > available else "."))
+    return [Notes(tuple(lines), warning=True)] if lines else []
 
 
 def provenance(facts: Mapping[str, str]) -> Provenance:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
 from pathlib import Path
 from typing import TypeVar
@@ -77,6 +77,28 @@ def _spread(
 def _start(seed: int, what: str, name: str) -> float:
     """Return a number from 0 to 1: the same seed and name give the same."""
     return int(digest([seed, what, name])[:13], 16) / 16**13
+
+
+def describe_sample(cases: Sequence[CaseT], of: Sequence[CaseT], cluster: Callable[[CaseT], str]) -> dict[str, int]:
+    """Return the numbers of chosen and of available cases and clusters, as runs save them by benchmark."""
+    return {
+        "cases": len(cases),
+        "clusters": len(set(map(cluster, cases))),
+        "cases_available": len(of),
+        "clusters_available": len(set(map(cluster, of))),
+    }
+
+
+def sample_text(sample: Mapping[str, int]) -> str:
+    """Return `50 of 360 questions, 12 of 12 histories`. Shards and runs of version 0.1 have no number of histories."""
+    cases, available = sample["cases"], sample.get("cases_available", sample["cases"])
+    is_part = cases < available
+    text = f"{cases}{f' of {available}' if is_part else ''} question{'' if available == 1 else 's'}"
+    if "clusters" not in sample:
+        return text
+    histories = sample["clusters_available"]
+    of = f" of {histories}" if is_part else ""
+    return f"{text}, {sample['clusters']}{of} {'history' if histories == 1 else 'histories'}"
 
 
 def cases_by_id(cases: Sequence[CaseT], ids: Collection[str], flag: str, where: str) -> list[CaseT]:

@@ -47,6 +47,8 @@ class Summary(Record):
     results: tuple[Result, ...]
     differences: tuple[Pair, ...] = ()
     """Each provider minus each baseline of the run."""
+    samples: Mapping[str, Mapping[str, int]] = {}
+    """By benchmark: the numbers of cases and clusters of the run, and of those available."""
     stages: tuple[Stage, ...] = ()
     spent: Spending = NOTHING
     known_cost: float = 0.0
@@ -157,18 +159,20 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
+    results = measure(
+        chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts),
+        metrics,
+        planned,
+        subjects_of(runs[0]),
+        runs[0].spec.get("selected", NOTHING_SELECTED),
+    )
     return Summary(
         run_id=" + ".join(run.id for run in runs),
         suite=runs[0].suite,
         status=next((run.status for run in runs if run.status != "complete"), "complete"),
         counts={"planned": sum(run.planned for run in runs), **totals},
-        results=measure(
-            chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts),
-            metrics,
-            planned,
-            subjects_of(runs[0]),
-            runs[0].spec.get("selected", NOTHING_SELECTED),
-        ),
+        results=results,
+        samples={name: _sample(name, n, results, runs[0].spec) for name, n in planned.items()},
         differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
@@ -183,6 +187,13 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         spec={key: value for key, value in runs[0].spec.items() if all(run.spec.get(key) == value for run in runs)},
         fingerprints=runs[0].fingerprints,
     )
+
+
+def _sample(benchmark: str, cases: int, results: Sequence[Result], spec: Mapping[str, Any]) -> dict[str, int]:
+    """Counts clusters in the outcomes, because shards may share some; what is available is saved with the run."""
+    saved = spec.get("samples", {}).get(benchmark, {})
+    counted = [m.clusters for one in results if one.benchmark == benchmark and not one.group for m in one.measures]
+    return {**saved, "cases": cases, "clusters": max(counted, default=0)}
 
 
 def subjects_of(run: Run) -> Sequence[str]:

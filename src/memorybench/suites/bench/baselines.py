@@ -46,7 +46,7 @@ class Candidate:
 
 def remembered(baseline: str, question: Question, haystack: Haystack) -> tuple[Memory, ...]:
     """The memories that a baseline returns."""
-    return _BASELINES[baseline](question, haystack)
+    return BASELINES[baseline](question, haystack)
 
 
 def _all_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
@@ -63,7 +63,7 @@ def _gold_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
     )
 
 
-_BASELINES: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
+BASELINES: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
     "none": lambda question, haystack: (),
     "full-context": _all_turns,
     "oracle": _gold_turns,

@@ -35,7 +35,7 @@ from memorybench.suites.estimates import (
 )
 from memorybench.suites.ingest import IngestOptions
 from memorybench.suites.judge_prompts import judge_prompts
-from memorybench.suites.sampling import failed_cases
+from memorybench.suites.sampling import describe_sample, failed_cases
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
@@ -116,6 +116,10 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "answerer": answered_by,
         "judge": judge.name if judge else None,
         "methods": {benchmark.name: benchmark.config.evaluation.method for benchmark in benchmarks},
+        "samples": {
+            benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.haystack)
+            for benchmark in benchmarks
+        },
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }

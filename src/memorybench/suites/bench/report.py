@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from memorybench.core.measures import Metric
+from memorybench.core.measures import Measure, Metric
 from memorybench.core.report_sections import Column, Notes, Provenance, Report, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
+from memorybench.suites.sampling import sample_text
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
+from .baselines import BASELINES
 from .measures import plugin_metrics, run_metrics
 from .scores import MISSES
 
@@ -36,6 +37,8 @@ _COLUMNS = tuple(
     )
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
+_MAX_LABELS = 30
+"""A table by label with more rows is left to report.json."""
 
 
 def metrics(run: StoredRun) -> tuple[Metric, ...]:
@@ -45,16 +48,18 @@ def metrics(run: StoredRun) -> tuple[Metric, ...]:
 def facts(runs: Sequence[Run]) -> dict[str, str]:
     """What the header says about a run, or the shards of one."""
     run, spec = runs[0], runs[0].spec
-    questions: Counter[str] = Counter()
-    for shard in runs:
-        questions.update(shard.spec["questions"])
+    samples: dict[str, dict[str, int]] = {}
+    for name in spec["questions"]:
+        saved = spec.get("samples", {}).get(name, {})
+        of_shards = {**saved, "cases": sum(shard.spec["questions"].get(name, 0) for shard in runs)}
+        samples[name] = {key: n for key, n in of_shards.items() if len(runs) == 1 or not key.startswith("clusters")}
     methods = ", ".join(dict.fromkeys(spec["methods"].values()))
     not_judged = "not judged: no judge model, or its key is not set"
     scoring = not_judged if methods == "llm-judge" else f"scored by {methods}"
     judged = f"judged by {spec['judge']}" if spec["judge"] else scoring
     return {
         "Run ID": " + ".join(shard.id for shard in runs),
-        "Benchmarks": ", ".join(f"{name} ({n} question{'' if n == 1 else 's'})" for name, n in questions.items()),
+        "Benchmarks": ", ".join(f"{name} ({sample_text(sample)})" for name, sample in samples.items()),
         "Providers": ", ".join(spec["providers"]),
         "Answering model": f"{spec.get('answerer', spec.get('reader'))}, {judged}"
         if spec["answered"]
@@ -68,12 +73,13 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
 
 def report(run: StoredRun) -> Report:
     summary = run.summary
-    tables: list[Table] = []
+    tables: list[Table | Notes] = []
     for benchmark in summary.benchmarks:
         results = summary.overall(benchmark)
         main = headline(results)
         tables.append(_results_table(benchmark, results, main))
-        tables += _type_table(summary, benchmark, main)
+        tables += sections.wide_interval_notes(summary, benchmark, main, BASELINES)
+        tables += _label_tables(summary, benchmark, main)
         tables += _difference_table(summary, benchmark)
     warnings = sections.warnings(summary)
     for result in summary.results:
@@ -81,7 +87,7 @@ def report(run: StoredRun) -> Report:
         if over is not None and over.value:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
     if any(_has_no_interval(result) for result in summary.results if not result.group):
-        warnings += ("No interval: all questions are about one history; --seed N with --limit draws from all of them.",)
+        warnings += ("No interval: all questions are about one history; --limit N samples from all of them.",)
     return Report(
         title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
         sections=(
@@ -111,27 +117,39 @@ def _results_table(benchmark: str, results: Sequence[Result], main: str) -> Tabl
     )
 
 
-def _type_table(summary: Summary, benchmark: str, main: str) -> list[Table]:
-    """The headline measure by question type; types are rows, so that any number of them fits."""
+def _label_tables(summary: Summary, benchmark: str, main: str) -> list[Table]:
+    """The headline measure by each label. A terminal shows only the first: by question type, if there are any."""
     found = {
         (label, result.subject): result.measure(main)
         for result in summary.grouped(benchmark)
         for label in result.group.items()
     }
-    labels = list(dict.fromkeys(label for label, _ in found))
-    labels = [label for label in labels if label[0] == "question_type"] or labels
+    names = dict.fromkeys(name for (name, _), _ in found)
     subjects = [result.subject for result in summary.overall(benchmark)]
-    labels = [label for label in labels if any((m := found.get((label, s))) and m.n for s in subjects)]
-    if len(labels) < 2:
-        return []
+    tables: list[Table] = []
+    for name in sorted(names, key=lambda name: name != "question_type"):
+        labels = dict.fromkeys(label for label, _ in found if label[0] == name)
+        used = [label for label in labels if any((m := found.get((label, s))) and m.n for s in subjects)]
+        if 2 <= len(used) <= _MAX_LABELS:
+            tables.append(_label_table(f"{main} by {name.replace('_', ' ')}", found, used, subjects, bool(tables)))
+    return tables
+
+
+def _label_table(
+    title: str,
+    found: Mapping[tuple[tuple[str, str], str], Measure | None],
+    labels: Sequence[tuple[str, str]],
+    subjects: Sequence[str],
+    detail: bool,
+) -> Table:
+    """Labels are rows, so that any number of them fits. Subjects without any value are left out."""
     subjects = [s for s in subjects if any((m := found.get((label, s))) and m.value is not None for label in labels)]
     rows = []
     for label in labels:
         measures = [found.get((label, subject)) for subject in subjects]
         rows.append((label[1], *measures, max((measure.n for measure in measures if measure), default=0)))
     columns = (Column(subject, "interval", priority=place) for place, subject in enumerate(subjects, 1))
-    title = f"{main} by {labels[0][0].replace('_', ' ')}"
-    return [Table(title, (text_column("", wrap=True), *columns, Column("n")), tuple(rows), level=3)]
+    return Table(title, (text_column("", wrap=True), *columns, Column("n")), tuple(rows), level=3, detail=detail)
 
 
 def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
@@ -150,5 +168,5 @@ def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
 
 
 def _has_no_interval(result: Result) -> bool:
-    """Whether a share has no interval: one history does not show how much another would differ."""
-    return any(m.value is not None and m.low is None and not m.unit and m.n > 1 for m in result.measures)
+    """Whether a share has no interval because one history does not show how much another would differ."""
+    return any(m.value is not None and m.clusters == 1 < m.n and not m.unit for m in result.measures)
