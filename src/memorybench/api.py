@@ -20,9 +20,10 @@ from memorybench.suites import running
 from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
+from memorybench.suites.gate import Gate
 from memorybench.suites.registry import commands, open_run, suite_of
 from memorybench.suites.run_comparison import RunComparison, compare_runs
-from memorybench.suites.spec import RunOptions, make_spec
+from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.suite import RunPlace
 from memorybench.suites.summary import Summary
 from memorybench.traces.paths import OF_RUNS, TracePaths
@@ -48,6 +49,12 @@ class RunResult:
         """One outcome per question and provider, in the order of the benchmark."""
         with open_run([self.run_id], [self.folder]) as stored:
             yield from stored.outcomes()
+
+    @property
+    def gate(self) -> Gate | None:
+        """The comparison with the baseline run; None if the run has no baseline."""
+        with open_run([self.run_id], [self.folder]) as stored:
+            return stored.gate
 
     def case(
         self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
@@ -89,12 +96,13 @@ def run(command: str, **values: Any) -> RunResult:
     """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
-    output, run_id, resume, concurrency, budget, tags, junit, step_summary.
+    output, run_id, resume, concurrency, budget, baseline, max_drop, tags, junit, step_summary.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
         raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
-    options = make_spec(RunOptions, {name: values.pop(name) for name in RunOptions.model_fields if name in values})
+    names = RunOptions.model_fields.keys() - own_options(matches[0][1].spec)
+    options = make_spec(RunOptions, {name: values.pop(name) for name in names if name in values})
     wiring = LiveWiring()
     finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:

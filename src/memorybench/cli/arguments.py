@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, get_origin
 
@@ -42,7 +42,12 @@ class Parser(argparse.ArgumentParser):
         return [name for parser in parsers for name in parser._option_string_actions if name.startswith("--")]
 
 
-def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Mapping[str, str] | None = None) -> None:
+def add_fields(
+    parser: argparse.ArgumentParser,
+    spec: type[Record],
+    defaults: Mapping[str, str] | None = None,
+    without: Collection[str] = (),
+) -> None:
     """Adds a flag or positional argument for each field that has a help text. `defaults` are texts for --help."""
     from memorybench.suites.spec import Spec, flag_options, is_flag
 
@@ -50,7 +55,7 @@ def add_fields(parser: argparse.ArgumentParser, spec: type[Record], defaults: Ma
         spec.model_fields.items(), key=lambda item: (item[0] in Spec.model_fields, item[0] not in spec.__annotations__)
     )
     for name, field in own_first:
-        if not is_flag(field):
+        if not is_flag(field) or name in without:
             continue
         options = flag_options(field)
         default = (defaults or {}).get(name) or options.get("default_text") or _default_text(field)

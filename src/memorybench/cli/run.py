@@ -38,10 +38,10 @@ def configure(parser: argparse.ArgumentParser, verb: str) -> None:
 
 
 def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) -> None:
-    from memorybench.suites.spec import RunOptions
+    from memorybench.suites.spec import RunOptions, own_options
 
     add_fields(parser, command.spec)
-    add_fields(parser, RunOptions, {"output": f"./{command.output}"})
+    add_fields(parser, RunOptions, {"output": f"./{command.output}"}, without=own_options(command.spec))
     parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
     parser.add_argument(
         "--threshold",
@@ -65,11 +65,13 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.reporting.progress import progress
     from memorybench.reporting.terminal import console, show_header
     from memorybench.suites import running
-    from memorybench.suites.spec import RunOptions, make_spec
+    from memorybench.suites.spec import RunOptions, make_spec, own_options
     from memorybench.wiring.live import LiveWiring
 
     given = given_fields(args, command.spec)
-    chosen = {**_from_environment(), **given_fields(args, RunOptions), "command_line": args.command_line}
+    own = own_options(command.spec)
+    options_given = {name: value for name, value in given_fields(args, RunOptions).items() if name not in own}
+    chosen = {**_from_environment(), **options_given, "command_line": args.command_line}
     options = make_spec(RunOptions, chosen)
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:

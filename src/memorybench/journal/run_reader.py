@@ -95,6 +95,10 @@ class RunReader:
         finally:
             db.close()
 
+    @property
+    def folder(self) -> Path:
+        return self._path.parent
+
     def runs(self) -> list[Run]:
         """Return all runs, oldest first."""
         return [_run(row) for row in self._rows("runs", "true ORDER BY created, id")]

@@ -95,7 +95,7 @@ class RunComparison(Record):
             for place, side in enumerate(self.sides, 1)
         }
 
-    def sections(self) -> list[Section]:
+    def sections(self, *, types: bool = True) -> list[Section]:
         """Settings that differ first, then the measures, the types of questions, and the correction."""
         sections: list[Section] = list(_settings_tables(self.settings))
         if not sections:
@@ -103,7 +103,7 @@ class RunComparison(Record):
         for pairs in _by_subjects(self.comparisons):
             sections += [_measure_table(pairs), Notes((*_sentences(pairs), *_unpaired(pairs)))]
             lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
-            sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if _type_label(pair)]
+            sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if types and _type_label(pair)]
         tests = f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests"
         one = "p-values are two-sided; there is one test, so none is adjusted"
         sections.append(Notes((f"{tests if self.tests > 1 else one}; * marks p < 0.05.",)))
@@ -175,22 +175,22 @@ def compare_sides(
 
 def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
     """The subjects that both sides have, or the only subject of each, whatever they are called."""
-    ours, theirs = first.subjects, second.subjects
-    pairs = [(name, name) for name in ours if name in theirs]
-    if len(ours) == len(theirs) == 1:
-        pairs = [(ours[0], theirs[0])]
+    where = f"{first.text} and {second.text}"
+    pairs = pair_subjects(first.subjects, second.subjects, where)
     if first.compared is second.compared:
         pairs = [(one, other) for one, other in pairs if one != other]
         if not pairs:
-            raise BadInput(
-                f"{first.text} and {second.text}", "both sides are the same", expected="two runs or providers"
-            )
+            raise BadInput(where, "both sides are the same", expected="two runs or providers")
+    return pairs
+
+
+def pair_subjects(ours: Sequence[str], theirs: Sequence[str], where: str) -> list[tuple[str, str]]:
+    if len(ours) == len(theirs) == 1:
+        return [(ours[0], theirs[0])]
+    pairs = [(name, name) for name in ours if name in theirs]
     if not pairs:
-        raise BadInput(
-            f"{first.text} and {second.text}",
-            f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}",
-            remedy="name one of each: RUN:PROVIDER",
-        )
+        problem = f"no provider in common: {', '.join(ours)} and {', '.join(theirs)}"
+        raise BadInput(where, problem, remedy="name one of each: RUN:PROVIDER")
     return pairs
 
 
@@ -198,10 +198,12 @@ def select_cases(pair: Pair, only: Only) -> list[ComparedCase]:
     return [case for case in pair.cases if case.result in _RESULTS[only]]
 
 
-def check_same_data(first: Run, second: Run, benchmark: str, where: str) -> None:
+def check_same_data(
+    first: Mapping[str, Fingerprint], second: Mapping[str, Fingerprint], benchmark: str, where: str
+) -> None:
     """Raise if the data of a benchmark is not the same in both runs: then no question can be paired."""
     for name in (f"{prefix}{benchmark}" for prefix in _DATA):
-        one, other = first.fingerprints.get(name), second.fingerprints.get(name)
+        one, other = first.get(name), second.get(name)
         if one is not None and other is not None and one.digest != other.digest:
             raise BadInput(
                 where,
@@ -239,7 +241,7 @@ def _compare_subjects(
     stored, suite = first.compared.stored, suite_of(first.run)
     metrics = chosen_metrics(measures, stored.metrics(stored), suite.main_measures(stored), "--measure")
     for name in [benchmark] if benchmark else benchmarks:
-        check_same_data(first.run, second.run, name, where)
+        check_same_data(first.run.fingerprints, second.run.fingerprints, name, where)
         changed = first.compared.changed_cases(second.compared, name)
         own = {key: case for key, case in ours[name, names[0]].items() if case.case_id not in changed}
         other = {key: case for key, case in theirs[name, names[1]].items() if case.case_id not in changed}
@@ -297,6 +299,7 @@ def _spec_fields(run: Run) -> dict[str, Any]:
 
 
 def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
+    """The fingerprints of a run; that of the subject has the same name in every run."""
     own = f"provider {subject}"
     return {
         "provider" if name == own else name: mark
@@ -318,7 +321,7 @@ def _value_text(value: Any) -> str:
 
 def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
     """The lines that differ; the digest of a text without line breaks, such as a dataset."""
-    kept = [line.strip().rstrip(",") for line in lines]
+    kept = [text for line in lines if any(map(str.isalnum, text := line.strip(" ,{}[]")))]
     if any(len(line) > 10 * _LONGEST for line in kept):
         return mark.digest[:12]
     more = ["…"] if len(kept) > _MOST_LINES else []

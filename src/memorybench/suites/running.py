@@ -33,6 +33,7 @@ from memorybench.reporting.step_summary import append_summary
 
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
+from .gate import SAVED, Baseline, Gate, check_baseline, find_baseline
 from .junit import to_junit
 from .registry import open_run, suite_of
 from .run_changes import change_tags, repair
@@ -69,6 +70,7 @@ class Start:
     budget: float | None = None
     """Dollars that all processes of the run may spend together."""
     thresholds: Sequence[Threshold] = ()
+    baseline: Baseline | None = None
 
     @property
     def resuming(self) -> bool:
@@ -88,6 +90,7 @@ class FinishedRun:
     """Subjects that thresholds apply to."""
     blocked: str = ""
     """Why nothing was allowed to start."""
+    gate: Gate | None = None
 
 
 def start(
@@ -109,10 +112,11 @@ def start(
     _check_ci_files(options)
     if options.resume is None:
         run_id = _new_run_id(options)
-        spec, budget = make_spec(command.spec, given), None
+        spec, budget, gate = make_spec(command.spec, given), None, None
     else:
         saved = _saved_run(suite, command, given, options)
         run_id, spec, budget = saved.id, saved_spec(command.spec, saved.spec, given), saved.spec.get("budget")
+        gate = saved.spec.get(SAVED)
     if options.budget is not None:
         budget = None if options.budget == "none" else options.budget
     for folder in spec.config_dirs:
@@ -121,6 +125,7 @@ def start(
     place = RunPlace(_results(command, options), run_id)
     if options.resume is None:
         check_new(place.results, run_id, spec.reuse)
+    baseline = find_baseline(options, gate, place.results, run_id)
     wiring = wiring.configured(spec.config_dirs, spec.consent)
     if options.resume is not None:
         wiring.require_code(f"run {run_id} in {place.results}", saved_programs(spec, given))
@@ -128,11 +133,13 @@ def start(
     try:
         limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)
         check_prices(prepared.models, budget)
+        if baseline is not None:
+            check_baseline(baseline, prepared, suite, place.results)
     except BaseException:
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
-    return Start(suite, command, prepared, place, options, wiring, budget, limits)
+    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline)
 
 
 def _new_run_id(options: RunOptions) -> str:
@@ -217,13 +224,15 @@ def find_finished(
         checked = check_thresholds(
             limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
         )
+        baseline = find_baseline(options, spec.get(SAVED), place.results, place.run_id)
+        stored = stored.with_spec({SAVED: baseline and baseline.plain()})
         report = suite.report(stored)
         if options.tags:
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place)
         ending = Ending("complete", False, 0)
-        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held)
+        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held, gate=stored.gate)
 
 
 def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FORMATS) -> list[Path]:
@@ -282,7 +291,7 @@ def run(
             place.results,
             place.run_id,
             fingerprints=prepared.fingerprints,
-            spec_changes={"budget": start.budget},
+            spec_changes={"budget": start.budget, **_saved_baseline(start)},
             redact=wiring.redact,
             fault=wiring.fault(),
         )
@@ -324,6 +333,7 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
             start.thresholds,
             prepared.subjects,
             prepared.blocked,
+            stored.gate,
         )
     run_writer.end(ending.status, time)
     return finished
@@ -345,6 +355,7 @@ def _row(start: Start) -> Run:
             "concurrency": start.options.concurrency or CONCURRENCY,
             SCOPE_SUFFIX: secrets.token_hex(4),
             "budget": start.budget,
+            **_saved_baseline(start),
             "timing": TIMING,
             STARTED_WITH: {"command_line": start.options.command_line, "versions": installed_versions()},
         },
@@ -352,6 +363,13 @@ def _row(start: Start) -> Run:
         program=f"memorybench {__version__}",
         planned=prepared.planned,
     )
+
+
+def _saved_baseline(start: Start) -> dict[str, Any]:
+    """The baseline as the spec of the run keeps it; nothing where there was and is none."""
+    if start.baseline is None and start.options.baseline is None:
+        return {}
+    return {SAVED: start.baseline.plain() if start.baseline else None}
 
 
 async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: Watch) -> Ending:
@@ -386,8 +404,9 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
 
 
 def run_checks(finished: FinishedRun, on: Held = "value") -> list[Check]:
-    """The thresholds of a finished run."""
-    return threshold_checks(finished.summary, finished.thresholds, on, finished.subjects)
+    """The thresholds of a finished run, and the comparison with its baseline."""
+    checks = list(threshold_checks(finished.summary, finished.thresholds, on, finished.subjects))
+    return checks if finished.gate is None else [*checks, *finished.gate.checks]
 
 
 def write_ci_files(
@@ -406,7 +425,7 @@ def write_ci_files(
 
 
 def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
-    """0 complete, 1 incomplete, 2 not allowed to start, 3 a threshold or check was missed, 130 interrupted."""
+    """0 complete, 1 incomplete, 2 not allowed to start, 3 missed a threshold, check or baseline, 130 interrupted."""
     if finished.ending.interrupted:
         return 130
     if finished.blocked:

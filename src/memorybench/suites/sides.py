@@ -93,13 +93,17 @@ class Side:
 
 @contextmanager
 def open_sides(
-    texts: Sequence[str], folders: Sequence[Path], *, among: Sequence[str] = (), benchmark: str | None = None
+    texts: Sequence[str],
+    folders: Sequence[Path],
+    *,
+    among: Sequence[str] = (),
+    benchmark: str | None = None,
+    runs_only: bool = False,
 ) -> Iterator[list[Side]]:
     """Open the named sides. A provider is taken from the latest complete run that has it, preferably one with all.
 
-    `among` restricts the runs in which providers are looked for.
+    `among` restricts the runs in which providers are looked for. With `runs_only`, a side must name a run.
     """
-    texts = [canonical_name(text) for text in texts]
     with ExitStack() as stack:
         opened: dict[Path, RunReader] = {}
 
@@ -108,7 +112,7 @@ def open_sides(
                 opened[folder] = stack.enter_context(RunReader.open(folder))
             return opened[folder]
 
-        searched = {folder: reader(folder) for folder in folders if (folder / FILE_NAME).exists() or not opened}
+        searched = {folder: reader(folder) for folder in folders}
         named: dict[str, tuple[Path, str, str]] = {}
         for text in dict.fromkeys(texts):
             place = _locate_run(text, searched)
@@ -116,7 +120,9 @@ def open_sides(
                 named[text] = place
         rest = [text for text in dict.fromkeys(texts) if text not in named]
         taken = {(folder, run) for folder, run, _ in named.values()}
-        named |= _latest_runs(rest, _candidates(searched, among, benchmark, taken)) if rest else {}
+        if rest:
+            candidates = [] if runs_only else _candidates(searched, among, benchmark, taken)
+            named |= _latest_runs(rest, candidates, [run.id for one in searched.values() for run in one.runs()])
         runs: dict[tuple[Path, str], ComparedRun] = {}
         for folder, run, _ in named.values():
             if (folder, run) not in runs:
@@ -132,7 +138,7 @@ def open_sides(
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
     """Folder, run and subject of RUN, RUN:SUBJECT or FOLDER/RUN; None: it names no run."""
     head, _, subject = text.partition(":")
-    head = resolve_run(head, readers) if head == LATEST else head
+    head, subject = resolve_run(head, readers) if head == LATEST else head, canonical_name(subject)
     for folder, run_reader in readers.items():
         if run_reader.has(head):
             return folder, head, subject
@@ -164,18 +170,21 @@ def _candidates(
     return sorted(found, key=lambda one: one[1].created)
 
 
-def _latest_runs(names: Sequence[str], runs: Sequence[tuple[Path, Run]]) -> dict[str, tuple[Path, str, str]]:
-    together = [one for one in runs if set(names) <= set(subjects_of(one[1]))]
+def _latest_runs(
+    names: Sequence[str], runs: Sequence[tuple[Path, Run]], ids: Sequence[str]
+) -> dict[str, tuple[Path, str, str]]:
+    subjects = {name: canonical_name(name) for name in names}
+    together = [one for one in runs if set(subjects.values()) <= set(subjects_of(one[1]))]
     found: dict[str, tuple[Path, str, str]] = {}
     for folder, run in together[-1:] or runs:
-        found |= {name: (folder, run.id, name) for name in names if name in subjects_of(run)}
+        found |= {name: (folder, run.id, one) for name, one in subjects.items() if one in subjects_of(run)}
     for name in names:
         if name not in found:
-            known = [*(run.id for _, run in runs), *(subject for _, run in runs for subject in subjects_of(run))]
+            known = [*ids, *(subject for _, run in runs for subject in subjects_of(run))]
             raise BadInput(
                 name,
-                "no run has this id, and no complete run has a provider of this name",
-                expected="RUN, RUN:PROVIDER, FOLDER/RUN or a provider",
+                "no such run, and no complete run with a provider of this name" if runs else "no such run",
+                expected=f"RUN, RUN:PROVIDER{', FOLDER/RUN or a provider' if runs else ' or FOLDER/RUN'}",
                 remedy=suggestion(name, list(dict.fromkeys(known))) or "`memorybench results` lists the runs",
             )
     return found

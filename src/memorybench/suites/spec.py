@@ -124,6 +124,15 @@ class RunOptions(Record):
         metavar="DOLLARS",
         default_text="none, or as the run began",
     )
+    baseline: str | None = flag(
+        None,
+        help="Exit with 3 if worse than this run.",
+        metavar="RUN",
+        default_text="none, or as the run began",
+    )
+    max_drop: tuple[str, ...] = flag(
+        (), help="Exit with 3 on a larger drop than this, in points.", metavar="[NAME=]POINTS"
+    )
     tags: tuple[str, ...] = flag(
         (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"
     )
@@ -133,6 +142,12 @@ class RunOptions(Record):
     )
     command_line: tuple[str, ...] = ()
     """The words that the user typed, for report.json."""
+
+
+def own_options(kind: type[Record]) -> frozenset[str]:
+    """Options of every run that a command replaces by a field of its own spec: `--baseline`, with its companion."""
+    own = kind.model_fields.keys() & RunOptions.model_fields.keys()
+    return frozenset(own | ({"max_drop"} if "baseline" in own else set()))
 
 
 def check_not_empty(kind: type[Record], given: Mapping[str, Any]) -> None:

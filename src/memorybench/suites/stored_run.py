@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
@@ -20,6 +20,9 @@ from memorybench.journal.run_reader import RecordedTrial, RunReader
 
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
+
+if TYPE_CHECKING:
+    from .gate import Gate
 
 LATEST = "latest"
 """What the newest run can be called, too."""
@@ -52,6 +55,22 @@ class StoredRun:
     @cached_property
     def summary(self) -> Summary:
         return summarise(self.parts, self.metrics(self))
+
+    @property
+    def folder(self) -> Path:
+        return self.parts[0][0].folder
+
+    @cached_property
+    def gate(self) -> Gate | None:
+        """The comparison with the baseline of the run; None: it has none."""
+        from .gate import check_gate
+
+        return check_gate(self)
+
+    def with_spec(self, changes: Mapping[str, Any]) -> StoredRun:
+        """The run as if its spec had these values."""
+        parts = ((one, run.model_copy(update={"spec": {**run.spec, **changes}})) for one, run in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def ended(self, status: RunStatus, time: str) -> StoredRun:
         """The run as it is once its end is recorded: reports are written before that."""

@@ -87,6 +87,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         fingerprints=run.fingerprints(),
         metrics=measures(),
         open_plan=run.open_plan,
+        cases={dataset.id: frozenset(probe.id for probe in generated.probes)},
         details={
             "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in generated.probes),
             "answerer": answerer.name,

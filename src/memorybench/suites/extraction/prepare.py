@@ -71,6 +71,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         fingerprints=fingerprints,
         metrics=measures(),
         open_plan=open_plan,
+        cases={name: frozenset(case.id for case in cases)},
         details={
             "selected": count_selected(trial_of(case, name, Subject(role="", name="")) for case in cases),
             "answerer": extractor.model.name if extractor.model else None,

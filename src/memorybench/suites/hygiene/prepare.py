@@ -65,6 +65,7 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         fingerprints={name: Fingerprint.of(text) for name, text in fingerprints.items()},
         metrics=MEASURES,
         open_plan=run.open_plan,
+        cases={SET: frozenset(scenario.id for scenario in scenarios)},
         details={
             "selected": {
                 "passed": phases["well_behaved"] + phases["violation"] + phases["real_model"],

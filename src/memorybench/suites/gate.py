@@ -1,0 +1,211 @@
+"""The regression gate: compares a run with a baseline run (`--baseline`) and fails if the run is worse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record
+from memorybench.core.report_sections import Notes, Report
+from memorybench.journal.database import FILE_NAME
+
+from .comparison import Pair, format_p
+from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
+from .sides import ComparedRun, Side, open_sides
+from .spec import RunOptions
+from .thresholds import Check
+
+if TYPE_CHECKING:
+    from .stored_run import StoredRun
+    from .suite import PreparedRun, Suite
+
+SAVED = "gate"
+"""The key of a saved spec for the baseline."""
+_NONE = "none"
+_ANY = ""
+
+
+class Baseline(Record):
+    """What a run is compared with, saved with the run."""
+
+    run: str
+    subject: str | None = None
+    folder: str = ""
+    """The results folder of the baseline; "": that of the run."""
+    max_drop: Mapping[str, float] = {}
+    """By measure: the drop that fails the gate even if it is not significant; "" for each main measure. In percentage
+    points, or in the unit of the measure."""
+
+    def side(self, results: Path) -> str:
+        place = Path(self.folder) if self.folder else results
+        return f"{place / self.run}{f':{self.subject}' if self.subject else ''}"
+
+
+class Gate(Record):
+    """The result of comparing a run with its baseline."""
+
+    baseline: str
+    checks: tuple[Check, ...]
+    """One for each measure that is compared; a missed one if the runs cannot be compared."""
+    comparison: RunComparison | None = None
+    """This run minus the baseline."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.failures
+
+    @property
+    def failures(self) -> list[str]:
+        return [check.text for check in self.checks if check.missed]
+
+    def document(self) -> dict[str, Any]:
+        comparison = self.comparison.document() if self.comparison else None
+        return {
+            "baseline": self.baseline,
+            "passed": self.passed,
+            "failures": self.failures,
+            "comparison": comparison,
+        }
+
+    def add_to(self, report: Report) -> Report:
+        sections = self.comparison.sections(types=False) if self.comparison else []
+        warnings = self.comparison.warnings if self.comparison else ()
+        notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline {self.baseline}", detail=True)
+        return replace(
+            report,
+            sections=(*report.sections, notes, *sections),
+            warnings=(*report.warnings, *warnings),
+            document={**report.document, "baseline": self.document()},
+        )
+
+
+def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results: Path, run_id: str) -> Baseline | None:
+    """The baseline that the options name, else the saved one of a run that is resumed."""
+    found = Baseline.model_validate(saved) if saved else None
+    if options.baseline == _NONE:
+        found = None
+    elif options.baseline is not None:
+        found = _locate(options.baseline, results)
+    if options.max_drop:
+        if found is None:
+            raise BadInput("--max-drop", "there is no baseline", remedy="add --baseline RUN")
+        found = found.model_copy(update={"max_drop": _parse_drops(options.max_drop)})
+    if found is not None and found.run == run_id and not found.folder:
+        raise BadInput("--baseline", f"{run_id} cannot be its own baseline", expected="an earlier run")
+    return found
+
+
+def _locate(text: str, results: Path) -> Baseline:
+    folders = [results] if (results / FILE_NAME).exists() else []
+    try:
+        with open_sides([text], folders, runs_only=True) as (side,):
+            other = side.compared.folder.resolve() != results.resolve()
+            folder = str(side.compared.folder.resolve()) if other else ""
+            return Baseline(run=side.run.id, subject=side.subject, folder=folder)
+    except BadInput as error:
+        raise BadInput(
+            "--baseline", f"{error.where}: {error.problem}", expected=error.expected, remedy=error.remedy
+        ) from error
+
+
+def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
+    drops = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            drops[name.strip() or _ANY] = drop = float(number)
+        except ValueError:
+            drop = -1
+        if not (isfinite(drop) and drop >= 0):
+            raise BadInput("--max-drop", f"invalid value {text!r}", expected="POINTS, or NAME=POINTS as recall@5=2")
+    return drops
+
+
+def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path) -> None:
+    """Raise before anything is spent if the run cannot be compared with its baseline."""
+    chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
+    with open_sides([baseline.side(results)], [], runs_only=True) as (side,):
+        if side.run.suite != suite.name:
+            problem = f"{side.run.id} is a run of {side.run.suite}, not of {suite.name}"
+            raise BadInput("--baseline", problem, expected=f"a run of {suite.name}")
+        subjects = prepared.subjects or tuple(dict.fromkeys(name for _, name in prepared.totals))
+        pairs = pair_subjects(subjects, side.subjects, "--baseline")
+        for ours, theirs in pairs:
+            asked = [name for name, subject in prepared.totals if subject == ours]
+            shared = [name for name in asked if (name, theirs) in side.compared.cases]
+            for name in shared:
+                check_same_data(prepared.fingerprints, side.run.fingerprints, name, "--baseline")
+                known = {case.case_id for case in side.compared.cases[name, theirs].values()}
+                if name in prepared.cases and not known & prepared.cases[name]:
+                    raise BadInput("--baseline", f"no question of {name} in common", remedy="ask the same questions")
+            if not shared:
+                raise BadInput("--baseline", f"run {side.run.id} has no benchmark in common", remedy="name another run")
+
+
+def check_gate(stored: StoredRun) -> Gate | None:
+    """Compare a run with the baseline that is saved with it; None: there is none."""
+    saved = stored.spec.get(SAVED)
+    if saved is None:
+        return None
+    from .registry import suite_of
+
+    baseline, folder = Baseline.model_validate(saved), stored.folder
+    main = suite_of(stored.run).main_measures(stored)
+    named = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
+    measures = tuple(dict.fromkeys((*main, *(metric.name for metric in named))))
+    try:
+        with open_sides([baseline.side(folder)], [], runs_only=True) as (side,):
+            comparison = compare_sides([Side(stored.run.id, ComparedRun(stored, folder)), side], measures=measures)
+    except BadInput as error:
+        text = f"baseline missed: {error}"
+        return Gate(
+            baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
+        )
+    return judge(comparison, baseline.run, {**baseline.max_drop, **_by_current_name(baseline, measures)})
+
+
+def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:
+    from memorybench.metrics.names import ALIASES
+
+    return {ALIASES[name]: drop for name, drop in baseline.max_drop.items() if ALIASES.get(name) in measures}
+
+
+def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float]) -> Gate:
+    """Fail if a measure is significantly worse, or worse by more than its `max_drop`, or if it has no value any more.
+
+    Significant: the two-sided p-value, adjusted by Holm's method for all measures, subjects and benchmarks, is below
+    0.05. So a run that is not worse fails by chance in at most 2.5 % of all cases.
+    """
+    return Gate(
+        baseline=baseline,
+        checks=tuple(_check(pair, max_drop) for pair in comparison.comparisons),
+        comparison=comparison,
+    )
+
+
+def _check(pair: Pair, max_drop: Mapping[str, float]) -> Check:
+    where = f"{pair.benchmark} × {pair.first}"
+    failure = _failure(pair, max_drop)
+    difference = "not compared" if pair.loss is None else f"{pair.amount(-pair.loss)} better than the baseline"
+    if pair.loss is not None and pair.loss >= 0:
+        difference = f"not significantly worse than the baseline ({pair.amount(pair.loss)})"
+    text = f"baseline {'missed' if failure else 'met'}: {where}: {pair.measure} {failure or difference}"
+    return Check(where=where, name=f"baseline {pair.measure}", text=text, missed=failure is not None)
+
+
+def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:
+    result = pair.comparison
+    if result.difference is None or pair.loss is None:
+        is_lost = pair.first_value is None and (pair.second_value is not None or (pair.only_second and not result.n))
+        return "has a value in the baseline, and none in this run" if is_lost else None
+    drop = max_drop.get(pair.measure, max_drop.get(_ANY) if not pair.unit else None)
+    worse = f"is worse by {pair.amount(pair.loss)}"
+    if drop is not None and pair.loss * (1 if pair.unit else 100) > drop + 1e-9:
+        return f"{worse}, more than {drop:g}"
+    if result.significant and pair.loss > 0 and result.adjusted_p is not None:
+        return f"{worse}, p {format_p(result.adjusted_p)} (Holm, {pair.tests} test{'s' if pair.tests > 1 else ''})"
+    return None

@@ -1,0 +1,126 @@
+"""`--baseline` and `--max-drop`: a run that is worse than an earlier one exits with 3."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import memorybench
+from tests.cli.command import Command
+from tests.cli.test_compare import SAMPLE, own_benchmark
+from tests.cli.test_documents import SCHEMA
+
+
+@pytest.fixture
+def good(command: Command) -> str:
+    assert command("eval", "--providers", "bm25", "--run-id", "good").code == 0
+    return "good"
+
+
+def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Command, good: str) -> None:
+    same = command("eval", "--providers", "bm25", "--baseline", good, "--run-id", "same", "--json")
+    assert (same.code, same.json["baseline"]["passed"]) == (0, True)
+    worse = command("eval", "--providers", "bm25", "--top-k", "1", "--baseline", good, "--run-id", "worse", "--json")
+    assert (worse.code, worse.json["baseline"]["passed"], len(worse.json["baseline"]["failures"])) == (3, False, 1)
+    (pair,) = worse.json["baseline"]["comparison"]["comparisons"]
+    assert (pair["first_run"], pair["second_run"], pair["comparison"]["significant"]) == ("worse", "good", True)
+    assert pair["comparison"]["difference"] < 0
+    jsonschema.validate(worse.json, SCHEMA)
+    assert command("results", "worse", "--json").json == worse.json, "the comparison is part of the report"
+    assert "good" in (command.folder / "results/worse/report.md").read_text()
+    better = command("eval", "--providers", "bm25", "--baseline", "worse", "--run-id", "better")
+    assert better.code == 0, "better is not worse"
+
+
+def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
+    run = ("eval", "--providers", "dense", "--baseline", f"{good}:bm25", "--json")
+    free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")
+    pairs = {pair["measure"]: pair for pair in free.json["baseline"]["comparison"]["comparisons"]}
+    assert (free.code, set(pairs)) == (0, {"recall@5", "recall@1"}), "a measure with a limit is compared, too"
+    drop = max(-100 * pairs["recall@5"]["comparison"]["difference"], 0)
+    tokens = command(*run, "--run-id", "tokens", "--max-drop", "context_tokens=0")
+    pair = tokens.json["baseline"]["comparison"]["comparisons"][-1]
+    is_worse = pair["comparison"]["difference"] > 0
+    assert (pair["measure"], tokens.code) == ("context_tokens", 3 if is_worse else 0)
+    loose = command(*run, "--run-id", "loose", "--max-drop", f"{drop + 1}")
+    assert loose.code == 0
+
+
+def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
+    run = ("eval", "--providers", "bm25", "--top-k", "4", "--baseline", good, "--json")
+    drop = -100 * command(*run).json["baseline"]["comparison"]["comparisons"][0]["comparison"]["difference"]
+    assert drop > 0
+    assert command(*run, "--max-drop", f"recall@5={drop - 0.01:.6f}").code == 3
+    strict = command(*run, "--max-drop", f"{drop + 0.01:.6f}").json["baseline"]
+    assert not any("more than" in line for line in strict["failures"])
+
+
+def test_a_resumed_run_keeps_its_baseline(command: Command, good: str) -> None:
+    run = ("eval", "--providers", "bm25", "--top-k", "1", "--run-id", "r", "--baseline", good)
+    assert command.killed(*run, at=40)
+    resumed = command("eval", "--resume", "r", "--json")
+    assert (resumed.code, resumed.json["baseline"]["baseline"]) == (3, good)
+    again = command("eval", "--resume", "r", "--json")
+    assert (again.code, again.json) == (3, resumed.json)
+    assert command("eval", "--resume", "r", "--baseline", "none").code == 0
+
+
+def test_what_cannot_be_compared_is_refused_before_the_run(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--end", "5", "--run-id", "first")
+    command("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "other-suite")
+    own_benchmark(command.folder, {"fence": "green", "door": "red"})
+    command("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id", "data")
+    own_benchmark(command.folder, {"fence": "green", "door": "blue"})
+    sample = ("--benchmarks", "sample", "--config-dir", ".", "--baseline", "data")
+    for arguments, where in (
+        (("--start", "6", "--end", "9", "--baseline", "first"), "--baseline"),
+        (("--baseline", "other-suite"), "--baseline"),
+        (("--baseline", "nobody"), "--baseline"),
+        (("--baseline", "first:nobody"), "--baseline"),
+        (("--baseline", "first", "--run-id", "first"), "first"),
+        (sample, "--baseline"),
+        (("--max-drop", "3"), "--max-drop"),
+        (("--baseline", "first", "--max-drop", "recal@5=3"), "--max-drop"),
+        (("--baseline", "first", "--max-drop", "-3"), "--max-drop"),
+        (("--baseline", "first", "--max-drop", "many"), "--max-drop"),
+    ):
+        said = command(
+            "eval", "--providers", "bm25", *(arguments if "--run-id" in arguments else ("--run-id", "new", *arguments))
+        )
+        assert said.code == 2, (arguments, said.out)
+        assert where in said.err, (arguments, said.err)
+        assert not (command.folder / "results/new").exists(), arguments
+
+
+@pytest.mark.parametrize(
+    ("run", "good", "bad"),
+    [
+        (
+            ("audit", SAMPLE, "--judge-model", "none", "--output", "results"),
+            ("--model", "scripted/quote"),
+            ("--model", "scripted/silence"),
+        ),
+        (("extraction", "run", "--no-targets"), ("--extractor", "amnesiac"), ("--extractor", "hoarder")),
+    ],
+    ids=["audit", "extraction"],
+)
+def test_every_suite_has_the_gate(
+    command: Command, run: tuple[str, ...], good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    command(*run, *good, "--run-id", "good")
+    assert command(*run, *good, "--run-id", "again", "--baseline", "good").code in (0, 1)
+    said = command(*run, *bad, "--run-id", "bad", "--baseline", "good", "--json")
+    assert (said.code, said.json["baseline"]["passed"]) == (3, False)
+    assert json.loads(Path("results/bad/report.json").read_text())["baseline"] == said.json["baseline"]
+
+
+def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    memorybench.evaluate(providers=["bm25"], limit=20, run_id="good", output="main")
+    run = memorybench.evaluate(providers=["bm25"], limit=20, baseline="main/good", max_drop=["0"])
+    assert run.gate is not None
+    assert run.gate.passed
+    assert memorybench.load_run("good", "main").gate is None
