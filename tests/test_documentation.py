@@ -49,3 +49,17 @@ def test_the_commands_of_the_tutorial_work(
     for command in commands:
         arguments = command.partition(" > ")[0].replace("--limit 60", "--limit 12").replace("=0.4", "=0.0").split()
         assert main(arguments) == 0, (command, capsys.readouterr())
+
+
+def test_the_commands_and_cards_of_the_models_page_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    cards = re.search(r"```yaml\n(.*?)```", page, re.DOTALL)
+    assert cards is not None
+    (tmp_path / "models.yaml").write_text(cards[1], encoding="utf-8")
+    commands = re.findall(r"^\$ memorybench (.*)$", page, re.MULTILINE)
+    assert len(commands) >= 6
+    for command in commands:
+        assert main(command.split()) == 0, (command, capsys.readouterr())

@@ -21,6 +21,7 @@ from memorybench.files.expressions import parse_expression
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
 from memorybench.metrics.names import known_metrics
+from memorybench.models.config import ModelConfig, cards_in, read_model
 from memorybench.providers.config.extending import extend
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import read_provider
@@ -96,6 +97,17 @@ class Catalog:
 
     def agent(self, name: str, environment: Environment = None) -> AgentConfig:
         return self._config("agent", name, environment, AgentConfig)
+
+    def model(self, name: str, environment: Environment = None) -> ModelConfig:
+        return self._config("model", name, environment, ModelConfig)
+
+    def card(self, name: str) -> ModelConfig | None:
+        """Return the model card of that name; None if there is none."""
+        return self.model(name) if name in self.names("model") else None
+
+    def names(self, kind: Kind) -> list[str]:
+        """Return the names of this kind, also of invalid entries."""
+        return [name for family, name in self._sources if family == kind]
 
     def plugin(self, kind: Pluggable, name: str) -> EntryPoint:
         """Return the entry point of that name, not yet loaded."""
@@ -219,20 +231,27 @@ class Catalog:
         seen = set()
         for path, kind in bundled_files():
             seen.add(path.resolve())
-            yield self._from_file(path, kind, BUNDLED)
+            yield from self._from_file(path, kind, BUNDLED)
         for path, user_kind in files_of_user(self._folder, self._extra):
             if path.resolve() not in seen:  # an extra folder may be one that is searched anyway
                 seen.add(path.resolve())
-                yield self._from_file(path, user_kind, str(path))
+                yield from self._from_file(path, user_kind, str(path))
 
-    def _from_file(self, path: Path, kind: Described | None, origin: str) -> _Source:
+    def _from_file(self, path: Path, kind: Described | None, origin: str) -> Iterator[_Source]:
         try:
             document = load_yaml(path)
+            kind = kind or recognise(document)
+            parts = cards_in(document) if kind == "model" else [document]
         except BadInput as error:
-            return _Source(Entry(kind or "unknown", path.stem, origin=origin, file=path, broken=error))
-        kind = kind or recognise(document)
+            yield _Source(Entry(kind or "unknown", path.stem, origin=origin, file=path, broken=error))
+            return
         if kind is None:
-            return _Source(Entry("unknown", path.stem, origin=origin, file=path, broken=unrecognised(document)))
+            yield _Source(Entry("unknown", path.stem, origin=origin, file=path, broken=unrecognised(document)))
+            return
+        for part in parts:
+            yield self._from_document(part, path, kind, origin)
+
+    def _from_document(self, document: Document, path: Path, kind: Described, origin: str) -> _Source:
         read: Callable[[Document, Environment], Record]
         if kind == "benchmark":
             plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
@@ -256,6 +275,7 @@ _READERS: Mapping[Described, Callable[[Document, Environment], Record]] = {
     "extractor": read_extractor,
     "store": read_store,
     "agent": read_agent,
+    "model": read_model,
 }
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from memorybench.core.errors import BadInput
 
-Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "metric", "unknown"]
+Kind = Literal["provider", "baseline", "benchmark", "extractor", "store", "agent", "model", "metric", "unknown"]
 """`unknown`: a file in a folder of the user that is none of these."""
 
 BUNDLED = "bundled"

@@ -14,10 +14,11 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.files.located import Document
 from memorybench.files.record_keys import shape_of
 from memorybench.files.validation import validated
+from memorybench.models.config import SEVERAL, ModelConfig
 from memorybench.providers.config.provider import ProviderConfig
 from memorybench.stores.config import StoreConfig
 
-Described = Literal["provider", "benchmark", "extractor", "store", "agent"]
+Described = Literal["provider", "benchmark", "extractor", "store", "agent", "model"]
 
 RECORDS: Mapping[Described, type[Record]] = {
     "provider": ProviderConfig,
@@ -25,9 +26,12 @@ RECORDS: Mapping[Described, type[Record]] = {
     "extractor": ExtractorConfig,
     "store": StoreConfig,
     "agent": AgentConfig,
+    "model": ModelConfig,
 }
 _SPELLINGS = {kind: frozenset(shape_of(record).spellings) for kind, record in RECORDS.items()}
 _SUFFIXES = (".yaml", ".yml")
+MODELS = "models"
+"""The stem of a file with model cards in the working folder."""
 DATA = Path(__file__).parent / "data"
 """Bundled datasets."""
 SCENARIOS = Path(__file__).parent / "scenarios"
@@ -40,6 +44,8 @@ def recognise(document: Document) -> Described | None:
     """
     if not isinstance(document.value, dict):
         return None
+    if SEVERAL in document.value:
+        return "model"
     matches = {kind: len(document.value.keys() & spellings) for kind, spellings in _SPELLINGS.items()}
     candidates = [kind for kind, n in matches.items() if n == max(matches.values())]
     if len(candidates) > 1:
@@ -62,7 +68,7 @@ def unrecognised(document: Document) -> BadInput:
         document.where(),
         "unknown kind of config",
         expected="the keys of a provider (type, endpoints or adapter), a benchmark (data, schema, evaluation), …",
-        remedy="memorybench schema provider (or benchmark, extractor, store, agent) shows every key",
+        remedy="memorybench schema provider (or benchmark, extractor, store, agent, model) shows every key",
     )
 
 
@@ -75,6 +81,7 @@ def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, D
     """Yield the files of the working folder and the extra folders; the kind is None if the folder does not show it."""
     for kind in RECORDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
+    yield from ((path, "model") for path in _yaml_files(folder) if path.stem == MODELS)
     for config_dir in extra:
         if not config_dir.is_dir():
             raise BadInput(str(config_dir), "folder not found", remedy="check --config-dir")

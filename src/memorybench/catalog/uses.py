@@ -25,7 +25,8 @@ from memorybench.files.environment import REFERENCE
 from memorybench.files.reading import read_text
 from memorybench.http.config import Auth
 from memorybench.mcp.config import ServerConnection
-from memorybench.models.presets import resolve
+from memorybench.models.config import ModelConfig
+from memorybench.models.presets import has_address, resolve
 from memorybench.providers.config.provider import Database, Docker, Embedding, ProviderConfig
 from memorybench.providers.plugin import BUILTIN, PLUGIN
 from memorybench.providers.storage.paths import find_file
@@ -38,7 +39,7 @@ EVERY_VARIABLE = "*"
 _ADDRESSES = frozenset(
     {
         "connection.baseUrl", "docker.baseUrl", "docker.healthcheck", "mcp.url", "embedding.baseUrl",
-        "local.embedding.baseUrl", "url", "data.path",
+        "local.embedding.baseUrl", "url", "data.path", "baseUrl",
     }
 )  # fmt: skip
 _LOCAL_PATHS = frozenset(
@@ -60,6 +61,8 @@ class _Place:
 
     file: Path | None
     environment: Mapping[str, str]
+    find_card: Callable[[str], ModelConfig | None] = lambda _: None
+    """Returns the model card of a name, or None."""
 
     def path_of(self, path: str) -> str:
         """Return the full path of a file that the config names; as written if there is none."""
@@ -86,8 +89,13 @@ class _Place:
         )
 
 
-def uses_of(config: Record, file: Path | None, environment: Mapping[str, str]) -> Uses:
-    """Return what a config uses. `file` is the one it was read from.
+def uses_of(
+    config: Record,
+    file: Path | None,
+    environment: Mapping[str, str],
+    find_card: Callable[[str], ModelConfig | None] = lambda _: None,
+) -> Uses:
+    """Return what a config uses. `file` is the one it was read from; `find_card` finds a model card that it names.
 
     A store or extractor on a provider uses what that provider uses; `Uses` can be joined by `|`.
     """
@@ -97,8 +105,9 @@ def uses_of(config: Record, file: Path | None, environment: Mapping[str, str]) -
         ExtractorConfig: _extractor,
         AgentConfig: _agent,
         BenchmarkConfig: _benchmark,
+        ModelConfig: _card,
     }
-    place = _Place(file, environment)
+    place = _Place(file, environment, find_card)
     uses = finders[type(config)](config, place)
     if isinstance(config, BenchmarkConfig):
         receivers = [use.value for use in uses.hosts if use.key == "data.path"]
@@ -232,9 +241,15 @@ def _server(server: ServerConnection, place: _Place) -> Uses:
     return Uses(hosts=(Use(host, "mcp.url"),), credentials=tuple(keys))
 
 
+def _card(card: ModelConfig, place: _Place) -> Uses:
+    return _address(card.base_url, "baseUrl", card.auth, place)
+
+
 def _embedder(embedding: Embedding, key: str, place: _Place) -> Uses:
     if embedding.provider == "local":
         return Uses()
+    if embedding.model and (has_address(embedding.model) or place.find_card(embedding.model)):
+        return _model(embedding.model, f"{key}.model", place)
     host = place.host_of(embedding.base_url or DEFAULTS[embedding.provider][0])
     names = (embedding.env_var,) if embedding.env_var else KEY_VARIABLES[embedding.provider]
     variable_key = f"{key}.envVar" if embedding.env_var else f"{key}.provider"
@@ -262,6 +277,10 @@ def _database(database: Database, place: _Place) -> Uses:
 
 
 def _model(name: str, key: str, place: _Place) -> Uses:
+    card = place.find_card(name)
+    if card is not None:
+        # its credentials are checked when the card is opened
+        return Uses(hosts=(Use(place.host_of(card.base_url), key),))
     try:
         address = resolve(place.expand(name), place.environment)
     except BadInput:

@@ -1,4 +1,4 @@
-"""Describes one provider, benchmark, extractor, store or agent: what it is, what it uses, and whether that is set."""
+"""Describes one provider, benchmark, extractor, store, agent or model: what it is and what it uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="Describe this entry or suite (`memorybench list` shows all)")
-    kinds = ("provider", "benchmark", "extractor", "store", "agent", "suite")
+    kinds = ("provider", "benchmark", "extractor", "store", "agent", "model", "suite")
     parser.add_argument("--kind", choices=kinds, help="Choose the kind where a name is used twice")
     parser.add_argument("--yaml", action="store_true", help="Print its config, to copy and edit")
     add_config_dir(parser)

@@ -1,4 +1,4 @@
-"""Lists providers, benchmarks, extractors, stores, agents, suites and plug-in metrics, with their origin."""
+"""Lists providers, benchmarks, extractors, stores, agents, models, suites and plug-in metrics, with their origin."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _SECTIONS = (
     ("extractors", "extractors"),
     ("stores", "memory stores"),
     ("agents", "agents"),
+    ("models", "models and the prefixes of model names"),
     ("suites", "suites"),
 )
 """By flag: what it selects."""
@@ -45,6 +46,8 @@ def run(args: argparse.Namespace) -> int:
         if flag in (chosen or [name for name, _ in _SECTIONS]):
             kinds = ("provider", "baseline") if flag == "providers" else (flag.removesuffix("s"),)
             sections[flag.upper()] = _suites() if flag == "suites" else [_row(one) for one in catalog.entries(*kinds)]
+    if "MODELS" in sections:
+        sections["MODELS"] += _prefixes()
     if not chosen:
         sections["METRICS FROM PLUG-INS"] = [_row(entry) for entry in catalog.entries("metric")]
         sections["FILES NOT RECOGNIZED"] = [_row(entry) for entry in catalog.entries("unknown")]
@@ -74,6 +77,21 @@ def _table(title: str, entries: Sequence[Mapping[str, Any]]) -> Table:
         rows.append((entry["name"], description, entry["origin"]))
     columns = (text_column("name"), text_column("description", wrap=True), text_column("from", wrap=True))
     return Table(title, columns, tuple(rows))
+
+
+def _prefixes() -> list[dict[str, Any]]:
+    from memorybench.models.presets import PRESETS
+    from memorybench.models.rehearsal import PREFIX, RULES
+
+    rows = {
+        f"{prefix}/…": f"models at {preset.base_url} ({' or '.join(preset.key_variables) or 'no key'})"
+        for prefix, preset in PRESETS.items()
+    }
+    scripts = {f"{PREFIX}{name}": "a script for trying commands; no server, no key" for name in RULES}
+    return [
+        {"kind": "model", "name": name, "description": text, "tags": [], "origin": "bundled", "broken": None}
+        for name, text in {**rows, **scripts}.items()
+    ]
 
 
 def _suites() -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-CONFIGS = ("provider", "benchmark", "extractor", "store", "agent")
+CONFIGS = ("provider", "benchmark", "extractor", "store", "agent", "model")
 COMPARISON = "comparison"
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from memorybench.core.spending import Spending, charge, charging_unreadable
 from memorybench.core.trials import Subject
 from memorybench.http.client import Http, open_http
 from memorybench.http.replies import Reply
+from memorybench.http.tls import TlsFiles
 from memorybench.secrets.redaction import Redactor
 
 from .defaults import DEFAULTS
@@ -25,14 +26,24 @@ class OpenAIEmbedder:
     """An embedder with OpenAI's API, opened by `open_openai_embedder`."""
 
     def __init__(
-        self, name: str, model: str, dimensions: int | None, base_url: str, headers: Mapping[str, str], http: Http
+        self,
+        name: str,
+        model: str,
+        dimensions: int | None,
+        base_url: str,
+        http: Http,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        find_rate: Callable[[], float | None],
     ) -> None:
+        """`find_rate` returns US dollars per token, or None if the price is unknown."""
         self._model = model
         self._dimensions = dimensions
         self._url = f"{base_url.rstrip('/')}/embeddings"
         self._headers = headers
+        self._query = query
         self._http = http
-        self._priced_as = name
+        self._find_rate = find_rate
         self._subject = Subject(
             role="embedder", name=name, settings={"model": model, "dimensions": dimensions, "base_url": base_url}
         )
@@ -51,12 +62,12 @@ class OpenAIEmbedder:
         if self._dimensions is not None:
             body["dimensions"] = self._dimensions
         with charging_unreadable(Spending(calls=1, cost=None)):
-            reply = await self._http.request("POST", self._url, headers=self._headers, json=body)
+            reply = await self._http.request("POST", self._url, headers=self._headers, params=self._query, json=body)
             data = reply.json()
         if not isinstance(data, dict):
             charge(Spending(calls=1, cost=None))
             raise reply.malformed("expected an object")
-        charge(_spending(data.get("usage"), self._priced_as, self._model))  # an invalid reply costs as much
+        charge(_spending(data.get("usage"), self._find_rate))  # an invalid reply costs as much
         return _vectors(reply, data.get("data"), len(texts), self._dimensions)
 
 
@@ -80,12 +91,12 @@ def _numbers(value: Any) -> Sequence[float]:
     return numbers if all(type(number) in (int, float) and abs(number) < LARGEST for number in numbers) else ()
 
 
-def _spending(usage: Any, provider: str, model: str) -> Spending:
+def _spending(usage: Any, find_rate: Callable[[], float | None]) -> Spending:
     """Return the spending of one call; its cost is unknown without usage or a price of the model."""
     tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0:
         return Spending(calls=1, cost=None)
-    rate = _rate(provider, model)
+    rate = find_rate()
     return Spending(calls=1, input_tokens=tokens, cost=None if rate is None else rate * tokens)
 
 
@@ -110,12 +121,19 @@ async def open_openai_embedder(
     base_url: str | None = None,
     insecure: bool = False,
     name: str = "openai",
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, str] | None = None,
+    find_rate: Callable[[], float | None] | None = None,
+    tls: TlsFiles | None = None,
 ) -> AsyncIterator[OpenAIEmbedder]:
     """Open an embedder. Without `key` none is sent, because a private server may not require one.
 
-    `redactor` must know `key`. `name` is used in reports and as the provider in the price table.
+    `redactor` must know `key` and `headers`. `name` is used in reports and as the provider in the price table, unless
+    `find_rate` returns US dollars per token.
     """
     default_url, default_model = DEFAULTS[name]
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with open_http(redactor, insecure=insecure) as http:
-        yield OpenAIEmbedder(name, model or default_model, dimensions, base_url or default_url, headers, http)
+    chosen = model or default_model
+    sent = {**({"Authorization": f"Bearer {key}"} if key else {}), **(headers or {})}
+    rate = find_rate or partial(_rate, name, chosen)
+    async with open_http(redactor, insecure=insecure, tls=tls) as http:
+        yield OpenAIEmbedder(name, chosen, dimensions, base_url or default_url, http, sent, query or {}, rate)

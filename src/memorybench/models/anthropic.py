@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
-from memorybench.core.spending import charge, charging_unreadable
-from memorybench.core.trials import Subject
 
 from .presets import ModelAddress, Options
-from .prices import Usage, spending
+from .prices import Usage
 from .replying import count, joined_text, members, text_or
 from .schemas import closed
+from .server import Server, model_subject
 
 if TYPE_CHECKING:
     from memorybench.http.client import Http
     from memorybench.http.replies import Reply
 
-API_VERSION = "2023-06-01"
 MAX_TOKENS = 4096
 """The default, because the API requires a limit."""
 FINISHES = {
@@ -45,46 +43,26 @@ class AnthropicModel:
 
     def __init__(self, address: ModelAddress, options: Options, http: Http, key: str | None) -> None:
         temperature = options.temperature if SAMPLED.match(address.model) else None
-        max_tokens = options.max_tokens or MAX_TOKENS
-        self.subject = Subject(
-            role="model",
-            name=address.name,
-            settings={
-                "temperature": temperature,
-                "seed": None,  # not supported by the API
-                "max_tokens": max_tokens,
-                "base_url": address.base_url,
-            },
-        )
-        self._defaults: dict[str, Any] = {"model": address.model, "max_tokens": max_tokens}
-        if temperature is not None:
-            self._defaults["temperature"] = temperature
-        self._headers = {"anthropic-version": API_VERSION, **({"x-api-key": key} if key else {})}
-        self._url = f"{address.base_url}/v1/messages"
-        self._address = address
-        self._timeout = options.timeout
-        self._http = http
+        options = options.model_copy(update={"max_tokens": options.max_tokens or MAX_TOKENS})
+        self.subject = model_subject(address, options, temperature=temperature, seed=None)  # the API has no seed
+        self._defaults = {"model": address.model, "max_tokens": options.max_tokens, "temperature": temperature}
+        self._model = address.model
+        self._server = Server(address, "/v1/messages", http, key, options.timeout)
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
         messages = [{"role": turn.role, "content": turn.content} for turn in turns if turn.role != "system"]
-        body = {**self._defaults, "messages": messages}
+        body: dict[str, Any] = {**self._defaults, "messages": messages}
         system = "\n\n".join(turn.content for turn in turns if turn.role == "system")
         if system:
             body["system"] = system
         if schema is not None:
             output = {"type": "json_schema", "schema": closed(schema, without=UNSUPPORTED_KEYWORDS)}
             body["output_config"] = {"format": output}
-        with charging_unreadable(spending(None, self._address.priced_as)):
-            reply = await self._http.request(
-                "POST", self._url, headers=self._headers, json=body, deadline=self._timeout
-            )
-            data = members(reply.json())
-        return self._read(reply, data)
+        return self._read(*await self._server.post(body))
 
     def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
-        model = text_or(data.get("model"), self._address.model)
-        spent = spending(_usage(members(data.get("usage"))), self._address.priced_as, model, self._address.model)
-        charge(spent)  # an invalid reply costs as much
+        model = text_or(data.get("model"), self._model)
+        spent = self._server.charge(_usage(members(data.get("usage"))), model)
         blocks = data.get("content")
         if not isinstance(blocks, list):
             raise reply.malformed("content is missing")

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
-from memorybench.core.spending import charge, charging_unreadable
-from memorybench.core.trials import Subject
 
 from .presets import ModelAddress, Options
-from .prices import Usage, spending
+from .prices import Usage
 from .replying import count, joined_text, members, text_or
 from .schemas import closed
+from .server import Server, model_subject
 
 if TYPE_CHECKING:
     from memorybench.http.client import Http
@@ -31,28 +30,15 @@ class OpenAIModel:
     def __init__(self, address: ModelAddress, options: Options, http: Http, key: str | None) -> None:
         reasoning = REASONING.match(address.model) is not None
         temperature = None if reasoning and "chat" not in address.model else options.temperature
-        self.subject = Subject(
-            role="model",
-            name=address.name,
-            settings={
-                "temperature": temperature,
-                "seed": options.seed,
-                "max_tokens": options.max_tokens,
-                "base_url": address.base_url,
-            },
-        )
-        defaults = {
+        self.subject = model_subject(address, options, temperature=temperature, seed=options.seed)
+        self._defaults = {
             "model": address.model,
             "temperature": temperature,
             "seed": options.seed,
             "max_completion_tokens" if reasoning else "max_tokens": options.max_tokens,
         }
-        self._defaults = {name: value for name, value in defaults.items() if value is not None}
-        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._url = f"{address.base_url}/chat/completions"
-        self._address = address
-        self._timeout = options.timeout
-        self._http = http
+        self._model = address.model
+        self._server = Server(address, "/chat/completions", http, key, options.timeout)
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
         body: dict[str, Any] = {
@@ -62,21 +48,15 @@ class OpenAIModel:
         if schema is not None:
             output = {"name": "reply", "schema": closed(schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": output}
-        with charging_unreadable(spending(None, self._address.priced_as)):
-            reply = await self._http.request(
-                "POST", self._url, headers=self._headers, json=body, deadline=self._timeout
-            )
-            data = members(reply.json())
-        return self._read(reply, data)
+        return self._read(*await self._server.post(body))
 
     def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
         choices, error = data.get("choices"), members(data.get("error"))
         if error and not choices:
             code = count(error.get("code"))  # OpenRouter reports errors of its upstream with status 200
             raise reply.failure(code or reply.status)
-        model = text_or(data.get("model"), self._address.model)
-        spent = spending(_usage(members(data.get("usage"))), self._address.priced_as, model, self._address.model)
-        charge(spent)  # an invalid reply costs as much
+        model = text_or(data.get("model"), self._model)
+        spent = self._server.charge(_usage(members(data.get("usage"))), model)
         if not isinstance(choices, list) or not choices:
             raise reply.malformed("choices are missing")
         choice = members(choices[0])

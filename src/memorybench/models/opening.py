@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from memorybench.core.contracts import Model
-from memorybench.http.client import Http, open_http
+from memorybench.http.client import Http
 from memorybench.secrets.redaction import Redactor
 
 from .anthropic import AnthropicModel
+from .config import Kind
 from .openai import OpenAIModel
-from .presets import Kind, ModelAddress, Options
+from .presets import ModelAddress, Options
+from .server import open_address
 
 KINDS: Mapping[Kind, Callable[[ModelAddress, Options, Http, str | None], Model]] = {
     "openai": OpenAIModel,
@@ -26,8 +28,7 @@ async def open_model(
     key: str | None,
     redactor: Redactor,
     options: Options | None = None,
-    insecure: bool = False,
 ) -> AsyncIterator[Model]:
     """Open a model. Nothing is sent before the first call. `redactor` must know `key`."""
-    async with open_http(redactor, insecure=insecure) as http:
+    async with open_address(address, redactor) as http:
         yield KINDS[address.kind](address, options or Options(), http, key)

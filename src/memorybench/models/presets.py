@@ -3,10 +3,11 @@ of its calls."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Literal
+from typing import Any
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -15,7 +16,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.http.addresses import check_url
 
-Kind = Literal["openai", "anthropic"]
+from .config import Kind, ModelConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ PRESETS: Mapping[str, Preset] = {
 }
 FAMILIES = {"claude-": "anthropic", "gemini-": "google"}
 """Names that suggest a provider. The prefix is still required, because a proxy may offer them, too."""
+_ADDRESS = re.compile(r"(?P<name>.+)@(?P<url>https?://.*)", re.DOTALL)
+"""A name with the address of its server: `gpt-4o@http://localhost:8000/v1`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,10 @@ class ModelAddress:
     key_required: bool
     key_present: bool
     priced_as: str | None
+    """The provider in the price table; None: free, or priced by the card."""
+    card: ModelConfig | None = None
+    card_settings: Mapping[str, Any] = field(default_factory=dict)
+    """What the card adds to requests, as its file has it: with `${VAR}` instead of values."""
 
     @property
     def ready(self) -> bool:
@@ -83,20 +90,53 @@ class Options(Record):
     """Seconds for one call, from the connection to the last byte."""
 
 
-def resolve(name: str, environment: Mapping[str, str]) -> ModelAddress:
-    """Resolve a model name. The key may be missing; see `ready` and `key_of`."""
-    prefix, model = _split(name)
+def resolve(name: str, environment: Mapping[str, str], allowed: Collection[str] = ()) -> ModelAddress:
+    """Resolve a model name. The key may be missing; see `ready` and `key_of`.
+
+    A server that the name contains gets only those keys that are `allowed`.
+    """
+    with_address = _ADDRESS.fullmatch(name)
+    prefix, model = _split(with_address["name"] if with_address else name)
     preset = PRESETS[prefix]
+    keys = preset.key_variables
     moved = environment.get(preset.base_variable) or (prefix == "ollama" and _ollama_host(environment)) or ""
+    variable = preset.base_variable if environment.get(preset.base_variable) else "OLLAMA_HOST"
+    if with_address:
+        keys = tuple(variable for variable in keys if variable in allowed)
+        base_url = _base_url(with_address["url"], f'model "{name}"', add_version=preset.kind == "openai")
+    else:
+        base_url = _base_url(moved, variable, add_version=not preset.hosted) if moved else preset.base_url
     return ModelAddress(
         name=name,
         kind=preset.kind,
-        base_url=_base_url(moved, preset, environment) if moved else preset.base_url,
+        base_url=base_url,
         model=model,
-        key_variables=preset.key_variables,
-        key_required=preset.hosted and not moved,  # a private server may not require one
-        key_present=any(environment.get(variable) for variable in preset.key_variables),
+        key_variables=keys,
+        key_required=preset.hosted and not moved and not with_address,  # a private server may not require one
+        key_present=any(environment.get(variable) for variable in keys),
         priced_as=preset.priced_as,
+    )
+
+
+def has_address(name: str) -> bool:
+    """Return whether a name contains the address of its server."""
+    return _ADDRESS.fullmatch(name) is not None
+
+
+def address_of_card(card: ModelConfig, written: ModelConfig, environment: Mapping[str, str]) -> ModelAddress:
+    """Return the address of a card. `written` is the card with `${VAR}` instead of values."""
+    variable = card.auth.env_var if card.auth.type != "none" else None
+    return ModelAddress(
+        name=card.name,
+        kind=card.kind,
+        base_url=card.base_url.rstrip("/"),
+        model=card.model or card.name,
+        key_variables=(variable,) if variable else (),
+        key_required=variable is not None,
+        key_present=bool(variable and environment.get(variable)),
+        priced_as=None,
+        card=card,
+        card_settings=written.request_settings,
     )
 
 
@@ -132,19 +172,19 @@ def _split(name: str) -> tuple[str, str]:
     return prefix, model
 
 
-def _base_url(url: str, preset: Preset, environment: Mapping[str, str]) -> str:
-    variable = preset.base_variable if environment.get(preset.base_variable) else "OLLAMA_HOST"
+def _base_url(url: str, where: str, *, add_version: bool) -> str:
     try:
         check_url(url.partition("?")[0].partition("#")[0])  # each request is checked again
     except BadInput as error:
         expected = error.expected or "https://…, or an address of this machine"
-        raise BadInput(variable, error.problem, expected=expected) from None
+        remedy = "a model card with `insecure: true` allows plain http" if url.startswith("http://") else ""
+        raise BadInput(where, error.problem, expected=expected, remedy=remedy) from None
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         expected = "a URL that ends with its path"  # it is shown in reports
-        raise BadInput(variable, "must not contain credentials or a query", expected=expected)
+        raise BadInput(where, "must not contain credentials or a query", expected=expected)
     trimmed = url.rstrip("/")
-    return trimmed if parts.path.strip("/") or preset.hosted else f"{trimmed}/v1"
+    return f"{trimmed}/v1" if add_version and not parts.path.strip("/") else trimmed
 
 
 def _ollama_host(environment: Mapping[str, str]) -> str:

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from memorybench.core.spending import Spending
 
+from .config import ModelConfig
+
 MILLION = 10**6
 
 
@@ -29,10 +31,21 @@ def price(model: str, provider: str, usage: Usage) -> float | None:
     return _tariff(model, provider)(usage)
 
 
-def spending(usage: Usage | None, provider: str | None, *models: str) -> Spending:
-    """Return the spending of one call, priced by the first of `models` in the table. Without a provider it is free."""
+def price_by_card(card: ModelConfig, usage: Usage) -> float | None:
+    """Return US dollars by the price of a card; None if it has none."""
+    rates = card.price
+    return None if rates is None else (usage.input_tokens * rates.input + usage.output_tokens * rates.output) / MILLION
+
+
+def spending(usage: Usage | None, provider: str | None, *models: str, card: ModelConfig | None = None) -> Spending:
+    """Return the spending of one call, priced by the card, or by the first of `models` in the table.
+
+    Without a provider and a card it is free.
+    """
     cost: float | None = None
-    if provider is None:
+    if card is not None:
+        cost = price_by_card(card, usage) if usage else None
+    elif provider is None:
         cost = 0.0
     elif usage is not None:
         prices = (price(model, provider, usage) for model in models)

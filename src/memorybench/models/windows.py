@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from memorybench.core.errors import ServiceError
-from memorybench.http.client import open_http
 from memorybench.secrets.redaction import Redactor
 
 from .presets import ModelAddress
 from .replying import count, members
+from .server import open_address, request_headers
 
 _NAMES = ("loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length", "n_ctx")
 """The key in LM Studio, vLLM, OpenRouter and Groq, llama.cpp; the window in use before the maximum."""
@@ -15,7 +15,9 @@ _DEADLINE = 10.0
 
 
 def known_window(address: ModelAddress) -> int | None:
-    """Return the context window in tokens by the price table; None if unknown. Sends nothing."""
+    """Return the context window in tokens by the card or the price table; None if unknown. Sends nothing."""
+    if address.card is not None:
+        return address.card.context_window
     if address.priced_as is None:
         return None
     from genai_prices import Usage, calc_price
@@ -28,10 +30,12 @@ def known_window(address: ModelAddress) -> int | None:
 
 async def fetch_window(address: ModelAddress, *, key: str | None, redactor: Redactor) -> int | None:
     """Return the context window in tokens by the server's list of models; None if unknown."""
-    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    headers, query = request_headers(address, key), address.card.query if address.card else {}
     try:
-        async with open_http(redactor) as http:
-            reply = await http.request("GET", f"{address.base_url}/models", headers=headers, deadline=_DEADLINE)
+        async with open_address(address, redactor) as http:
+            reply = await http.request(
+                "GET", f"{address.base_url}/models", headers=headers, params=query, deadline=_DEADLINE
+            )
             models = reply.json()
     except ServiceError:
         return None

@@ -16,7 +16,7 @@ from memorybench.mcp import check_sdk
 
 from .consent import check_consent
 from .environment import environment, redactor
-from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
+from .models import MODEL_VARIABLE, ModelResolver, ResolvedModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,6 @@ def resolve_agent(
         model_name = model or config.model or environment().get(MODEL_VARIABLE)
         if model_name is None:
             raise BadInput(f'agent "{name}"', "no model is named", expected="--model MODEL")
-        return ResolvedAgent(config, model=resolve_model(model_name, need_key=need_keys))
+        return ResolvedAgent(config, model=ModelResolver(catalog, consent, need_keys).resolve(model_name))
     check_agent_program(config, environment())
     return ResolvedAgent(config, model_name=model)

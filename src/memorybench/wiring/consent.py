@@ -24,7 +24,7 @@ from memorybench.text.sanitize import printable
 from .environment import environment
 
 ALLOW_CODE, ALLOW_ENV = "--allow-code", "--allow-env"
-_CONFIG_KINDS = ("provider", "store", "extractor", "agent", "benchmark")
+_CONFIG_KINDS = ("provider", "store", "extractor", "agent", "benchmark", "model")
 _OF_OTHERS = re.compile(
     r"(?:AWS|AZURE|ARM|GCP|GCLOUD|GOOGLE|CLOUDFLARE|DIGITALOCEAN|HEROKU|VERCEL|NETLIFY|FLY|GH|GITHUB|GITLAB|BITBUCKET|CI"
     r"|HF|HUGGINGFACE|HUGGING_FACE|NPM|NODE_AUTH|PYPI|TWINE|UV|PIP|CARGO|DOCKER|KUBE|VAULT|SLACK|DISCORD|TWILIO"
@@ -41,7 +41,7 @@ def entry_uses(catalog: Catalog, entry: Entry, variables: Mapping[str, str] | No
     if entry.kind not in _CONFIG_KINDS:
         return Uses()
     config = getattr(catalog, entry.kind)(entry.name)
-    return uses_of(config, entry.file, environment() if variables is None else variables)
+    return uses_of(config, entry.file, environment() if variables is None else variables, catalog.card)
 
 
 def own_uses(catalog: Catalog, entry: Entry) -> Uses:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,11 +16,12 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.catalog.entries import Entry, Kind
 from memorybench.catalog.files import RECORDS, Described
 from memorybench.catalog.keys import Key, settings_keys
-from memorybench.catalog.uses import EVERY_VARIABLE
+from memorybench.catalog.uses import EVERY_VARIABLE, model_uses
 from memorybench.core.errors import BadInput
-from memorybench.core.uses import Use, Uses
+from memorybench.core.uses import Consent, Use, Uses
 from memorybench.files.expressions import parse_expression
 from memorybench.files.reading import read_text
+from memorybench.models.config import OF_OPENAI
 from memorybench.providers.config.extending import SERVICE_SECTIONS
 from memorybench.providers.config.provider import Local, ProviderConfig
 from memorybench.providers.config.reading import needed_variables
@@ -30,9 +32,10 @@ from memorybench.text.spelling import suggestion
 from .consent import entry_uses, missing_consent, with_provider
 from .datasets import open_dataset
 from .environment import environment
+from .models import ModelResolver, ResolvedModel
 from .providers import registered_class
 
-_KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent")
+_KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent", "model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ def _use_text(use: Use) -> str:
 def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = None) -> Description:
     """Without a kind, the first entry of that name."""
     catalog = Catalog(folder, extra)
+    if "(" not in name and (kind == "model" or (kind is None and ("/" in name or OF_OPENAI.fullmatch(name)))):
+        has_entry = any(entry.name == name for one in _KINDS for entry in catalog.entries(one))
+        if not has_entry:
+            model = ModelResolver(catalog, Consent(), need_key=False).resolve(name)
+            return Description(_model_facts(model), model_uses(name, "name", environment()), ())
     entry = _find(catalog, name, kind)
     head = {"kind": entry.kind, "what": entry.description, "tags": ", ".join(entry.tags), "from": entry.origin}
     describe_kind = {
@@ -81,6 +89,7 @@ def describe(name: str, folder: Path, extra: Sequence[Path], kind: str | None = 
         "extractor": _extractor,
         "store": _store,
         "agent": _agent,
+        "model": _card,
     }.get(entry.kind)
     facts = describe_kind(catalog, entry) if describe_kind else {"named": f"memorybench eval --providers {name}"}
     uses = Uses()
@@ -201,6 +210,34 @@ def _agent(catalog: Catalog, entry: Entry) -> dict[str, str]:
         "variables": ", ".join(config.pass_env),
         "install": config.install,
         "used by": f"memorybench hygiene run --agent {entry.name} --agent-turn --i-understand-model-cost",
+    }
+
+
+def _card(catalog: Catalog, entry: Entry) -> dict[str, str]:
+    # describing a card sends nothing, so that it needs no consent
+    return _model_facts(ModelResolver(catalog, Consent(code=True), need_key=False).resolve(entry.name))
+
+
+def _model_facts(model: ResolvedModel) -> dict[str, str]:
+    used_by = f"memorybench eval --answering-model {model.name}"
+    address = model.address
+    if address is None:
+        return {"kind": "model", "name": model.name, "server": "none: a script", "used by": used_by}
+    input_price, output_price = model.price(10**6, 0), model.price(0, 10**6)
+    is_priced = input_price is not None and output_price is not None
+    window = model.listed_window
+    keys = [f"{name} ({'set' if environment().get(name) else 'NOT set'})" for name in address.key_variables]
+    return {
+        "kind": "model",
+        "name": model.name,
+        "API": address.kind,
+        "server": address.base_url,
+        "model": address.model,
+        "key": " or ".join(keys) or "none",
+        "price": f"${input_price:g} in, ${output_price:g} out per million tokens" if is_priced else "? (unknown)",
+        "context window": f"{window:,} tokens" if window else "? (unknown)",
+        **{name: json.dumps(value, ensure_ascii=False) for name, value in address.card_settings.items()},
+        "used by": used_by,
     }
 
 

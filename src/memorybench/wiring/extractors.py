@@ -22,7 +22,7 @@ from memorybench.text.spelling import suggestion
 from .code import load_function
 from .consent import check_consent
 from .environment import environment, redactor
-from .models import MODEL_VARIABLE, ResolvedModel, resolve_model
+from .models import MODEL_VARIABLE, ModelResolver, ResolvedModel
 from .providers import ProviderOpener, check_provider
 
 FLAG = "--extractor"
@@ -131,7 +131,8 @@ def _configured(catalog: Catalog, name: str, model: str | None, consent: Consent
     model_name = model or config.model or environment().get(MODEL_VARIABLE)
     if model_name is None:
         raise BadInput(f'extractor "{name}"', "missing model", expected="--extractor-model MODEL")
-    return ResolvedExtractor(name, config, catalog, base, consent, model=resolve_model(model_name, need_key=need_keys))
+    resolved = ModelResolver(catalog, consent, need_keys).resolve(model_name)
+    return ResolvedExtractor(name, config, catalog, base, consent, model=resolved)
 
 
 def _of_provider(catalog: Catalog, name: str, provider: str, consent: Consent, need_keys: bool) -> ResolvedExtractor:

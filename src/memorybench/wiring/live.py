@@ -21,7 +21,7 @@ from memorybench.journal.rows import config_text
 from .consent import check_consent, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
-from .models import ResolvedModel, choose_model, resolve_model
+from .models import ModelResolver, ResolvedModel
 from .providers import Opened, ProviderOpener, check_provider, described, may_spend
 
 if TYPE_CHECKING:
@@ -113,13 +113,17 @@ class LiveWiring:
     def fault(self) -> Callable[[], None] | None:
         return fault()
 
+    @cached_property
+    def _models(self) -> ModelResolver:
+        return ModelResolver(self.catalog, self._consent, self._need_keys)
+
     def model(self, name: str) -> ResolvedModel:
-        return resolve_model(name, need_key=self._need_keys)
+        return self._models.resolve(name)
 
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
-        return choose_model(name, variable, defaults, need_key=self._need_keys)
+        return self._models.choose(name, variable, defaults)
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:
         entry = self.catalog.chosen("provider", name)

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from memorybench.core.contracts import Model
+from memorybench.catalog.catalog import Catalog
+from memorybench.core.contracts import Embedder, Model
+from memorybench.core.errors import BadInput
+from memorybench.core.uses import Consent
 from memorybench.datasets.config import ModelChoice
-from memorybench.models.presets import ModelAddress, Options, key_of, resolve
-from memorybench.models.prices import Usage, price
+from memorybench.journal.rows import config_text
+from memorybench.models.presets import PRESETS, ModelAddress, Options, address_of_card, has_address, key_of, resolve
+from memorybench.models.prices import Usage, price, price_by_card
 from memorybench.models.rehearsal import PREFIX, rehearse
 from memorybench.models.windows import fetch_window, known_window
+from memorybench.text.spelling import suggestion
 
+from .consent import check_consent
 from .environment import environment, first_variable, redactor
 
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
@@ -28,14 +35,27 @@ class ResolvedModel:
     name: str
     address: ModelAddress | None
     """None: a scripted model, which needs no server."""
-    temperature: float = 0.0
+    temperature: float | None = 0.0
+    """None: the default of the server."""
 
     def described(self) -> str:
         """What must be unchanged when a run is resumed."""
         where = self.address.base_url if self.address else "here"
-        return f"{self.name}\nat {where}\ntemperature {self.temperature:g}"
+        temperature = "default" if self.temperature is None else f"{self.temperature:g}"
+        text = f"{self.name}\nat {where}\ntemperature {temperature}"
+        if self.address is None or self.address.card is None:
+            return text
+        settings = {**self.address.card_settings, "model": self.address.model, "max_tokens": self._longest_reply}
+        return f"{text}\n{config_text(settings)}"
+
+    @property
+    def _longest_reply(self) -> int:
+        card = self.address.card if self.address else None
+        return (card.max_tokens if card else None) or _LONGEST_REPLY
 
     def price(self, input_tokens: int, output_tokens: int) -> float | None:
+        if self.address is not None and self.address.card is not None:
+            return price_by_card(self.address.card, Usage(input_tokens, output_tokens))
         if self.address is None or self.address.priced_as is None:
             return 0.0
         return price(self.address.model, self.address.priced_as, Usage(input_tokens, output_tokens))
@@ -55,45 +75,101 @@ class ResolvedModel:
             return rehearse(self.name)
         from memorybench.models.opening import open_model
 
+        options = Options(temperature=self.temperature, seed=seed, max_tokens=self._longest_reply)
+        if self.address.card is not None:
+            options = options.model_copy(update={"timeout": self.address.card.timeout / 1000})
         return await stack.enter_async_context(
             open_model(
                 self.address,
                 key=key_of(self.address, environment()),
                 redactor=redactor(),
-                options=Options(temperature=self.temperature, seed=seed, max_tokens=_LONGEST_REPLY),
+                options=options,
+            )
+        )
+
+    async def open_embedder(self, stack: AsyncExitStack, dimensions: int | None) -> Embedder:
+        """Open the model as an embedder: it must have the API of OpenAI."""
+        address = self.address
+        if address is None or address.kind != "openai":
+            raise BadInput(f'model "{self.name}"', "is not an embedding model", expected="a server with OpenAI's API")
+        from memorybench.embedding.openai import open_openai_embedder
+        from memorybench.models.server import request_headers
+
+        card = address.card
+        headers = request_headers(address, key_of(address, environment()))
+        return await stack.enter_async_context(
+            open_openai_embedder(
+                key=None,  # among the headers
+                redactor=redactor(),
+                model=address.model,
+                dimensions=dimensions,
+                base_url=address.base_url,
+                insecure=card is not None and card.insecure,
+                headers=headers,
+                query=card.query if card else None,
+                find_rate=(lambda: price_by_card(card, Usage(1, 0))) if card else None,
+                tls=card.tls if card else None,
             )
         )
 
 
-def choose_model(
-    name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None], *, need_key: bool = True
-) -> ResolvedModel | None:
-    """The model named, else the one in the variable, else the first default; None: no model.
+@dataclass(frozen=True, slots=True)
+class ModelResolver:
+    """Looks up models: cards of the catalog, then names with a prefix or an address."""
 
-    A model that was named and lacks its key is an error; a default that lacks its key is left out.
-    """
-    name = name or (environment().get(variable) if variable else None)
-    if name == NO_MODEL:
-        return None
-    if name:
-        return resolve_model(name, need_key=need_key)
-    choice = next((choice for choice in defaults if choice), None)
-    if choice is None:
-        return None
-    model = _resolve(choice.model, choice.temperature)
-    return model if model.address is None or model.address.ready else None
+    catalog: Catalog
+    consent: Consent
+    need_key: bool = True
 
+    def choose(
+        self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
+    ) -> ResolvedModel | None:
+        """Return the model named, else the one in the variable, else the first default; None: no model.
 
-def resolve_model(name: str, *, need_key: bool = True) -> ResolvedModel:
-    """A model that the user asked for by name. Raises where its key is missing, unless it is not needed."""
-    model = _resolve(name)
-    if model.address is not None and need_key:
-        key_of(model.address, environment())
-    return model
+        A model that was named and lacks its key is an error; a default that lacks its key is left out.
+        """
+        name = name or (environment().get(variable) if variable else None)
+        if name == NO_MODEL:
+            return None
+        if name:
+            return self.resolve(name)
+        choice = next((choice for choice in defaults if choice), None)
+        if choice is None:
+            return None
+        model = self._resolve(choice.model, choice.temperature)
+        return model if model.address is None or model.address.ready else None
 
+    def has_server(self, name: str | None) -> TypeGuard[str]:
+        """Return whether the name is a card, or contains the address of its server."""
+        return name is not None and (has_address(name) or name in self.catalog.names("model"))
 
-def _resolve(name: str, temperature: float = 0.0) -> ResolvedModel:
-    if name.startswith(PREFIX):
-        rehearse(name)  # raises where the script is unknown
-        return ResolvedModel(name, None)
-    return ResolvedModel(name, resolve(name, environment()), temperature)
+    def resolve(self, name: str) -> ResolvedModel:
+        """Return a model that the user asked for by name. Raise BadInput if its key is needed and missing."""
+        model = self._resolve(name)
+        if model.address is not None and self.need_key:
+            try:
+                key_of(model.address, environment())
+            except BadInput as error:
+                close = "" if model.address.card else suggestion(name, self.catalog.names("model"))
+                raise BadInput(error.where, error.problem, remedy=close or error.remedy) from None
+        return model
+
+    def _resolve(self, name: str, temperature: float = 0.0) -> ResolvedModel:
+        if name.startswith(PREFIX):
+            rehearse(name)  # raises where the script is unknown
+            return ResolvedModel(name, None)
+        if "/" not in name and name in self.catalog.names("model"):
+            return self._of_card(name, temperature)
+        return ResolvedModel(name, resolve(name, environment(), self._allowed_keys()), temperature)
+
+    def _allowed_keys(self) -> frozenset[str]:
+        every_key = frozenset(variable for preset in PRESETS.values() for variable in preset.key_variables)
+        return every_key if self.consent.code else self.consent.variables
+
+    def _of_card(self, name: str, temperature: float) -> ResolvedModel:
+        check_consent(self.catalog, self.catalog.chosen("model", name), self.consent)
+        written = self.catalog.model(name)
+        card = self.catalog.model(name, environment()) if self.need_key else written
+        chosen = temperature if card.temperature is None else card.temperature
+        address = address_of_card(card, written, environment())
+        return ResolvedModel(name, address, None if chosen == "default" else chosen)

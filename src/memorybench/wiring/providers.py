@@ -36,7 +36,7 @@ from memorybench.providers.plugin import (
 from .consent import check_consent
 from .environment import environment, redactor
 from .isolation import check_provider_isolation
-from .models import resolve_model
+from .models import ModelResolver
 from .renaming import rename_provider
 
 
@@ -57,8 +57,9 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
     config = catalog.provider(entry.name, environment() if need_keys else None)
     if not consent.disposable_store:
         check_provider_isolation(config, where)
+    models = ModelResolver(catalog, consent, need_keys)
     if config.enhancement_model is not None:
-        resolve_model(config.enhancement_model, need_key=need_keys)
+        models.resolve(config.enhancement_model)
     provider = registered_class(catalog, config)
     if provider is not None:
         read_settings(provider.settings_model, config)
@@ -68,13 +69,19 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
         LOCAL_EMBEDDER.check_installed(where)
     for package in provider.required_packages if provider is not None else ():
         package.check_installed(where)
-    if not need_keys:
-        return
     for paid in (config.embedding, config.local.embedding if config.local else None):
-        if paid is not None and paid.provider != "local" and not paid.base_url and _embedder_key(paid) is None:
+        if paid is not None and models.has_server(paid.model):
+            models.resolve(paid.model)
+        elif (
+            need_keys
+            and paid is not None
+            and paid.provider != "local"
+            and not paid.base_url
+            and _embedder_key(paid) is None
+        ):
             names = " or ".join(_key_variables(paid))
             raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
-    if config.type != "local":
+    if need_keys and config.type != "local":
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
 
 
@@ -130,6 +137,7 @@ class ProviderOpener:
         self._consent = consent
         self._threshold = threshold
         self._local_embedder: Embedder | None = None
+        self._models = ModelResolver(catalog, consent)
         stores.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     async def open(self, entry: Entry) -> Opened:
@@ -170,6 +178,8 @@ class ProviderOpener:
 
                 self._local_embedder = await self._stack.enter_async_context(open_local_embedder())
             return self._local_embedder
+        if self._models.has_server(embedding.model):
+            return await self._models.resolve(embedding.model).open_embedder(self._stack, embedding.dimensions)
         from memorybench.embedding.openai import open_openai_embedder
 
         return await self._stack.enter_async_context(
@@ -197,7 +207,7 @@ class ProviderOpener:
 
     async def _model(self, config: ProviderConfig) -> Model | None:
         name = config.enhancement_model
-        return await resolve_model(name).open(self._stack) if name else None
+        return await self._models.resolve(name).open(self._stack) if name else None
 
     async def _open_file(self, entry: Entry, config: ProviderConfig) -> AbstractAsyncContextManager[Provider]:
         from memorybench.providers.adapters import open_adapter

@@ -19,6 +19,7 @@ from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.journal.checksums import check_rows
 from memorybench.metrics.names import known_metrics
+from memorybench.models.config import cards_in, read_model
 from memorybench.providers.config.reading import needed_variables, read_provider
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
@@ -61,12 +62,23 @@ def describe_config(document: Document) -> str:
         return f'benchmark config "{benchmark.name}" {data}{_consent_note(benchmark, document)}'
     if kind is None:
         raise unrecognised(document)
+    if kind == "model":
+        return "; ".join(_describe_card(part, document) for part in cards_in(document))
     config: ExtractorConfig | StoreConfig | AgentConfig
     if kind == "extractor":
         config = read_extractor(document)
     else:
         config = read_store(document) if kind == "store" else read_agent(document)
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
+
+
+def _describe_card(part: Document, document: Document) -> str:
+    card = read_model(part)
+    if sum(other.value.get("name") == card.name for other in cards_in(document)) > 1:
+        raise BadInput(part.where("name"), f'two models are called "{card.name}"', remedy="rename or remove one")
+    missing = card.auth.env_var if card.auth.env_var and not environment().get(card.auth.env_var) else ""
+    note = f"; set {missing} before you use it" if missing else ""
+    return f'model card "{card.name}" ({card.kind}, {card.base_url}){note}{_consent_note(card, document)}'
 
 
 def _consent_note(config: Record, document: Document) -> str:

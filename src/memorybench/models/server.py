@@ -1,0 +1,84 @@
+"""The server of a model: what requests of every API share."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from memorybench.core.spending import Spending, charge, charging_unreadable
+from memorybench.core.trials import Subject
+from memorybench.http.config import auth_headers
+from memorybench.secrets.redaction import Redactor
+
+from .presets import ModelAddress, Options
+from .prices import Usage, spending
+from .replying import members
+
+if TYPE_CHECKING:
+    from memorybench.http.client import Http
+    from memorybench.http.replies import Reply
+
+API_VERSION = "2023-06-01"
+"""Of Anthropic's API."""
+
+
+class Server:
+    """Sends the requests of one model to a path of its server, and charges them."""
+
+    def __init__(self, address: ModelAddress, path: str, http: Http, key: str | None, timeout: float) -> None:
+        self._address = address
+        self._url = f"{address.base_url}{path}"
+        self._headers = request_headers(address, key)
+        self._query = address.card.query if address.card else {}
+        self._timeout = timeout
+        self._http = http
+
+    async def post(self, body: Mapping[str, Any]) -> tuple[Reply, Mapping[str, Any]]:
+        """Return the reply and its JSON object, which is empty if the reply is another value."""
+        card = self._address.card
+        sent = {**body, **(card.body if card else {})}
+        fields = {name: value for name, value in sent.items() if value is not None}
+        with charging_unreadable(self._spending(None)):
+            reply = await self._http.request(
+                "POST", self._url, headers=self._headers, params=self._query, json=fields, deadline=self._timeout
+            )
+            return reply, members(reply.json())
+
+    def charge(self, usage: Usage | None, model: str) -> Spending:
+        """Charge one call. An invalid reply costs as much, so this comes before the reply is checked."""
+        spent = self._spending(usage, model)
+        charge(spent)
+        return spent
+
+    def _spending(self, usage: Usage | None, *models: str) -> Spending:
+        address = self._address
+        return spending(usage, address.priced_as, *models, address.model, card=address.card)
+
+
+@asynccontextmanager
+async def open_address(address: ModelAddress, redactor: Redactor) -> AsyncIterator[Http]:
+    """Open the connections to a model's server, as its card allows them."""
+    from memorybench.http.client import open_http
+
+    card = address.card
+    async with open_http(redactor, insecure=card is not None and card.insecure, tls=card.tls if card else None) as http:
+        yield http
+
+
+def model_subject(address: ModelAddress, options: Options, *, temperature: float | None, seed: int | None) -> Subject:
+    """Return the subject of a model with the settings that are in effect."""
+    settings = {"temperature": temperature, "seed": seed, "max_tokens": options.max_tokens}
+    return Subject(
+        role="model", name=address.name, settings={**settings, "base_url": address.base_url, **address.card_settings}
+    )
+
+
+def request_headers(address: ModelAddress, key: str | None) -> Mapping[str, str]:
+    """Return the headers of every request: the key, the version of the API, and those of the card."""
+    version = {"anthropic-version": API_VERSION} if address.kind == "anthropic" else {}
+    if address.card is not None:
+        return {**version, **auth_headers(address.card.header, key, f'model "{address.name}"'), **address.card.headers}
+    if key is None:
+        return version
+    return {**version, **({"x-api-key": key} if address.kind == "anthropic" else {"Authorization": f"Bearer {key}"})}
