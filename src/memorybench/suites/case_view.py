@@ -98,8 +98,8 @@ def find_case(
         case = run_reader.case(run.id, name, case_id) or {}
         for outcome in run_reader.case_outcomes(run.id, name, case_id):
             trials.append(CaseTrial(outcome, case, tuple(run_reader.steps_of(run.id, outcome)), full))
-    name = canonical_name(provider) if provider else None
-    trials = _matching(trials, "--provider", name, lambda trial: trial.outcome.trial.subject.name)
+    subject = canonical_name(provider) if provider else None
+    trials = _matching(trials, "--provider", subject, lambda trial: trial.outcome.trial.subject.name)
     trials = _matching(trials, "--variant", variant, lambda trial: trial.outcome.trial.variant)
     run_id = " + ".join(run.id for run in stored.runs)
     counts_turns = stored.spec.get("evidence", {}).get(name) != "session"
