@@ -1,9 +1,14 @@
-"""Tests a judge with responses of known correctness, once per judge and prompt, before its verdicts count."""
+"""Tests a judge with responses of known correctness, once per judge and prompt, before its verdicts count.
+
+Canaries are taken in a fixed order, so that a larger check contains every smaller one and pays only for the rest. Right
+and wrong responses alternate, and all prompts and kinds take turns.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from itertools import zip_longest
 from typing import TypeVar
 
 from memorybench.core.errors import Unreadable
@@ -66,26 +71,56 @@ class CanaryReport(Record):
         return sum(count.agreed for count in counts), sum(count.n for count in counts)
 
 
-async def check_judge(steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt]) -> CanaryReport:
-    """Asks the judge about the canaries of each prompt. The verdicts are recorded steps and not paid for again.
+async def check_judge(
+    steps: Steps, judge: Judge, prompts: Sequence[JudgePrompt], limit: int | None = None
+) -> CanaryReport:
+    """Asks the judge about the first `limit` canaries of these prompts, or all. The verdicts are recorded steps.
 
     Unreadable verdicts are counted separately; an exhausted budget blocks, as it does everywhere.
     """
-    rows = [(prompt, kind) for prompt in prompts for kind in KINDS]
-    counts = await _gather_all(*(_count(steps, judge, prompt, kind) for prompt, kind in rows))
-    return CanaryReport(judge=judge.model.subject.name, counts=tuple(counts))
+    chosen = choose_canaries(prompts, limit)
+    verdicts = await _gather_all(*(_verdict(steps, judge, prompt, case, kind) for prompt, case, kind in chosen))
+    rows = [(prompt.name, kind, verdict) for (prompt, _, kind), verdict in zip(chosen, verdicts, strict=True)]
+    return CanaryReport(judge=judge.model.subject.name, counts=count_verdicts(rows))
 
 
-async def _count(steps: Steps, judge: Judge, prompt: JudgePrompt, kind: str) -> CanaryCount:
-    verdicts = await _gather_all(*(_verdict(steps, judge, prompt, case, kind) for case in CASES[prompt.kind]))
-    right = kind in RIGHT
-    return CanaryCount(
-        prompt=prompt.name,
-        kind=kind,
-        right=right,
-        agreed=sum(verdict == right for verdict in verdicts),
-        n=sum(verdict is not None for verdict in verdicts),
-        unreadable=sum(verdict is None for verdict in verdicts),
+def choose_canaries(
+    prompts: Sequence[JudgePrompt], limit: int | None = None
+) -> list[tuple[JudgePrompt, CanaryCase, str]]:
+    """Returns the first `limit` canaries of these prompts."""
+    orders = [[(prompt, case, kind) for case, kind in _in_order(prompt)] for prompt in prompts]
+    # each prompt begins at another place, so that few canaries of many prompts are right and wrong ones, too
+    turned = [order[place % len(order) :] + order[: place % len(order)] for place, order in enumerate(orders)]
+    return [one for row in zip_longest(*turned) for one in row if one is not None][:limit]
+
+
+def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
+    """Returns all canaries of a prompt; right and wrong ones alternate as long as there are both."""
+    cases = CASES[prompt.kind]
+
+    def taking_turns(kinds: Sequence[str]) -> list[tuple[CanaryCase, str]]:
+        return [(cases[(n + m) % len(cases)], kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
+
+    right = taking_turns(tuple(reversed(RIGHT)))  # a paraphrase tells more than the gold answer itself
+    wrong = taking_turns([kind for kind in KINDS if kind not in RIGHT])
+    return [one for row in zip_longest(right, wrong) for one in row if one is not None]
+
+
+def count_verdicts(rows: Sequence[tuple[str, str, bool | None]]) -> tuple[CanaryCount, ...]:
+    """Counts the verdicts on canaries, given as prompt, kind and verdict; None: unreadable."""
+    verdicts: dict[tuple[str, str], list[bool | None]] = {}
+    for prompt, kind, verdict in rows:
+        verdicts.setdefault((prompt, kind), []).append(verdict)
+    return tuple(
+        CanaryCount(
+            prompt=prompt,
+            kind=kind,
+            right=kind in RIGHT,
+            agreed=own.count(kind in RIGHT),
+            n=len(own) - own.count(None),
+            unreadable=own.count(None),
+        )
+        for (prompt, kind), own in verdicts.items()
     )
 
 

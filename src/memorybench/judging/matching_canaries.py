@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 
-from .canaries import STEP, CanaryCount, CanaryReport
+from .canaries import STEP, CanaryReport, count_verdicts
 from .facts import MemoryFact
 from .matching_judge import PROMPT, EntailmentJudge, all_of
 
@@ -33,26 +35,30 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 """By kind: the first note, and the second, which it says (verbatim, paraphrased) or does not."""
-_RIGHT = ("verbatim", "paraphrased")
 
 
-async def check_entailment(steps: Steps, judge: EntailmentJudge) -> CanaryReport:
-    """Recorded as steps: a resumed or reusing run does not pay again. What can not be read is counted by itself."""
-    counts = await all_of(*(_count(steps, judge, kind) for kind in PAIRS))
-    return CanaryReport(judge=judge.judge.model.subject.name, counts=tuple(counts))
+def _taking_turns(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
+    rows = zip_longest(*([(kind, pair) for pair in PAIRS[kind]] for kind in kinds))
+    return [one for row in rows for one in row if one is not None]
 
 
-async def _count(steps: Steps, judge: EntailmentJudge, kind: str) -> CanaryCount:
-    said = await all_of(*(_says(steps, judge, first, second) for first, second in PAIRS[kind]))
-    right = kind in _RIGHT
-    return CanaryCount(
-        prompt=PROMPT.name,
-        kind=kind,
-        right=right,
-        agreed=sum(verdict == right for verdict in said),
-        n=sum(verdict is not None for verdict in said),
-        unreadable=sum(verdict is None for verdict in said),
-    )
+IN_ORDER = [
+    one
+    for row in zip_longest(_taking_turns("paraphrased", "verbatim"), _taking_turns("vague", "negated", "stale"))
+    for one in row
+    if one is not None
+]
+
+
+async def check_entailment(steps: Steps, judge: EntailmentJudge, limit: int | None = None) -> CanaryReport:
+    """Recorded as steps: a resumed or reusing run does not pay again. What can not be read is counted by itself.
+
+    `limit` takes the first pairs, in which right and wrong ones alternate.
+    """
+    chosen = IN_ORDER[:limit]
+    verdicts = await all_of(*(_says(steps, judge, *pair) for _, pair in chosen))
+    rows = [(PROMPT.name, kind, verdict) for (kind, _), verdict in zip(chosen, verdicts, strict=True)]
+    return CanaryReport(judge=judge.judge.model.subject.name, counts=count_verdicts(rows))
 
 
 async def _says(steps: Steps, judge: EntailmentJudge, first: str, second: str) -> bool | None:
