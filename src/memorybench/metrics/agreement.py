@@ -34,6 +34,12 @@ class Confusion(Record):
             both_no=verdicts.count((False, False)),
         )
 
+    def complement(self) -> Confusion:
+        """Returns the counts of the opposite question: is the response wrong?"""
+        return Confusion(
+            both_yes=self.both_no, judge_yes=self.person_yes, person_yes=self.judge_yes, both_no=self.both_yes
+        )
+
     @property
     def n(self) -> int:
         return self.both_yes + self.judge_yes + self.person_yes + self.both_no
@@ -78,7 +84,46 @@ def kappa(confusion: Confusion) -> Interval:
     return ratio_interval(rows, [""] * len(rows), _kappa, bounds=(-1.0, 1.0))
 
 
-def correct_for_judge(score: float, n: int | None, confusion: Confusion, level: float = 0.95) -> Interval:
+def falls_short(hits: int, n: int, limit: float, level: float = 0.975) -> bool:
+    """Returns whether a judge's rate is significantly below `limit`: exact binomial test, one-sided.
+
+    Sensitivity and specificity are tested at 97.5 % each: a judge at both limits fails in at most 5 % of its checks.
+    """
+    from scipy.special import bdtr
+
+    return n > 0 and float(bdtr(hits, n, limit)) < 1 - level
+
+
+def is_informative(confusion: Confusion, level: float = 0.95) -> bool:
+    """Returns whether sensitivity + specificity is significantly above 1, the sum of a judge that guesses."""
+    (sens, sens_variance), (spec, spec_variance) = _smoothed_rates(confusion)
+    z = NormalDist().inv_cdf(0.5 + level / 2)
+    return sens + spec - 1 > z * sqrt(sens_variance + spec_variance)
+
+
+def effective_n(estimate: Interval, level: float = 0.95) -> float | None:
+    """Returns the number of independent items whose Wilson interval is as wide as this one; None without an interval.
+
+    For correlated items it is smaller than their number. Wilson's half width h at a share p and k = z² / n satisfies
+    h² (1 + k)² = p (1 − p) k + k² / 4, which is solved for k.
+    """
+    value, low, high = estimate
+    if value is None or low is None or high is None or low == high:
+        return None
+    half = (high - low) / 2
+    a, b, c = half**2 - 0.25, 2 * half**2 - value * (1 - value), half**2
+    return float(2 * a * NormalDist().inv_cdf(0.5 + level / 2) ** 2 / (-b - sqrt(b**2 - 4 * a * c))) if a < 0 else None
+
+
+def correct_for_judge(
+    score: float,
+    n: float | None,
+    confusion: Confusion,
+    level: float = 0.95,
+    *,
+    judged: float = 1.0,
+    right_by_code: float = 0.0,
+) -> Interval:
     """Estimates the share of right responses from the share `score` of `n` that an imperfect judge calls right.
 
     Rogan and Gladen, "Estimating prevalence from the results of a screening test", American Journal of Epidemiology
@@ -86,24 +131,30 @@ def correct_for_judge(score: float, n: int | None, confusion: Confusion, level: 
     sensitivity and specificity", Preventive Veterinary Medicine 113, 2014: they allow for a small
     sample of labelled responses. All are clamped to 0 … 1. Undefined if sensitivity + specificity is at most 1: such
     a judge carries no information. `n` None: the score is exact.
+
+    If only a share `judged` of the responses was judged, only their verdicts are corrected; `right_by_code` is the
+    share of all responses that code found right, without an error.
     """
     sens, spec = sensitivity(confusion).value, specificity(confusion).value
     if sens is None or spec is None or sens + spec <= 1:
         return Interval(None)
-    value = _clamp((score + spec - 1) / (sens + spec - 1))
+    called_right = (score - right_by_code) / judged if judged else 0.0
+    value = _clamp(right_by_code + judged * (called_right + spec - 1) / (sens + spec - 1))
     z = NormalDist().inv_cdf(0.5 + level / 2)
-    observed, variance = score, 0.0
+    observed, variance = called_right, 0.0
     if n is not None:
-        observed = (n * score + z**2 / 2) / (n + z**2)
-        variance = observed * (1 - observed) / (n + z**2)
-    sens, sens_variance = _smoothed_share(confusion.both_yes, confusion.rights)
-    spec, spec_variance = _smoothed_share(confusion.both_no, confusion.wrongs)
+        observed = (n * called_right + z**2 / 2) / (n + z**2)
+        smoothed = (n * score + z**2 / 2) / (n + z**2)
+        variance = smoothed * (1 - smoothed) / (n + z**2)
+    (sens, sens_variance), (spec, spec_variance) = _smoothed_rates(confusion)
     power = sens + spec - 1
     if power <= 0:
         return Interval(value)
-    centre = (observed + spec - 1) / power
-    shift = 2 * z**2 * (centre * sens_variance - (1 - centre) * spec_variance)
-    half = z * sqrt(variance + centre**2 * sens_variance + (1 - centre) ** 2 * spec_variance) / power
+    share = (observed + spec - 1) / power
+    centre = right_by_code + judged * share
+    shift = judged * 2 * z**2 * (share * sens_variance - (1 - share) * spec_variance)
+    of_judge = judged**2 * (share**2 * sens_variance + (1 - share) ** 2 * spec_variance)
+    half = z * sqrt(variance + of_judge) / power
     return Interval(value, min(_clamp(centre + shift - half), value), max(_clamp(centre + shift + half), value))
 
 
@@ -128,6 +179,12 @@ def _chance_agreement(counts: Sequence[float]) -> float:
     yes = (both_yes + judge_yes) * (both_yes + person_yes)
     no = (both_no + person_yes) * (both_no + judge_yes)
     return (yes + no) / sum(counts) ** 2
+
+
+def _smoothed_rates(confusion: Confusion) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Returns sensitivity and specificity, each smoothed and with its variance."""
+    sens = _smoothed_share(confusion.both_yes, confusion.rights)
+    return sens, _smoothed_share(confusion.both_no, confusion.wrongs)
 
 
 def _smoothed_share(hits: int, n: int) -> tuple[float, float]:
