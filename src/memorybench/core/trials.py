@@ -52,10 +52,22 @@ class Trial(Record):
     """The dataset, case set or scenario set the case is from."""
     cluster: str = ""
     """Trials of one cluster (a haystack, a conversation) are not independent; "": the trial is its own cluster."""
+    repeat: int = 1
+    """With `--repeats`, models are asked several times. The first repeat has the key of a run without repeats."""
 
     @cached_property
     def key(self) -> str:
-        return digest([self.suite, self.benchmark, self.case_id, self.subject.key, self.variant])
+        parts = [self.suite, self.benchmark, self.case_id, self.subject.key, self.variant]
+        return digest(parts if self.repeat == 1 else [*parts, self.repeat])
+
+    @property
+    def repeat_name(self) -> str:
+        return f"repeat {self.repeat}" if self.repeat > 1 else ""
+
+    @property
+    def item(self) -> tuple[str, str, str, str]:
+        """What the repeats of one trial have in common."""
+        return self.benchmark, self.subject.name, self.case_id, self.variant
 
 
 class Score(Record):

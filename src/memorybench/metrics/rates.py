@@ -6,7 +6,7 @@ reply could not be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
 
@@ -99,6 +99,14 @@ class Pooled:
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
         estimate = ratio_interval(rows, clusters, self.statistic)
         return _measure(self.name, estimate, clusters, planned, self.higher_is_better)
+
+
+def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] | None:
+    """Returns the mean of the rows of an item's repeats; equal rows, such as those of retrieval, stay unchanged."""
+    rows = [row for row in repeats if row is not None]
+    if not rows or rows.count(rows[0]) == len(rows):
+        return rows[0] if rows else None
+    return tuple(fsum(column) / len(rows) for column in zip(*rows, strict=True))
 
 
 def _measure(

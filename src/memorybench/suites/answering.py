@@ -20,6 +20,8 @@ from memorybench.metrics.answers import contains, exact_match, token_f1
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer of the user: 1 is right, 0 is wrong, or a share between."""
 
+BY_CODE = "decided_by_code"
+"""A score: 1 if code decided whether an answer is right, although the run has a judge."""
 SIMILAR = 0.8
 """The cosine of the embeddings of gold and answer from which they count as the same."""
 _BYTES_PER_TOKEN = 4
@@ -106,7 +108,8 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
     except Unreadable as error:
         return Scored(tuple(scores), unscored=Failure(kind="Unreadable", message=str(error)))
     kept = [one for one in scores if one.name != "correct"]
-    return Scored((Score(name="correct", value=float(verdict.correct)), *kept), reason=_reason(verdict))
+    by_code = [] if verdict.prompt else [Score(name=BY_CODE, value=1.0)]
+    return Scored((Score(name="correct", value=float(verdict.correct)), *kept, *by_code), reason=_reason(verdict))
 
 
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:

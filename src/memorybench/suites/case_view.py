@@ -193,6 +193,7 @@ def _trial_document(trial: CaseTrial) -> dict[str, Any]:
         "role": outcome.trial.subject.role,
         "settings": outcome.trial.subject.plain()["settings"],
         "variant": outcome.trial.variant,
+        "repeat": outcome.trial.repeat,
         "labels": dict(outcome.trial.labels),
         **body,
         "failure_reason": failure_reason(outcome),

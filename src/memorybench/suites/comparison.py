@@ -13,6 +13,7 @@ from memorybench.core.report_sections import Difference
 from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import Comparison, compare, compare_pooled, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
+from memorybench.metrics.rates import mean_row
 
 HEADLINES = ("accuracy", "answer_f1", "recall@5")
 """The measures that a table leads with, the preferred one first."""
@@ -25,7 +26,7 @@ Result = Literal["win", "loss", "tie"]
 
 @dataclass(frozen=True, slots=True)
 class CaseScores:
-    """What a comparison reads from one outcome."""
+    """What a comparison reads from the outcome of one case, or from those of its repeats."""
 
     case_id: str
     variant: str
@@ -36,10 +37,10 @@ class CaseScores:
     """By metric: the row that it reads. A metric without a value for this case is absent."""
 
     @classmethod
-    def of(cls, outcome: Outcome, metrics: Sequence[Metric]) -> CaseScores:
-        trial = outcome.trial
-        rows = {metric.name: row for metric in metrics if (row := metric.read(outcome)) is not None}
-        return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, outcome.shown.asked, rows)
+    def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> CaseScores:
+        trial = repeats[0].trial
+        rows = {metric.name: row for metric in metrics if (row := mean_row(map(metric.read, repeats))) is not None}
+        return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, repeats[0].shown.asked, rows)
 
 
 class ComparedCase(Record):
@@ -291,9 +292,14 @@ def _group(
     return tuple(groups)
 
 
+def mean_by_case(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
+    """The mean of the repeats of each case: they are one item of a comparison, not several."""
+    return {case: own[0] if len(own) == 1 else fsum(own) / len(own) for case, own in scores.items()}
+
+
 def baseline_differences(outcomes: Iterable[Outcome]) -> tuple[Pair, ...]:
     """Each provider minus each baseline in the first headline measure that both have; p-values adjusted together."""
-    values: dict[tuple[str, str, str], dict[str, float]] = {}
+    scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
     clusters: dict[str, str] = {}
     baselines: set[str] = set()
     order: dict[tuple[str, str], None] = {}
@@ -306,7 +312,9 @@ def baseline_differences(outcomes: Iterable[Outcome]) -> tuple[Pair, ...]:
         for name in HEADLINES:
             value = outcome.score(_SCORES.get(name, name))
             if value is not None:
-                values.setdefault((trial.benchmark, trial.subject.name, name), {})[trial.case_id] = value
+                own = scores.setdefault((trial.benchmark, trial.subject.name, name), {})
+                own.setdefault(trial.case_id, []).append(value)
+    values = {key: mean_by_case(own) for key, own in scores.items()}
     pairs = []
     for benchmark, provider in order:
         for other, baseline in order:

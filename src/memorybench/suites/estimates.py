@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
 
 from pydantic import computed_field
 
@@ -14,7 +14,6 @@ from .wiring import ResolvedModel
 REPLY_TOKENS, VERDICT_TOKENS, JUDGE_TOKENS = 60, 4, 260
 """Usual sizes of an answer, a verdict, and a judge prompt without question and answer."""
 PROMPT_TOKENS = 80
-_CANARIES_PER_PROMPT = 24
 
 
 class Estimate(Record):
@@ -57,9 +56,9 @@ def unpriced_calls(benchmark: str, subject: str, stage: str, calls: int, *, spen
 
 
 def without_recorded(
-    estimate: Estimate, planned: int, scored: int, changes: Iterable[str], *, has_canaries: bool
+    estimate: Estimate, planned: int, scored: int, changes: Iterable[str], *, canaries: int
 ) -> Estimate:
-    """Take off the calls that an earlier run recorded: `scored` of the `planned` trials are in it.
+    """Take off the calls that an earlier run recorded: `scored` of the `planned` trials and `canaries` are in it.
 
     `changes` are the differences between the two runs. A change of the judge affects its calls only, and a change of
     a provider only that provider.
@@ -73,7 +72,7 @@ def without_recorded(
             continue
         return estimate
     if estimate.stage == "canary":
-        left = 0.0 if has_canaries else 1.0
+        left = 1 - min(canaries, estimate.calls) / estimate.calls if estimate.calls else 1.0
     elif estimate.stage == "add":
         left = float(scored < planned)  # a search that is left needs the whole haystack
     else:
@@ -90,8 +89,8 @@ def without_recorded(
     )
 
 
-def canary_calls(benchmark: str, judge: ResolvedModel, prompts: int) -> Estimate:
-    sizes = [JUDGE_TOKENS] * prompts * _CANARIES_PER_PROMPT
+def canary_calls(benchmark: str, judge: ResolvedModel, canaries: Sized) -> Estimate:
+    sizes = [JUDGE_TOKENS] * len(canaries)
     return model_calls(benchmark, "", "canary", judge, sizes, VERDICT_TOKENS)
 
 

@@ -118,5 +118,7 @@ def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, comman
     )
     kind = trial.labels.get("question_type") or trial.labels.get("probe_type") or trial.variant
     return Case(
-        (trial.subject.name, trial.case_id, kind, reason), tuple((name, text) for name, text in fields if text), command
+        (trial.subject.name, trial.case_id, trial.repeat_name, kind, reason),
+        tuple((name, text) for name, text in fields if text),
+        command,
     )

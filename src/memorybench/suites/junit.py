@@ -55,7 +55,8 @@ def to_junit(run_id: str, trials: Iterable[RecordedTrial], checks: Sequence[Chec
 def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
     outcome = recorded.outcome
     trial = outcome.trial
-    name = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
+    details = ", ".join(part for part in (trial.variant, trial.repeat_name) if part)
+    name = f"{trial.case_id} ({details})" if details else trial.case_id
     case = _add_case(
         suite, f"{trial.benchmark}.{trial.subject.name}", name, sum(step.seconds or 0.0 for step in recorded.steps)
     )

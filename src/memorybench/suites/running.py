@@ -252,24 +252,25 @@ def estimates(start: Start) -> list[Estimate]:
     if source is None:
         return rows
     scored: Counter[tuple[str, str]] = Counter()
+    searched: dict[tuple[str, str], set[tuple[str, ...]]] = {}  # the repeats of a question share a search
     with RunReader.open(place.results, thorough=False) as run_reader:
         changes = [] if start.resuming else differences(run_reader.run(source).fingerprints, prepared.fingerprints)
         for outcome in run_reader.outcomes(source):
             trial = outcome.trial
             cases = prepared.cases.get(trial.benchmark)
-            if outcome.status == "scored" and (cases is None or trial.case_id in cases):
+            is_planned = trial.repeat <= prepared.repeats and (cases is None or trial.case_id in cases)
+            if outcome.status == "scored" and is_planned:
                 scored[trial.benchmark, trial.subject.name] += 1
-        has_canaries = any(stage.name == "canary" for stage in run_reader.stages(source))
-    return [
-        without_recorded(
-            row,
-            prepared.totals.get((row.benchmark, row.subject), 0),
-            scored[row.benchmark, row.subject],
-            changes,
-            has_canaries=has_canaries,
-        )
-        for row in rows
-    ]
+                searched.setdefault((trial.benchmark, trial.subject.name), set()).add(trial.item)
+        canaries = sum(stage.steps for stage in run_reader.stages(source) if stage.name == "canary")
+    left = []
+    for row in rows:
+        key = (row.benchmark, row.subject)
+        planned, done = prepared.totals.get(key, 0), scored[key]
+        if row.stage in ("add", "search"):
+            planned, done = planned // prepared.repeats, len(searched.get(key, ()))
+        left.append(without_recorded(row, planned, done, changes, canaries=canaries))
+    return left
 
 
 def run(
@@ -347,7 +348,7 @@ def _row(start: Start) -> Run:
         spec={
             "benchmarks": list(dict.fromkeys(benchmark for benchmark, _ in prepared.totals)),
             "subjects": list(dict.fromkeys(subject for _, subject in prepared.totals)),
-            "questions": {benchmark: n for (benchmark, _), n in prepared.totals.items()},
+            "questions": {benchmark: n // prepared.repeats for (benchmark, _), n in prepared.totals.items()},
             **prepared.spec.model_dump(mode="json"),
             **start.command.marks,
             **prepared.details,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
@@ -37,10 +38,11 @@ class ComparedRun:
         """By benchmark and subject."""
         metrics = self.stored.metrics(self.stored)
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
-        for outcome in self.stored.outcomes():
-            trial = outcome.trial
+        for _, same in groupby(self.stored.outcomes(), key=lambda outcome: outcome.trial.item):
+            repeats = tuple(same)
+            trial = repeats[0].trial
             key = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
-            cases.setdefault((trial.benchmark, trial.subject.name), {})[key] = CaseScores.of(outcome, metrics)
+            cases.setdefault((trial.benchmark, trial.subject.name), {})[key] = CaseScores.of(repeats, metrics)
             self.roles.setdefault(trial.subject.name, trial.subject.role)
         return cases
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, field_validator
 from pydantic.fields import FieldInfo
 
 from memorybench.core.errors import BadInput
@@ -97,6 +97,30 @@ class Spec(Record):
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
         """The saved values of an older version, under the names of today."""
         return saved
+
+
+class JudgedSpec(Spec):
+    """The spec of a suite whose answers a model may judge."""
+
+    canaries: int | Literal["off"] | None = flag(
+        None,
+        help="Check the judge with N known answers.",
+        metavar="N|off",
+        default_text="a tenth of its calls",
+    )
+
+    @field_validator("canaries", mode="before")
+    @classmethod
+    def _read_canaries(cls, value: Any) -> Any:
+        if value in (None, "off") or str(value).isdecimal():
+            return value
+        raise ValueError("a number of canaries, or off")
+
+
+class RepeatedSpec(JudgedSpec):
+    """The spec of a suite that asks a model and measures how much its answers vary."""
+
+    repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
 
 
 SavedT = TypeVar("SavedT", bound=Spec)

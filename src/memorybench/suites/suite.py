@@ -69,6 +69,8 @@ class PreparedRun:
     """What must be unchanged when the run is resumed."""
     metrics: tuple[Metric, ...]
     open_plan: Callable[[Opening], Awaitable[Plan]]
+    repeats: int = 1
+    """Planned trials of each case."""
     cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By benchmark: the ids of its cases, where the fingerprints do not name them."""
     details: Mapping[str, Any] = field(default_factory=dict)

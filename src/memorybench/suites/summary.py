@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.rows import Fingerprint, Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
 from memorybench.metrics.names import ALIASES
+from memorybench.metrics.rates import mean_row
 from memorybench.text.spelling import suggestion
 
 from .comparison import HEADLINES, Pair, baseline_differences
@@ -84,20 +85,22 @@ class Summary(Record):
 class _Accumulator:
     """The numbers that metrics read from the outcomes of one result; outcomes themselves are not kept."""
 
-    outcomes: int = 0
+    items: int = 0
     concerned: Counter[str] = field(default_factory=Counter)
     rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     clusters: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, outcome: Outcome, metrics: Sequence[Metric], selective: Sequence[Selective]) -> None:
-        self.outcomes += 1
+    def take(self, repeats: Sequence[Outcome], metrics: Sequence[Metric], selective: Sequence[Selective]) -> None:
+        """Takes the outcomes of one item: one, or one per repeat."""
+        self.items += 1
+        trial = repeats[0].trial
         for one in selective:
-            self.concerned[one.name] += one.concerns(outcome.trial)
+            self.concerned[one.name] += one.concerns(trial)
         for metric in metrics:
-            row = metric.read(outcome)
+            row = mean_row(map(metric.read, repeats))
             if row is not None:
                 self.rows.setdefault(metric.name, []).append(row)
-                self.clusters.setdefault(metric.name, []).append(outcome.trial.cluster)
+                self.clusters.setdefault(metric.name, []).append(trial.cluster)
 
     def measures(self, metrics: Sequence[Metric], planned: int, selected: Mapping[str, int]) -> tuple[Measure, ...]:
         return tuple(
@@ -119,7 +122,7 @@ def measure(
     subjects: Sequence[str] = (),
     selected: Mapping[str, int] = NOTHING_SELECTED,
 ) -> tuple[Result, ...]:
-    """Measures overall and by each label.
+    """Measures overall and by each label. Adjacent repeats of one item are averaged and count once.
 
     `planned` is the number of trials by benchmark, which may include pending ones; `selected` is that number for each
     selective metric. `subjects` without an outcome get results without values.
@@ -128,11 +131,11 @@ def measure(
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
     selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: not once per outcome
-    for outcome in outcomes:
-        trial = outcome.trial
-        for group in (None, *trial.labels.items()):
-            accumulator = groups.setdefault((trial.benchmark, trial.subject.name, group), _Accumulator())
-            accumulator.take(outcome, metrics, selective)
+    for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
+        repeats = tuple(same)
+        for group in (None, *repeats[0].trial.labels.items()):
+            accumulator = groups.setdefault((benchmark, subject, group), _Accumulator())
+            accumulator.take(repeats, metrics, selective)
     return tuple(
         Result(
             benchmark=benchmark,
@@ -140,7 +143,7 @@ def measure(
             group=dict([group]) if group else {},
             measures=one.measures(
                 metrics,
-                one.outcomes if group else max(one.outcomes, planned.get(benchmark, 0)),
+                one.items if group else max(one.items, planned.get(benchmark, 0)),
                 NOTHING_SELECTED if group else selected,
             ),
         )

@@ -39,6 +39,7 @@ _CHANGED = re.compile(r"\b(?:chang|contradict|differ|conflict|used to|no longer|
 class Judgement:
     correct: bool
     reason: str = ""
+    by_judge: bool = False
     choice: int | None = None
     """The index of the chosen option, if the probe has options and the choice is clear."""
 
@@ -69,7 +70,7 @@ async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response
     if judge is not None:
         verdict = await judge.verdict(steps, question_of(probe), response)
         flags = "".join(f" ({flag})" for flag in verdict.flags)
-        return Judgement(correct=verdict.correct, reason=f"{verdict.reason}{flags}")
+        return Judgement(correct=verdict.correct, reason=f"{verdict.reason}{flags}", by_judge=True)
     return _judge_by_code(probe, response)
 
 

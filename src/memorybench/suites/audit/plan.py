@@ -15,9 +15,11 @@ from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import Judge, self_judged
-from memorybench.suites.answering import Answering, ask, context_of, estimated_tokens
+from memorybench.suites.answering import BY_CODE, Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
+from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
+from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.searching import SearchLimits
 
 from .generation import admit
@@ -97,11 +99,19 @@ class AuditPlan:
     window: int | None = None
     """Context window of the answering model in tokens; None: unknown."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
+    canaries: int = 0
+    """Known answers that the judge is checked with."""
+    repeated: Sequence[Answering] = ()
+    """How the second and later repeats are answered."""
+
+    @property
+    def repeats(self) -> int:
+        return 1 + len(self.repeated)
 
     def plan(self) -> Plan:
         return Plan(
             jobs=self._jobs(),
-            size=len(self.probes) * len(self.audited),
+            size=len(self.probes) * len(self.audited) * self.repeats,
             metrics=measures(),
             limits=self.limits,
             opening=self._check_first,
@@ -116,14 +126,16 @@ class AuditPlan:
             probing = _Probing(self, audited)
             for place in mixed(list(places.values()), SIDE_BY_SIDE):
                 probe = self.probes[place]
-                yield Job(
-                    trial=trial_of(probe, self.transcripts.name, audited.subject),
-                    perform=partial(probing.perform, probe),
-                    ordinal=turn * len(self.probes) + place,
-                    case=probe,
-                    shown=Exhibit(asked=probe.question, expected=probe.expected_answer),
-                    spends=True,
-                )
+                for repeat in range(1, self.repeats + 1):
+                    yield Job(
+                        trial=trial_of(probe, self.transcripts.name, audited.subject, repeat),
+                        perform=partial(probing.perform, probe, repeat=repeat),
+                        # the repeats of a probe are adjacent: `measure` averages them
+                        ordinal=(turn * len(self.probes) + place) * self.repeats + repeat - 1,
+                        case=probe,
+                        shown=Exhibit(asked=probe.question, expected=probe.expected_answer),
+                        spends=True,
+                    )
 
     async def _check_first(self, steps: Steps) -> None:
         """Check that live memories are empty and that the judge can judge, before anything is added."""
@@ -138,8 +150,8 @@ class AuditPlan:
         if self_judged(self.judge.model.subject, self.answering.model.subject):
             await steps.note("self-judged", f"{self.judge.model.subject.name} judges its own answers")
         used = judge_prompts().used(question_of(probe) for probe in self.probes)
-        report = await check_judge(steps, self.judge, used)
-        await steps.note("judge", report.sentence())
+        check = partial(check_judge, steps, self.judge, used, self.canaries)
+        await record_judge_check(steps, self.judge.model.subject, used, self.canaries, check)
 
     async def _clear_all(self, steps: Steps) -> None:
         for audited in self.audited:
@@ -148,7 +160,7 @@ class AuditPlan:
                     await audited.ingest.clear(steps, conversation)
 
 
-def trial_of(probe: Probe, dataset: str, subject: Subject) -> Trial:
+def trial_of(probe: Probe, dataset: str, subject: Subject, repeat: int = 1) -> Trial:
     return Trial(
         suite="audit",
         benchmark=dataset,
@@ -157,6 +169,7 @@ def trial_of(probe: Probe, dataset: str, subject: Subject) -> Trial:
         labels=probe.labels,
         variant=DATED if probe.type == "temporal" and not probe.options else REVERSED if probe.reversed else "",
         cluster=probe.conversation,
+        repeat=repeat,
     )
 
 
@@ -178,9 +191,9 @@ class _Probing:
         self._audited = audited
         self._by_id = {probe.id: probe for probe in plan.probes}
 
-    async def perform(self, probe: Probe, steps: Steps) -> Performed:
+    async def perform(self, probe: Probe, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
-            performed = await self._probe(steps, probe)
+            performed = await self._probe(steps, probe, repeat)
         except Blocked:
             raise  # a resumed run with a larger budget continues with the filled memory
         except Exception:
@@ -193,10 +206,11 @@ class _Probing:
         if self._audited.ingest is not None:
             await self._audited.ingest.leave(steps, probe.conversation)
 
-    async def _probe(self, steps: Steps, original: Probe) -> Performed:
+    async def _probe(self, steps: Steps, original: Probe, repeat: int) -> Performed:
+        """Every repeat asks the same question in the same context."""
         probe = await self._rewrite(steps, original)
         await self._check_needs_context(steps, probe)
-        reply = await self._answer(steps, probe)
+        reply = await self._answer(steps, probe, repeat)
         answer = reply.answer
         shown = Exhibit(
             asked=probe.question,
@@ -206,10 +220,12 @@ class _Probing:
             memories_shown=None if reply.memories is None else len(reply.memories),
         )
         try:
-            judgement = await judge_answer(steps, self._plan.judge, probe, answer)
+            judgement = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, probe, answer)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
         scores = [Score(name="correct", value=float(judgement.correct), reason=judgement.reason), *reply.scores]
+        if self._plan.judge is not None and not judgement.by_judge:
+            scores.append(Score(name=BY_CODE, value=1.0))
         if not judgement.correct:
             scores += self._miss_scores(probe, reply.memories)
         if probe.abstain:
@@ -219,10 +235,10 @@ class _Probing:
             scores += [] if answered is None else [Score(name="answered", value=float(answered))]
         if self._plan.writer is not None and not probe.options:
             scores.append(Score(name=REWRITTEN, value=float(probe.origin == "model")))
-        scores += await self._score_pair(steps, probe, judgement)
+        scores += await self._score_pair(steps, probe, judgement, repeat)
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": judgement.reason}))
 
-    async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement) -> list[Score]:
+    async def _score_pair(self, steps: Steps, probe: Probe, judgement: Judgement, repeat: int) -> list[Score]:
         """Return the scores of a pair: both orders of an order question, or an absent fact and its present twin."""
         twin = self._by_id.get(probe.twin or "")
         if twin is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
@@ -230,8 +246,8 @@ class _Probing:
         try:
             twin = await self._rewrite(steps, twin)
             await self._check_needs_context(steps, twin)
-            answer = (await self._answer(steps, twin)).answer
-            other = await judge_answer(steps, self._plan.judge, twin, answer)
+            answer = (await self._answer(steps, twin, repeat)).answer
+            other = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, twin, answer)
         except (Unreadable, ServiceError, Lacking):
             return []  # the trial of the twin reports the reason
         both = float(judgement.correct and other.correct)
@@ -258,7 +274,7 @@ class _Probing:
         """Raise Lacking if the model answers correctly without context: the question does not test memory."""
         if not self._plan.verify or probe.abstain or probe.options:
             return
-        answer = await self._ask(steps, probe, "")
+        answer = await self._ask(steps, probe, "", self._plan.answering)
         try:
             is_known = (await judge_answer(steps, self._plan.judge, probe, answer)).correct
         except Unreadable:
@@ -278,22 +294,25 @@ class _Probing:
             Score(name="miss_not_used", value=float(was_shown)),
         ]
 
-    async def _answer(self, steps: Steps, probe: Probe) -> _Reply:
+    async def _answer(self, steps: Steps, probe: Probe, repeat: int) -> _Reply:
         plan, ingest = self._plan, self._audited.ingest
+        again = steps_of_repeat(steps, repeat)
+        answering = plan.answering if repeat == 1 else plan.repeated[repeat - 2]
         if ingest is None:
             if plan.window is not None and (problems := find_oversized(plan.transcripts, [probe], plan.window)):
                 raise ServiceError(problems[0])
             context = plan.transcripts.transcript(probe.conversation)
-            return _Reply(await self._ask(steps, probe, context), context)
+            return _Reply(await self._ask(again, probe, context, answering), context)
         limits = plan.search_limits
         memories = await ingest.search(steps, probe.conversation, probe.question, limits.depth)
         shown = limits.cut(memories)
         context = context_of(shown)
-        return _Reply(await self._ask(steps, probe, context), context, shown, tuple(limits.scores(memories, shown)))
+        answer = await self._ask(again, probe, context, answering)
+        return _Reply(answer, context, shown, tuple(limits.scores(memories, shown)))
 
-    async def _ask(self, steps: Steps, probe: Probe, context: str) -> str:
+    async def _ask(self, steps: Steps, probe: Probe, context: str, answering: Answering) -> str:
         end_time = self._plan.transcripts.end_time(probe.conversation)
-        return (await ask(steps, self._plan.answering, probe.question, context, at=end_time)).text
+        return (await ask(steps, answering, probe.question, context, at=end_time)).text
 
 
 def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) -> list[str]:

@@ -15,6 +15,7 @@ from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.prompts import load_prompt
 from memorybench.journal.rows import Fingerprint
+from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.suites.answering import Answering, Scoring, estimated_tokens
 from memorybench.suites.estimates import (
@@ -27,6 +28,8 @@ from memorybench.suites.estimates import (
     model_calls,
 )
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pending
+from memorybench.suites.judge_check import canary_limit
+from memorybench.suites.repeats import open_repeats
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
@@ -82,7 +85,8 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         hints[f"memorybench audit {spec.dataset} --provider bm25 hybrid"] = "ask the same probes through a memory"
     return PreparedRun(
         spec=spec,
-        totals={(dataset.id, subject): len(generated.probes) for subject in subjects},
+        totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in subjects},
+        repeats=spec.repeats,
         subjects=subjects,
         fingerprints=run.fingerprints(),
         metrics=measures(),
@@ -134,7 +138,10 @@ class _AuditRun:
         return {name: Fingerprint.of(text) for name, text in texts.items()}
 
     async def open_plan(self, opening: Opening) -> Plan:
-        answerer = await self.answerer.open(opening.stack, seed=self.spec.seed)
+        repeats = self.spec.repeats
+        answerers = await open_repeats(self.answerer, opening.stack, self.spec.seed, repeats)
+        prompts = {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}
+        answering, *repeated = (Answering(model, prompts, Scoring(method="audit")) for model in answerers)
         judge = await self.judge.open(opening.stack) if self.judge else None
         transcripts = Transcripts(self.dataset)
         audited: list[AuditedSubject] = []
@@ -145,7 +152,11 @@ class _AuditRun:
             for resolved in self.providers:
                 opened = await opener.open(resolved.name)
                 subject = opened.provider.subject
-                trials = [trial_of(probe, self.dataset.id, subject) for probe in self.generated.probes]
+                trials = [
+                    trial_of(probe, self.dataset.id, subject, repeat)
+                    for probe in self.generated.probes
+                    for repeat in range(1, repeats + 1)
+                ]
                 pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
                 ingest = Ingest(
                     opening.run_id,
@@ -159,22 +170,22 @@ class _AuditRun:
                 audited.append(AuditedSubject(subject, ingest))
                 limits[subject.key] = opened.limits
         else:
-            audited.append(AuditedSubject(answerer.subject))
+            audited.append(AuditedSubject(answering.model.subject))
             if window is None:
                 window = await self.answerer.fetch_window()
         return AuditPlan(
             transcripts,
             self.generated.probes,
             audited,
-            Answering(
-                answerer, {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}, Scoring(method="audit")
-            ),
+            answering,
             Judge(judge, judge_prompts()) if judge else None,
             writer=await self.writer.open(opening.stack) if self.writer else None,
             verify=self.spec.verify_probes,
             window=window,
             limits=limits,
             search_limits=self.search_limits,
+            canaries=self._canaries,
+            repeated=repeated,
         ).plan()
 
     def estimate(self) -> Iterator[Estimate]:
@@ -189,17 +200,27 @@ class _AuditRun:
                 yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
                 yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
             sizes = [self._context_tokens(transcripts, probe.conversation) + PROMPT_TOKENS for probe in probes]
-            yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
+            yield model_calls(name, subject, "answer", self.answerer, sizes * self.spec.repeats, REPLY_TOKENS)
             if self.spec.verify_probes:
                 bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
                 yield model_calls(name, subject, "answer without context", self.answerer, bare, REPLY_TOKENS)
             if self.judge is not None:
-                judged = [JUDGE_TOKENS + REPLY_TOKENS for probe in probes if not probe.options]
+                judged = [JUDGE_TOKENS + REPLY_TOKENS] * self._judge_calls
                 yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
         if self.writer is not None:
             yield model_calls(name, "", "question", self.writer, [PROMPT_TOKENS] * len(probes), REPLY_TOKENS)
         if self.judge is not None:
-            yield canary_calls(name, self.judge, len(judge_prompts().used(question_of(probe) for probe in probes)))
+            used = judge_prompts().used(question_of(probe) for probe in probes)
+            yield canary_calls(name, self.judge, choose_canaries(used, self._canaries))
+
+    @property
+    def _canaries(self) -> int:
+        return canary_limit(self.spec.canaries, self._judge_calls * max(1, len(self.providers)))
+
+    @property
+    def _judge_calls(self) -> int:
+        """The number of answers of one subject that a judge may have to decide."""
+        return self.spec.repeats * sum(not probe.options for probe in self.generated.probes)
 
     def _context_tokens(self, transcripts: Transcripts, conversation: str) -> int:
         whole = estimated_tokens(transcripts.transcript(conversation))

@@ -12,6 +12,7 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
+from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
@@ -36,6 +37,13 @@ _PHRASES = {
     "conflict_resolution_accuracy": "knows the latest value of {} of the changed facts",
     "temporal_accuracy": "orders {} of the event pairs correctly",
 }
+_CORRECTED = {
+    "recall_accuracy": False,
+    "hallucinated_memory_rate": True,
+    "conflict_resolution_accuracy": False,
+    "dating_accuracy": False,
+}
+"""Measures that are corrected for the judge's errors, and whether they count wrong answers."""
 _SEVERITY = ("hallucination", "conflict", "recall", "temporal")
 """Kinds of probes; an invented answer is worse than an outdated one, and that is worse than a missing one."""
 _MAX_FAILURES = 12
@@ -59,6 +67,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
         "Judge": spec["judge"] or "none: answers are searched for the expected words",
         "Conflicts": policies[spec["policy"]],
+        **({"Repeats": f"{spec['repeats']} per probe"} if spec.get("repeats", 1) > 1 else {}),
         "Started": sections.started(run.created),
     }
 
@@ -76,20 +85,27 @@ def report(run: StoredRun) -> Report:
     if rewritten:
         counts = f"{sum(rewritten):.0f} of {len(rewritten)} were used; the checks rejected the others"
         probes["Questions written by a model"] = counts
+    checks = judge_checks(run, _CORRECTED)
     return Report(
         title=sections.title(f"Memory audit: {', '.join(summary.benchmarks)}", summary),
         verdict=tuple(_verdict(result) for result in summary.results if not result.group),
         warnings=(*sections.warnings(summary), *_over_budget(outcomes)),
         sections=(
+            *check_warnings(checks),
             *sections.self_judged_notes(summary),
             *sections.score_tables(summary, MEANINGS, _LABELS, MAIN_MEASURES),
+            *correction_tables(run, checks),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),
             Notes(tuple(probes.items()), title="How the probes were made"),
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
         ),
-        document={**sections.document(summary), **_audit_result(run, outcomes)},
+        document={
+            **sections.document(summary),
+            **check_document(checks),
+            **_audit_result(run, outcomes),
+        },
     )
 
 
@@ -122,6 +138,7 @@ def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
 
 def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
     wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0 and outcome.trial.variant != "reversed"]
+    wrong = list({outcome.trial.item: outcome for outcome in reversed(wrong)}.values())[::-1]  # one of its repeats
     cases = []
     for outcome in _select_worst(wrong):
         trial, shown = outcome.trial, outcome.shown
@@ -189,6 +206,7 @@ def _probe_result(outcome: Outcome, probe: Mapping[str, Any]) -> dict[str, Any]:
             "relatedFacts": list(probe.get("related_facts", ())),
         },
         "subject": outcome.trial.subject.name,
+        "repeat": outcome.trial.repeat,
         "response": outcome.shown.got,
         "correct": None if correct is None else correct == 1.0,
         "status": outcome.status,

@@ -7,12 +7,12 @@ from typing import Literal
 from pydantic import field_validator
 
 from memorybench.suites.searching import SearchSpec
-from memorybench.suites.spec import flag
+from memorybench.suites.spec import RepeatedSpec, flag
 
 from .probes import PROBE_TYPES, Policy, ProbeType
 
 
-class AuditSpec(SearchSpec):
+class AuditSpec(SearchSpec, RepeatedSpec):
     dataset: str = flag(
         help="Audit with these conversations and facts (JSON, JSONL).", name="dataset", metavar="DATASET"
     )

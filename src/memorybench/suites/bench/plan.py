@@ -14,10 +14,13 @@ from memorybench.core.questions import Dataset, Question
 from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
+from memorybench.judging.prompts import JudgePrompt
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
+from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
+from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 
 from .baselines import Candidate, remembered
@@ -41,6 +44,14 @@ class Bench:
     corrected: Mapping[str, Question] = field(default_factory=dict)
     """By question id: the question with the corrected answer key. Both scores are reported."""
     answering: Answering | None = None
+    repeated: Sequence[Answering] = ()
+    """How the second and later repeats are answered."""
+    answered_once: bool = False
+    """Whether only the verdicts are repeated."""
+
+    @property
+    def repeats(self) -> int:
+        return 1 + len(self.repeated)
 
 
 @dataclass(slots=True)
@@ -53,6 +64,8 @@ class BenchPlan:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     plugins: Sequence[Metric | RetrievalMetric] = ()
     """Metrics of installed packages."""
+    canaries: int = 0
+    """Known answers that the judge is checked with."""
     scope_suffix: str = ""
     """Makes the scopes of live memories unique; see `Ingest`."""
     _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
@@ -60,7 +73,7 @@ class BenchPlan:
     def plan(self) -> Plan:
         return Plan(
             jobs=self._jobs(),
-            size=sum(len(bench.questions) for bench in self.benches) * len(self.candidates),
+            size=sum(len(bench.questions) * bench.repeats for bench in self.benches) * len(self.candidates),
             metrics=measures(
                 answered=any(bench.answering for bench in self.benches),
                 corrected=any(bench.corrected for bench in self.benches),
@@ -78,10 +91,15 @@ class BenchPlan:
         for bench in self.benches:
             for candidate in self.candidates:
                 yield from self._candidate_jobs(bench, candidate, ordinal)
-                ordinal += len(bench.questions)
+                ordinal += len(bench.questions) * bench.repeats
 
     def _candidate_jobs(self, bench: Bench, candidate: Candidate, first: int) -> Iterator[Job]:
-        trials = [_trial(bench.dataset.name, question, candidate) for question in bench.questions]
+        repeats = range(1, bench.repeats + 1)
+        trials = [
+            _trial(bench.dataset.name, question, candidate, repeat)
+            for question in bench.questions
+            for repeat in repeats
+        ]
         ingest = self._ingest(bench, candidate, trials)
         if ingest is not None:
             self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
@@ -90,14 +108,18 @@ class BenchPlan:
         for place, question in enumerate(bench.questions):
             by_haystack.setdefault(question.haystack, []).append(place)
         for place in mixed(list(by_haystack.values()), SIDE_BY_SIDE):
-            yield Job(
-                trial=trials[place],
-                perform=partial(questioner.perform, bench.questions[place]),
-                ordinal=first + place,
-                case=partial(questioner.recorded_question, bench.questions[place]),
-                shown=_question_shown(bench.questions[place]),
-                spends=candidate.spends or bench.answering is not None,
-            )
+            question = bench.questions[place]
+            for repeat in repeats:
+                # the repeats of a question are adjacent: `measure` averages them
+                position = place * bench.repeats + repeat - 1
+                yield Job(
+                    trial=trials[position],
+                    perform=partial(questioner.perform, question, repeat=repeat),
+                    ordinal=first + position,
+                    case=partial(questioner.recorded_question, question),
+                    shown=_question_shown(question),
+                    spends=candidate.spends or bench.answering is not None,
+                )
 
     def _ingest(self, bench: Bench, candidate: Candidate, trials: Sequence[Trial]) -> Ingest | None:
         if candidate.provider is None:
@@ -122,15 +144,19 @@ class BenchPlan:
         await self._check_judges(steps)
 
     async def _check_judges(self, steps: Steps) -> None:
-        """Checks each judge and prompt once on answers whose verdict is known, and records the result."""
+        """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
+        prompts: dict[JudgePrompt, None] = {}
+        judge = None
         for bench in self.benches:
-            judge = bench.answering.scoring.judge if bench.answering else None
-            if bench.answering is None or judge is None:
+            if bench.answering is None or bench.answering.scoring.judge is None:
                 continue
+            judge = bench.answering.scoring.judge
+            prompts |= dict.fromkeys(judge.prompts.used(bench.questions))
             if self_judged(judge.model.subject, bench.answering.model.subject):
                 await steps.note("self-judged", f"{judge.model.subject.name} judges its own answers")
-            report = await check_judge(steps, judge, judge.prompts.used(bench.questions))
-            await steps.note("judge", report.sentence())
+        if judge is not None:
+            check = partial(check_judge, steps, judge, tuple(prompts), self.canaries)
+            await record_judge_check(steps, judge.model.subject, tuple(prompts), self.canaries, check)
 
     async def _clear_all(self, steps: Steps) -> None:
         """Clears what an interrupted run left behind: haystacks whose questions were all scored before."""
@@ -152,9 +178,9 @@ class _Questioner:
         # many questions use one haystack: the last few are kept
         self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
 
-    async def perform(self, question: Question, steps: Steps) -> Performed:
+    async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
-            performed = await self._ask(steps, question)
+            performed = await self._ask(steps, question, repeat)
         except Blocked:
             raise  # a run with a larger budget continues here: keep the data
         except Exception:
@@ -170,7 +196,7 @@ class _Questioner:
         except Exception:  # the trial reports it
             return question
 
-    async def _ask(self, steps: Steps, question: Question) -> Performed:
+    async def _ask(self, steps: Steps, question: Question, repeat: int) -> Performed:
         memories = await self._retrieve(steps, question)
         places = self._places(question.haystack)
         scores = []
@@ -185,12 +211,14 @@ class _Questioner:
         context = context_of(seen, chunks=chunks)
         scores.append(Score(name="context_tokens", value=estimated_tokens(context)))
         got, judged = "", Scored(())
-        answering = self._bench.answering
+        answering = self._bench.answering if repeat == 1 else self._bench.repeated[repeat - 2]
+        again = steps_of_repeat(steps, repeat)
         if answering is not None:
-            got = (await answer(steps, answering, question, context)).text
-            judged = await score(steps, answering.scoring, question, got, context)
+            answered = steps if self._bench.answered_once else again
+            got = (await answer(answered, answering, question, context)).text
+            judged = await score(again, answering.scoring, question, got, context)
         if self._bench.corrected:
-            scores += await self._corrected(steps, question, memories, got, context, (*judged.scores, *scores))
+            scores += await self._corrected(again, question, memories, got, context, (*judged.scores, *scores))
         blame = attribution(question, seen, places, judged.scores)
         if blame is not None:
             scores += [Score(name=name, value=float(name == blame)) for name in MISSES]
@@ -240,7 +268,7 @@ def _question_shown(question: Question) -> Exhibit:
     return Exhibit(asked=question.question, expected=" | ".join(question.answers))
 
 
-def _trial(benchmark: str, question: Question, candidate: Candidate) -> Trial:
+def _trial(benchmark: str, question: Question, candidate: Candidate, repeat: int) -> Trial:
     return Trial(
         suite="bench",
         benchmark=benchmark,
@@ -248,6 +276,7 @@ def _trial(benchmark: str, question: Question, candidate: Candidate) -> Trial:
         subject=candidate.subject,
         labels=question.labels,
         cluster=question.haystack,
+        repeat=repeat,
     )
 
 

@@ -21,6 +21,7 @@ from memorybench.files.prompts import load_prompt
 from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
+from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
 from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
@@ -34,7 +35,9 @@ from memorybench.suites.estimates import (
     model_calls,
 )
 from memorybench.suites.ingest import IngestOptions
+from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.judge_prompts import judge_prompts
+from memorybench.suites.repeats import open_repeats
 from memorybench.suites.sampling import describe_sample, failed_cases
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.spec import saved_spec
@@ -45,7 +48,7 @@ from memorybench.text.spelling import suggestion
 from .baselines import Candidate, remembered
 from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
-from .recorded import Recorded, RecordedModel, RecordedProvider
+from .recorded import ANSWERS, Recorded, RecordedProvider
 from .selection import choose_questions
 from .spec import BenchSpec, ScoreSpec
 
@@ -108,10 +111,13 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         judge = wiring.choose_model(spec.judge_model, JUDGE_VARIABLE if defaults else None, defaults)
     elif spec.judge_model is not None:
         raise BadInput("--judge-model", "there are no answers to judge", remedy="add --answering-model MODEL")
+    if spec.repeats > 1 and answerer is None and recorded is None:
+        raise BadInput("--repeats", "there are no answers to repeat", remedy="add --answering-model MODEL")
     run = _BenchRun(spec, wiring, providers, benchmarks, answerer, judge, recorded)
     answered_by = recorded.answerer.name if recorded else answerer.name if answerer else None
     details = {
         "answered": answered_by is not None,
+        ANSWERS: recorded.repeats if recorded else spec.repeats,
         "corrected": any(benchmark.corrected for benchmark in benchmarks),
         "answerer": answered_by,
         "judge": judge.name if judge else None,
@@ -127,7 +133,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     return PreparedRun(
         spec=spec,
         totals={
-            (benchmark.name, provider.name): len(benchmark.questions)
+            (benchmark.name, provider.name): len(benchmark.questions) * spec.repeats
             for benchmark in benchmarks
             for provider in providers
         },
@@ -135,6 +141,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         fingerprints=run.fingerprints(),
         metrics=run_metrics({**details, "token_budget": spec.token_budget}, plugin_metrics()),
         open_plan=run.open_plan,
+        repeats=spec.repeats,
         cases={benchmark.name: frozenset(one.id for one in benchmark.questions) for benchmark in benchmarks},
         details=details,
         models=(answerer, judge),
@@ -148,9 +155,16 @@ def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> Prepare
     safe_run_id(spec.run, "RUN")
     with RunReader.open(place.results) as run_reader:
         saved = run_reader.run(spec.run).spec
+    answers = saved.get(ANSWERS, 1)
+    if spec.repeats is not None and answers not in (1, spec.repeats):
+        raise BadInput(
+            "--repeats", f"{spec.run} has {answers} answers per question", remedy="leave it out: each is judged once"
+        )
     changes = {
         "judge_model": spec.judge_model,
         "judge_prompt": spec.judge_prompt,
+        "canaries": spec.canaries,
+        "repeats": spec.repeats or answers,
         "reuse": spec.run,
         "answers_of": spec.run,
     }
@@ -271,24 +285,28 @@ class _BenchRun:
                     )
                 )
                 limits[subject.key] = opened.limits
-        answerer: Model | None = None
+        answerers: list[Model] = []
         if self.recorded is not None:
-            answerer = RecordedModel(self.recorded.answerer)
+            answerers = self.recorded.models(self.spec.repeats)
         elif self.answerer is not None:
-            answerer = await self.answerer.open(opening.stack, seed=self.spec.seed)
+            answerers = await open_repeats(self.answerer, opening.stack, self.spec.seed, self.spec.repeats)
         judge = await self.judge.open(opening.stack) if self.judge else None
-        benches = [
-            Bench(
-                benchmark.dataset,
-                benchmark.questions,
-                limits=benchmark.limits,
-                chunks=benchmark.config.search.include_chunks,
-                ingest_options=_ingest_options(benchmark.config.ingestion),
-                corrected=benchmark.corrected,
-                answering=await self._answering(benchmark, answerer, judge, opener) if answerer else None,
+        benches = []
+        for benchmark in self.benchmarks:
+            answering = [await self._answering(benchmark, answerer, judge, opener) for answerer in answerers]
+            benches.append(
+                Bench(
+                    benchmark.dataset,
+                    benchmark.questions,
+                    limits=benchmark.limits,
+                    chunks=benchmark.config.search.include_chunks,
+                    ingest_options=_ingest_options(benchmark.config.ingestion),
+                    corrected=benchmark.corrected,
+                    answering=answering[0] if answering else None,
+                    repeated=answering[1:],
+                    answered_once=self.recorded is not None and self.recorded.repeats == 1,
+                )
             )
-            for benchmark in self.benchmarks
-        ]
         return BenchPlan(
             opening.run_id,
             benches,
@@ -296,6 +314,7 @@ class _BenchRun:
             scored=opening.scored,
             limits=limits,
             plugins=plugin_metrics(),
+            canaries=self._canaries,
             scope_suffix=opening.scope_suffix,
         ).plan()
 
@@ -316,9 +335,14 @@ class _BenchRun:
         for benchmark in self.benchmarks:
             for provider in self.providers:
                 yield from self._estimate(benchmark, provider)
-            if self.judge is not None:
-                prompts = len(benchmark.judge_prompts.used(benchmark.questions))
-                yield canary_calls(benchmark.name, self.judge, prompts)
+        if self.judge is not None:
+            used = dict.fromkeys(prompt for one in self.benchmarks for prompt in one.judge_prompts.used(one.questions))
+            yield canary_calls(self.benchmarks[0].name, self.judge, choose_canaries(tuple(used), self._canaries))
+
+    @property
+    def _canaries(self) -> int:
+        asked = sum(len(benchmark.questions) + _judged_twice(benchmark) for benchmark in self.benchmarks)
+        return canary_limit(self.spec.canaries, asked * len(self.providers) * self.spec.repeats)
 
     def _estimate(self, benchmark: _Benchmark, provider: ResolvedProvider) -> Iterator[Estimate]:
         name, subject, questions = benchmark.name, provider.name, benchmark.questions
@@ -329,12 +353,17 @@ class _BenchRun:
             yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
             yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(questions), cost=cost)
         if self.answerer is not None:
-            sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)]
+            sizes = [size + PROMPT_TOKENS for size in _context_sizes(benchmark, provider)] * self.spec.repeats
             yield model_calls(name, subject, "answer", self.answerer, sizes, REPLY_TOKENS)
         if self.judge is not None:
-            judged_twice = sum(question.id in benchmark.corrected for question in questions)
-            sizes = [JUDGE_TOKENS + REPLY_TOKENS] * (len(questions) + judged_twice)
+            calls = (len(questions) + _judged_twice(benchmark)) * self.spec.repeats
+            sizes = [JUDGE_TOKENS + REPLY_TOKENS] * calls
             yield model_calls(name, subject, "judge", self.judge, sizes, VERDICT_TOKENS)
+
+
+def _judged_twice(benchmark: _Benchmark) -> int:
+    """Questions whose answers are also judged by a corrected key."""
+    return sum(question.id in benchmark.corrected for question in benchmark.questions)
 
 
 def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[int]:

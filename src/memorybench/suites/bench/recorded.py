@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorybench.core.contracts import Completion, Receipt, Scope
+from memorybench.core.contracts import Completion, Model, Receipt, Scope
 from memorybench.core.conversation import Memory, Session, Turn
 from memorybench.core.errors import BadInput, ServiceError
 from memorybench.core.trials import Subject
 from memorybench.journal.run_reader import RunReader
+
+ANSWERS = "answers_per_question"
+"""The key of a saved spec for the repeats that were answered; `score --repeats` repeats the verdicts alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +23,9 @@ class Recorded:
 
     providers: Mapping[str, Subject]
     answerer: Subject
+    """Of the first repeat."""
+    repeats: int = 1
+    """Answers per question."""
 
     @classmethod
     def of(cls, run_reader: RunReader, run: str) -> Recorded:
@@ -27,7 +33,15 @@ class Recorded:
         if answered is None:
             raise BadInput(run, "no answers to judge", remedy="run it with --answering-model first")
         subjects = {outcome.trial.subject.name: outcome.trial.subject for outcome in run_reader.outcomes(run)}
-        return cls(subjects, Subject.model_validate(json.loads(answered)["model"]))
+        inputs = json.loads(answered)
+        answerer = _with_next_seed(Subject.model_validate(inputs["model"]), 1 - inputs.get("repeat", 1))
+        return cls(subjects, answerer, run_reader.run(run).spec.get(ANSWERS, 1))
+
+    def models(self, repeats: int) -> list[Model]:
+        """Return a stand-in for the answering model of each repeat, which had the following seed."""
+        if self.repeats == 1:
+            return [RecordedModel(self.answerer)] * repeats
+        return [RecordedModel(_with_next_seed(self.answerer, place)) for place in range(repeats)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +68,13 @@ class RecordedModel:
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
         raise _unrecorded(self.subject)
+
+
+def _with_next_seed(subject: Subject, places: int) -> Subject:
+    seed = subject.settings.get("seed")
+    if seed is None or not places:
+        return subject
+    return subject.model_copy(update={"settings": {**subject.settings, "seed": seed + places}})
 
 
 def _unrecorded(subject: Subject) -> ServiceError:

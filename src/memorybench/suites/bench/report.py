@@ -10,6 +10,7 @@ from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
+from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.sampling import sample_text
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
@@ -64,6 +65,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         "Answering model": f"{spec.get('answerer', spec.get('reader'))}, {judged}"
         if spec["answered"]
         else "none: retrieval only",
+        **({"Repeats": f"{spec['repeats']} per question"} if spec.get("repeats", 1) > 1 else {}),
         **{f"Quirks of {name}": "; ".join(notes) for name, notes in spec.get("data_notes", {}).items() if notes},
         **search_facts(spec),
         **({"Errata": ", ".join(spec["errata"])} if spec.get("errata") else {}),
@@ -88,17 +90,20 @@ def report(run: StoredRun) -> Report:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
     if any(_has_no_interval(result) for result in summary.results if not result.group):
         warnings += ("No interval: all questions are about one history; --limit N samples from all of them.",)
+    checks = judge_checks(run, {"accuracy": False})
     return Report(
         title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
         sections=(
+            *check_warnings(checks),
             *sections.self_judged_notes(summary),
             Provenance(facts(run.runs)),
             *tables,
+            *correction_tables(run, checks),
             *sections.step_tables(summary, detail=False),
             Notes((sections.accounting(summary),)),
         ),
         warnings=warnings,
-        document=sections.document(summary),
+        document={**sections.document(summary), **check_document(checks)},
     )
 
 

@@ -9,13 +9,13 @@ from pydantic import model_validator
 
 from memorybench.core.errors import BadInput
 from memorybench.suites.searching import SearchSpec
-from memorybench.suites.spec import Spec, flag
+from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
 
 
-class BenchSpec(SearchSpec):
+class BenchSpec(SearchSpec, RepeatedSpec):
     benchmarks: tuple[str, ...] = flag(DEFAULT_BENCHMARKS, help="Run these benchmarks.", metavar="NAME")
     providers: tuple[str, ...] = flag(DEFAULT_PROVIDERS, help="Compare these providers and baselines.", metavar="NAME")
     limit: int | None = flag(
@@ -63,9 +63,12 @@ class BenchSpec(SearchSpec):
         return self
 
 
-class ScoreSpec(Spec):
+class ScoreSpec(JudgedSpec):
     run: str = flag(help="Judge the answers of this run.", name="run", metavar="RUN")
     judge_model: str = flag(help="Judge with this model.", metavar="MODEL")
+    repeats: int | None = flag(
+        None, help="Judge each answer N times.", metavar="N", default_text="as often as it was answered", ge=1
+    )
     judge_prompt: str | None = flag(
         None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True
     )

@@ -1,0 +1,235 @@
+"""Checks the judge of a run with canaries, and corrects the scores of a run for its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Literal
+
+from memorybench.core.measures import Measure, Metric
+from memorybench.core.plans import Steps
+from memorybench.core.records import Record, digest
+from memorybench.core.report_sections import Column, Notes, Section, Table, text_column
+from memorybench.core.trials import Subject
+from memorybench.judging.canaries import CanaryReport
+from memorybench.metrics.agreement import (
+    Confusion,
+    correct_for_judge,
+    effective_n,
+    falls_short,
+    is_informative,
+    sensitivity,
+    specificity,
+)
+from memorybench.metrics.intervals import SHARE, Interval, interval, standard_error
+from memorybench.metrics.rates import mean_row
+from memorybench.reporting import formatting
+
+from .answering import BY_CODE
+from .stored_run import StoredRun
+
+STEP = "judge check"
+LEAST_RATE = 0.9
+"""A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
+_SHARE_OF_CALLS = 10
+_CAUTION = "Canaries are not the questions of this run: the correction assumes that the judge errs as often on both."
+
+
+def canary_limit(asked: int | Literal["off"] | None, judge_calls: int) -> int:
+    """The number of canaries that --canaries asks for; without it, a tenth of the run's judge calls."""
+    if asked is None:
+        return judge_calls // _SHARE_OF_CALLS
+    return 0 if asked == "off" else asked
+
+
+async def record_judge_check(
+    steps: Steps, judge: Subject, prompts: Sequence[object], limit: int, check: Callable[[], Awaitable[CanaryReport]]
+) -> None:
+    """Performs the check with up to `limit` canaries, and records its result once for the report."""
+    if not limit:
+        await steps.note("judge", f"judge {judge.name}: not checked; --canaries 24 checks it with known answers")
+        return
+    inputs = {"judge": judge, "prompts": digest([repr(prompt) for prompt in prompts]), "limit": limit}
+    # the canaries are steps of their own: inside a step, they would wait for its slot
+    found = None if steps.is_recorded(STEP, inputs) else await check()
+
+    async def get_report() -> CanaryReport:
+        return found or await check()
+
+    report = await steps.once(STEP, inputs, get_report, CanaryReport)
+    await steps.note("judge", report.sentence())
+
+
+class Rate(Record):
+    agreed: int
+    n: int
+    low: float | None
+    high: float | None
+
+
+class Corrected(Record):
+    """A measure, corrected for the errors of the judge."""
+
+    benchmark: str
+    subject: str
+    measure: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    judged: float
+    """The share of answers that the judge decided; code decided the others."""
+    undecided: bool
+    """Whether the canaries do not show that the judge tells right from wrong answers: there is no correction."""
+
+
+class JudgeCheck(Record):
+    judge: str
+    canaries: int
+    sensitivity: Rate
+    specificity: Rate
+    unreadable: int
+    least_rate: float
+    failed: tuple[str, ...]
+    """Of sensitivity and specificity, those that are significantly below `least_rate`."""
+    corrected: tuple[Corrected, ...]
+
+    def sentence(self) -> str:
+        rates = {"sensitivity": self.sensitivity, "specificity": self.specificity}
+        least = f"significantly below {formatting.share(self.least_rate)}"
+        parts = [f"{name} {rates[name].agreed} of {rates[name].n} canaries, {least}" for name in self.failed]
+        return (
+            f"WARNING: judge {self.judge} failed its check: {'; '.join(parts)}. Do not rely on its verdicts; choose"
+            " another judge, or measure this one with `memorybench judge calibrate`."
+        )
+
+
+def judge_checks(run: StoredRun, measures: Mapping[str, bool]) -> tuple[JudgeCheck, ...]:
+    """The checks of a run; none for a run without a judge, without canaries, or of an earlier version.
+
+    `measures` are those to correct, and whether each counts wrong answers instead of right ones.
+    """
+    reports = {
+        result: CanaryReport.model_validate_json(result)
+        for run_reader, part in run.parts
+        for _, result in run_reader.step_records(part.id, STEP)
+    }
+    return tuple(_judge_check(run, report, measures) for report in reports.values())
+
+
+def _judge_check(run: StoredRun, report: CanaryReport, measures: Mapping[str, bool]) -> JudgeCheck:
+    (hits, rights), (passes, wrongs) = report.sensitivity, report.specificity
+    confusion = Confusion(both_yes=hits, person_yes=rights - hits, both_no=passes, judge_yes=wrongs - passes)
+    rates = {"sensitivity": (hits, rights), "specificity": (passes, wrongs)}
+    return JudgeCheck(
+        judge=report.judge,
+        canaries=rights + wrongs + report.unreadable,
+        sensitivity=_rate(hits, rights, sensitivity(confusion)),
+        specificity=_rate(passes, wrongs, specificity(confusion)),
+        unreadable=report.unreadable,
+        least_rate=LEAST_RATE,
+        failed=tuple(name for name, (agreed, n) in rates.items() if falls_short(agreed, n, LEAST_RATE)),
+        corrected=tuple(_corrected(run, confusion, measures)),
+    )
+
+
+def _rate(agreed: int, n: int, estimate: Interval) -> Rate:
+    return Rate(agreed=agreed, n=n, low=estimate.low, high=estimate.high)
+
+
+def _corrected(run: StoredRun, confusion: Confusion, measures: Mapping[str, bool]) -> Iterator[Corrected]:
+    metrics: list[Metric] = [metric for metric in run.metrics(run) if metric.name in measures]
+    rows: dict[tuple[str, str, str], list[tuple[float, ...]]] = {}
+    clusters: dict[tuple[str, str, str], list[str]] = {}
+    for (benchmark, subject, *_), same in groupby(run.outcomes(), key=lambda outcome: outcome.trial.item):
+        repeats = tuple(same)
+        for metric in metrics:
+            own = []
+            for outcome in repeats:
+                row = metric.read(outcome)
+                by_code = outcome.score(BY_CODE) or 0.0
+                own += [] if row is None else [(row[0], row[0] * by_code, 1 - by_code)]
+            mean = mean_row(own)
+            if mean is not None:
+                key = (benchmark, subject, metric.name)
+                rows.setdefault(key, []).append(mean)
+                clusters.setdefault(key, []).append(repeats[0].trial.cluster)
+    for key, values in rows.items():
+        used = confusion.complement() if measures[key[2]] else confusion
+        estimate, judged = correct_scores(values, clusters[key], used)
+        benchmark, subject, name = key
+        yield Corrected(
+            benchmark=benchmark,
+            subject=subject,
+            measure=name,
+            **estimate._asdict(),
+            n=len(values),
+            judged=judged,
+            undecided=estimate.value is None,
+        )
+
+
+def correct_scores(
+    rows: Sequence[Sequence[float]], clusters: Sequence[str], confusion: Confusion
+) -> tuple[Interval, float]:
+    """The mean score, corrected for the judge's errors, and the share of scores that the judge decided.
+
+    Each row is a score, the part of it that code decided, and the share that the judge decided. The sampling error is
+    that of the clustered interval, by its effective number of items.
+    """
+    scores, by_code, judged = ([row[place] for row in rows] for place in range(3))
+    share = sum(judged) / len(rows)
+    raw = interval(scores, clusters, bounds=SHARE)
+    if raw.value is None or not is_informative(confusion):
+        return Interval(None), share
+    n = effective_n(raw)
+    if n is not None and share < 1:
+        # the correction stretches the scores that the judge decided, and only these
+        power = (sensitivity(confusion).value or 0) + (specificity(confusion).value or 0) - 1
+        stretched = [code + (score - code) / power for score, code in zip(scores, by_code, strict=True)]
+        errors = [standard_error(values, clusters) for values in (scores, stretched)]
+        n *= (errors[0] / (power * errors[1])) ** 2 if errors[0] and errors[1] else 1.0
+    right_by_code = sum(by_code) / len(rows)
+    corrected = correct_for_judge(raw.value, n, confusion, judged=share, right_by_code=right_by_code)
+    return (corrected if n is not None else Interval(corrected.value)), share
+
+
+def check_warnings(checks: Sequence[JudgeCheck]) -> list[Section]:
+    """The first section of a report: which judges failed."""
+    failed = tuple(check.sentence() for check in checks if check.failed)
+    return [Notes(failed, warning=True)] if failed else []
+
+
+def correction_tables(run: StoredRun, checks: Sequence[JudgeCheck]) -> list[Section]:
+    """The measures beside their corrected values, for judges that failed."""
+    rows = []
+    for check in checks:
+        for one in check.corrected if check.failed else ():
+            result = next(r for r in run.summary.overall(one.benchmark) if r.subject == one.subject)
+            raw = result.measure(one.measure)
+            shown = Measure(
+                name=one.measure,
+                value=one.value,
+                low=one.low,
+                high=one.high,
+                n=one.n,
+                planned=raw.planned if raw else 0,
+            )
+            rows.append((one.benchmark, one.subject, one.measure, raw, "undecided" if one.undecided else shown))
+    if not rows:
+        return []
+    columns = (
+        text_column("benchmark", priority=2),
+        text_column("subject"),
+        text_column("measure", priority=1),
+        Column("as judged [95%]", "interval"),
+        Column("corrected [95%]", "interval"),
+    )
+    undecided = "Undecided: the canaries do not show that the judge tells right answers from wrong ones."
+    notes = (_CAUTION, *([undecided] if any(row[-1] == "undecided" for row in rows) else []))
+    return [Table("Corrected for the errors of the judge", columns, tuple(rows), level=3), Notes(notes)]
+
+
+def check_document(checks: Sequence[JudgeCheck]) -> dict[str, Any]:
+    """The part of report.json; none for a run whose judge was not checked."""
+    return {"judge_checks": [check.model_dump(mode="json") for check in checks]} if checks else {}

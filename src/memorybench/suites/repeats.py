@@ -1,0 +1,64 @@
+"""Repeats: a model is asked the same question several times, to see how much its answers and verdicts vary."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from memorybench.core.contracts import Model
+from memorybench.core.plans import Steps
+from memorybench.core.trials import Subject
+
+from .wiring import ResolvedModel
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _RepeatSteps:
+    """The steps of a later repeat: its number is one of their inputs, so that they are performed again."""
+
+    steps: Steps
+    repeat: int
+
+    async def once(
+        self,
+        name: str,
+        inputs: Mapping[str, Any],
+        work: Callable[[], Awaitable[T]],
+        returns: type[T],
+        *,
+        on: Subject | None = None,
+        paid: bool = False,
+        shared: bool = False,
+        after: Callable[[], Awaitable[object]] | None = None,
+    ) -> T:
+        return await self.steps.once(
+            name, self._with_repeat(inputs), work, returns, on=on, paid=paid, shared=shared, after=after
+        )
+
+    def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:
+        return self.steps.is_recorded(name, self._with_repeat(inputs))
+
+    def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
+        return self.steps.is_inherited(name, self._with_repeat(inputs), shared=shared)
+
+    async def note(self, kind: str, text: str) -> None:
+        await self.steps.note(kind, text)
+
+    def _with_repeat(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return {**inputs, "repeat": self.repeat}
+
+
+def steps_of_repeat(steps: Steps, repeat: int) -> Steps:
+    """Return the steps of a repeat. Those of the first are the steps of a run without repeats."""
+    return steps if repeat == 1 else _RepeatSteps(steps, repeat)
+
+
+async def open_repeats(model: ResolvedModel, stack: AsyncExitStack, seed: int | None, repeats: int) -> list[Model]:
+    """Open the model of each repeat: one model for all of them, or, with a seed, one for each following seed."""
+    if seed is None:
+        return [await model.open(stack)] * repeats
+    return [await model.open(stack, seed=seed + place) for place in range(repeats)]
