@@ -31,7 +31,7 @@ from .findings import Findings, findings_of
 from .gold import Gold
 from .losses import find_losses
 from .measures import measures
-from .plan import MAX_SHOWN, SUITE, record_judge_check
+from .plan import MAX_SHOWN, SUITE, check_entailments
 from .scores import OPERATIONS, scores_of
 from .transcripts import split_turns, transcript
 
@@ -165,11 +165,13 @@ class OnlinePlan:
     """Trace id → why the trace cannot be judged; such a trace fails without a call of the judge."""
     feedback: FeedbackSink | None = None
     """Receives the scores of each trace once; None: nothing is sent."""
+    canaries: int = 0
+    """Pairs of known relation that the judge is checked with."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
         judge = self.judge.entailment
-        opening = None if judge is None else partial(record_judge_check, judge)
+        opening = None if judge is None else partial(check_entailments, judge, self.canaries)
         return Plan(jobs=self._jobs(), size=self.size, metrics=measures(), limits=self.limits, opening=opening)
 
     def _jobs(self) -> Iterator[Job]:

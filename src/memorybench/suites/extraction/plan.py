@@ -13,7 +13,8 @@ from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Failure, Subject, Trial
 from memorybench.judging.matching_canaries import check_entailment
-from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
+from memorybench.suites.judge_check import record_judge_check
 
 from .cases import ExtractionCase
 from .findings import examine
@@ -41,6 +42,8 @@ class ExtractionPlan:
     """Whether the extractor's calls may cost money."""
     judge: EntailmentJudge | None = None
     """Decides pairs that code cannot; without a judge they stay undecided."""
+    canaries: int = 0
+    """Pairs of known relation that the judge is checked with."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
 
     def plan(self) -> Plan:
@@ -56,7 +59,7 @@ class ExtractionPlan:
             )
             for index, case in enumerate(self.cases)
         ]
-        opening = None if self.judge is None else partial(record_judge_check, self.judge)
+        opening = None if self.judge is None else partial(check_entailments, self.judge, self.canaries)
         return Plan(jobs=jobs, size=len(jobs), metrics=measures(), limits=self.limits, opening=opening)
 
     async def _perform(self, case: ExtractionCase, steps: Steps) -> Performed:
@@ -102,10 +105,10 @@ def trial_of(case: ExtractionCase, name: str, subject: Subject) -> Trial:
     )
 
 
-async def record_judge_check(judge: EntailmentJudge, steps: Steps) -> None:
-    """Notes in the run how the judge decides pairs whose relation is known."""
-    report = await check_entailment(steps, judge)
-    await steps.note("judge", report.sentence())
+async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:
+    """Records how the judge decides pairs whose relation is known."""
+    subject = judge.judge.model.subject
+    await record_judge_check(steps, subject, (PROMPT,), canaries, partial(check_entailment, steps, judge, canaries))
 
 
 def _exhibit(case: ExtractionCase) -> Exhibit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
@@ -10,10 +11,12 @@ from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.judge import Judge
+from memorybench.judging.matching_canaries import IN_ORDER
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.suites.estimates import unpriced_calls
+from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
+from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
-from memorybench.suites.wiring import Wiring
+from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .cases import ExtractionCase, load_cases
 from .measures import AT_WORST, DEFAULT_THRESHOLDS, count_selected, measures
@@ -53,6 +56,9 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
     if judge is not None:
         fingerprints["judge model"] = Fingerprint.of(judge.described())
 
+    # the judge decides only what code cannot: the number of its calls is unknown, and taken for that of the cases
+    canaries = canary_limit(spec.canaries, len(cases))
+
     async def open_plan(opening: Opening) -> Plan:
         opened = await extractor.open(opening.stack, opening.stores, opening.run_id)
         model = await judge.open(opening.stack) if judge else None
@@ -62,6 +68,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
             opened,
             spends=extractor.spends,
             judge=EntailmentJudge(Judge(model)) if model else None,
+            canaries=canaries,
         ).plan()
 
     return PreparedRun(
@@ -80,10 +87,14 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         models=(extractor.model, judge),
         estimate=lambda: (
             unpriced_calls(name, extractor.name, "extract", len(cases), spends=extractor.spends),
-            # the judge decides only what code cannot: their number is unknown
-            *([unpriced_calls(name, extractor.name, "judge", 0, spends=judge.price(1000, 100) != 0)] if judge else []),
+            *(_judge_estimates(name, extractor.name, judge, canaries) if judge else ()),
         ),
         targets={} if spec.no_targets else DEFAULT_THRESHOLDS,
         lower_bounds=AT_WORST,
         hints={"memorybench list --extractors": "what else can be tested"},
     )
+
+
+def _judge_estimates(name: str, extractor: str, judge: ResolvedModel, canaries: int) -> Iterator[Estimate]:
+    yield unpriced_calls(name, extractor, "judge", 0, spends=judge.price(1000, 100) != 0)
+    yield canary_calls(name, judge, IN_ORDER[:canaries])

@@ -12,9 +12,11 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
+from memorybench.judging.matching_canaries import IN_ORDER
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.blocking import blocking
-from memorybench.suites.estimates import unpriced_calls
+from memorybench.suites.estimates import canary_calls, unpriced_calls
+from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import FetchedTraces, ResolvedTraces, Wiring
 
@@ -48,6 +50,9 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
                 raise BadInput("--baseline", f"run {spec.baseline} is not a run of `memorybench extraction`")
     subject, traces = _fetch(source, place.folder)
 
+    judge_calls = 2 * len(traces)  # it lists the facts stated and written, and decides pairs that code cannot
+    canaries = canary_limit(spec.canaries, judge_calls)
+
     async def open_plan(opening: Opening) -> Plan:
         model = await judge.open(opening.stack)
         return OnlinePlan(
@@ -57,6 +62,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
             TraceJudge(Enumerator(model), EntailmentJudge(Judge(model))),
             problems=traces.problems,
             feedback=await source.open_feedback(opening.stack) if spec.feedback else None,
+            canaries=canaries,
         ).plan()
 
     def discard() -> None:
@@ -73,8 +79,8 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
         details={"judge": judge.name},
         models=(judge,),
         estimate=lambda: (
-            # it lists the facts stated and written, and decides pairs that code cannot
-            unpriced_calls(spec.source, subject.name, "judge", 2 * len(traces), spends=judge.price(1000, 100) != 0),
+            unpriced_calls(spec.source, subject.name, "judge", judge_calls, spends=judge.price(1000, 100) != 0),
+            canary_calls(spec.source, judge, IN_ORDER[:canaries]),
         ),
         hints={"memorybench list --extractors": "what else can be tested"},
         write_files=_write_labels,

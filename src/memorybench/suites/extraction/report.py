@@ -12,6 +12,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.metrics.drift import Drift, drifts
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
+from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
@@ -67,10 +68,12 @@ def report(run: StoredRun) -> Report:
     summary = run.summary
     drift_lines = [drift.sentence() for drift in baseline_drifts(*run.parts[0])]
     remarks = Notes((*_count_lines(summary), *drift_lines))
+    checks = judge_checks(run, {})
     return Report(
         title=f"Extraction: {', '.join(summary.benchmarks)}",
         warnings=sections.warnings(summary),
         sections=(
+            *check_warnings(checks),
             *sections.self_judged_notes(summary),
             *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), MAIN_MEASURES),
             *([remarks] if remarks.lines else []),
@@ -79,7 +82,7 @@ def report(run: StoredRun) -> Report:
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
         ),
-        document=sections.document(summary),
+        document={**sections.document(summary), **check_document(checks)},
     )
 
 

@@ -8,13 +8,13 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.spec import Spec, flag
+from memorybench.suites.spec import JudgedSpec, flag
 
 PATHS = ("id", "conversation", "existing", "output")
 DEFAULT_TAG = "memory_extraction"
 
 
-class ExtractionSpec(Spec):
+class ExtractionSpec(JudgedSpec):
     cases: str | None = flag(
         None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
     )
@@ -29,7 +29,7 @@ class ExtractionSpec(Spec):
     """Only these cases; None: all."""
 
 
-class OnlineSpec(Spec):
+class OnlineSpec(JudgedSpec):
     source: Literal["langsmith", "jsonl"] = flag(
         help="Read traces from `langsmith` or `jsonl FILE`.", metavar="SOURCE", several_words=True
     )
