@@ -121,6 +121,9 @@ class RepeatedSpec(JudgedSpec):
     """The spec of a suite that asks a model and measures how much its answers vary."""
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
+    detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
+        (), help="Report the questions needed for these differences.", metavar="POINTS", default_text="2 5 10"
+    )
 
 
 SavedT = TypeVar("SavedT", bound=Spec)

@@ -13,6 +13,7 @@ from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
+from memorybench.suites.noise import measure_noise, noise_document, noise_sections
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
@@ -86,6 +87,7 @@ def report(run: StoredRun) -> Report:
         counts = f"{sum(rewritten):.0f} of {len(rewritten)} were used; the checks rejected the others"
         probes["Questions written by a model"] = counts
     checks = judge_checks(run, _CORRECTED)
+    noise = measure_noise(run, dict.fromkeys(summary.benchmarks, MAIN_MEASURES))
     return Report(
         title=sections.title(f"Memory audit: {', '.join(summary.benchmarks)}", summary),
         verdict=tuple(_verdict(result) for result in summary.results if not result.group),
@@ -95,6 +97,7 @@ def report(run: StoredRun) -> Report:
             *sections.self_judged_notes(summary),
             *sections.score_tables(summary, MEANINGS, _LABELS, MAIN_MEASURES),
             *correction_tables(run, checks),
+            *noise_sections(noise),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),
             Notes(tuple(probes.items()), title="How the probes were made"),
@@ -103,6 +106,7 @@ def report(run: StoredRun) -> Report:
         ),
         document={
             **sections.document(summary),
+            **noise_document(noise),
             **check_document(checks),
             **_audit_result(run, outcomes),
         },

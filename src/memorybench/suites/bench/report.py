@@ -11,6 +11,7 @@ from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
+from memorybench.suites.noise import headline_measures, measure_noise, noise_document, noise_sections
 from memorybench.suites.sampling import sample_text
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
@@ -90,6 +91,7 @@ def report(run: StoredRun) -> Report:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
     if any(_has_no_interval(result) for result in summary.results if not result.group):
         warnings += ("No interval: all questions are about one history; --limit N samples from all of them.",)
+    noise = measure_noise(run, headline_measures(run))
     checks = judge_checks(run, {"accuracy": False})
     return Report(
         title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
@@ -99,11 +101,12 @@ def report(run: StoredRun) -> Report:
             Provenance(facts(run.runs)),
             *tables,
             *correction_tables(run, checks),
+            *noise_sections(noise),
             *sections.step_tables(summary, detail=False),
             Notes((sections.accounting(summary),)),
         ),
         warnings=warnings,
-        document={**sections.document(summary), **check_document(checks)},
+        document={**sections.document(summary), **noise_document(noise), **check_document(checks)},
     )
 
 

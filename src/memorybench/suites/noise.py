@@ -1,0 +1,211 @@
+"""Noise: how much answers and verdicts vary between repeats, and how many questions show a given difference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from typing import Any
+
+from memorybench.core.measures import Metric
+from memorybench.core.records import Record
+from memorybench.core.report_sections import Column, Notes, Section, Table, text_column
+from memorybench.metrics.comparison import needed_items
+from memorybench.metrics.intervals import standard_error
+from memorybench.metrics.variance import VarianceComponents, variance_components
+from memorybench.reporting import formatting
+
+from .stored_run import StoredRun
+from .summary import headline
+
+DETECTED = (2.0, 5.0, 10.0)
+"""Differences in points that reports give the needed questions for, unless --detect names others."""
+_EXPLANATION = (
+    "Standard deviations in points. `answers changed` and `scores changed` are shares of questions whose repeats are"
+    " not all alike.",
+    "Needed questions: to show that difference from another subject of the run, paired, with 80 % power at the 5 %"
+    " level; for a run with one subject, from an unrelated one that varies as much.",
+)
+_TRUNCATED = "The estimated variance between questions is negative, and 0 is reported: {}."
+
+
+class NeededQuestions(Record):
+    difference: float
+    """0.05: five points."""
+    without_repeats: int | None
+    with_repeats: int | None
+    """None: no interval can be estimated, for example because all questions are about one history."""
+
+
+class Noise(Record):
+    """The variation of one measure of one subject."""
+
+    benchmark: str
+    subject: str
+    measure: str
+    repeats: int
+    n: int
+    """Questions with two or more values."""
+    between_questions: float
+    """Variance of the questions' true means."""
+    between_repeats: float
+    """Variance of one repeat around the mean of its question."""
+    truncated: bool
+    changed_answers: float
+    changed_scores: float
+    needed: tuple[NeededQuestions, ...]
+
+
+class _Values:
+    """The values of one measure of one subject."""
+
+    def __init__(self) -> None:
+        self.repeats: dict[str, list[float]] = {}
+        self.answers: dict[str, set[str]] = {}
+        self.clusters: dict[str, str] = {}
+
+    @property
+    def means(self) -> dict[str, float]:
+        return {case: sum(values) / len(values) for case, values in self.repeats.items()}
+
+    @property
+    def components(self) -> VarianceComponents | None:
+        return variance_components(list(self.repeats.values()))
+
+
+def headline_measures(run: StoredRun) -> dict[str, tuple[str, ...]]:
+    """By benchmark: the measure that its table leads with."""
+    return {benchmark: (headline(run.summary.overall(benchmark)),) for benchmark in run.summary.benchmarks}
+
+
+def measure_noise(run: StoredRun, measures: Mapping[str, Sequence[str]]) -> tuple[Noise, ...]:
+    """The noise of these measures by benchmark; nothing for a run without repeats."""
+    repeats = run.spec.get("repeats", 1)
+    if repeats == 1:
+        return ()
+    found: dict[tuple[str, str], dict[str, _Values]] = {}
+    metrics: dict[str, Metric] = {metric.name: metric for metric in run.metrics(run)}
+    for outcome in run.outcomes():
+        trial = outcome.trial
+        for name in measures.get(trial.benchmark, ()):
+            row = metrics[name].read(outcome)
+            if row is not None:
+                own = found.setdefault((trial.benchmark, name), {}).setdefault(trial.subject.name, _Values())
+                own.repeats.setdefault(trial.case_id, []).append(row[0])
+                own.answers.setdefault(trial.case_id, set()).add(outcome.shown.got)
+                own.clusters[trial.case_id] = trial.cluster
+    differences = [points / 100 for points in run.spec.get("detect") or DETECTED]
+    rows = []
+    for (benchmark, name), by_subject in found.items():
+        for subject, values in by_subject.items():
+            components = values.components
+            if components is None:
+                continue
+            repeated = {case for case, own in values.repeats.items() if len(own) > 1}
+            others = [other for other_name, other in by_subject.items() if other_name != subject]
+            rows.append(
+                Noise(
+                    benchmark=benchmark,
+                    subject=subject,
+                    measure=name,
+                    repeats=repeats,
+                    n=len(repeated),
+                    between_questions=components.between_items,
+                    between_repeats=components.between_repeats,
+                    truncated=components.truncated,
+                    changed_answers=sum(len(values.answers[case]) > 1 for case in repeated) / len(repeated),
+                    changed_scores=sum(len(set(values.repeats[case])) > 1 for case in repeated) / len(repeated),
+                    needed=_needed(values, others, repeats, differences),
+                )
+            )
+    return tuple(rows)
+
+
+def _needed(
+    values: _Values, others: Sequence[_Values], repeats: int, differences: Sequence[float]
+) -> tuple[NeededQuestions, ...]:
+    """The questions needed to detect these differences, with the mean variance of the differences from all others."""
+    pairs = [pair for other in others if (pair := _pair_variance(values, other, repeats)) is not None]
+    if not others:
+        alone = _variance(values.means, values.clusters, values.components, repeats)
+        pairs = [] if alone is None else [(2 * alone[0], 2 * alone[1])]
+    questions = sum(part for part, _ in pairs) / len(pairs) if pairs else None
+    noise = sum(part for _, part in pairs) / len(pairs) if pairs else 0.0
+    return tuple(
+        NeededQuestions(
+            difference=difference,
+            without_repeats=None if questions is None else needed_items(difference, questions + noise),
+            with_repeats=None if questions is None else needed_items(difference, questions + noise / repeats),
+        )
+        for difference in differences
+    )
+
+
+def _pair_variance(first: _Values, second: _Values, repeats: int) -> tuple[float, float] | None:
+    mine, theirs = first.means, second.means
+    differences = {case: mine[case] - theirs[case] for case in mine.keys() & theirs.keys()}
+    own, other = first.components, second.components
+    if own is None or other is None:
+        return None
+    noise = VarianceComponents(0.0, own.between_repeats + other.between_repeats)
+    return _variance(differences, first.clusters, noise, repeats)
+
+
+def _variance(
+    means: Mapping[str, float], clusters: Mapping[str, str], components: VarianceComponents | None, repeats: int
+) -> tuple[float, float] | None:
+    """The variance of one question without noise, times the design effect of clusters, and that of one repeat."""
+    cases = sorted(means)
+    error = standard_error([means[case] for case in cases], [clusters[case] for case in cases])
+    if error is None or components is None:
+        return None
+    noise = components.between_repeats
+    return max(0.0, len(cases) * error**2 - noise / repeats), noise
+
+
+def noise_document(rows: Sequence[Noise]) -> dict[str, Any]:
+    """The part of report.json; none for a run without repeats."""
+    return {"noise": [row.model_dump() for row in rows]} if rows else {}
+
+
+def noise_sections(rows: Sequence[Noise]) -> list[Section]:
+    if not rows:
+        return []
+    columns = (
+        text_column("subject"),
+        text_column("measure"),
+        Column("SD between questions"),
+        Column("SD between repeats"),
+        Column("answers changed", priority=2),
+        Column("scores changed", priority=1),
+        Column("n"),
+    )
+    spreads = tuple(
+        (
+            row.subject,
+            row.measure,
+            _points(row.between_questions),
+            _points(row.between_repeats),
+            formatting.share(row.changed_answers),
+            formatting.share(row.changed_scores),
+            row.n,
+        )
+        for row in rows
+    )
+    differences = [f"{100 * one.difference:g} points" for one in rows[0].needed]
+    needed_columns = (text_column("subject"), text_column("measure"), Column("repeats"), *map(Column, differences))
+    needed = tuple(
+        (row.subject, row.measure, times, *(getattr(one, field) for one in row.needed))
+        for row in rows
+        for times, field in ((1, "without_repeats"), (row.repeats, "with_repeats"))
+    )
+    truncated = ", ".join(f"{row.measure} of {row.subject}" for row in rows if row.truncated)
+    lines = (*_EXPLANATION, *([_TRUNCATED.format(truncated)] if truncated else []))
+    return [
+        Table(f"Noise over {rows[0].repeats} repeats", columns, spreads),
+        Table("Questions needed to detect a difference", needed_columns, needed, level=3),
+        Notes(lines),
+    ]
+
+
+def _points(variance: float) -> str:
+    return f"{100 * sqrt(variance):.1f}"
