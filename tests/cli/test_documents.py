@@ -12,7 +12,21 @@ from tests.suites.recorded import record, scored
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
 
 
-@pytest.mark.parametrize("more", [[], ["--answering-model", "scripted/quote"]], ids=["retrieval only", "answered"])
+JUDGED = [
+    "--answering-model",
+    "scripted/quote",
+    "--judge-model",
+    "scripted/judge",
+    "--repeats",
+    "2",
+    "--canaries",
+    "24",
+]
+
+
+@pytest.mark.parametrize(
+    "more", [[], ["--answering-model", "scripted/quote"], JUDGED], ids=["retrieval only", "answered", "judged twice"]
+)
 def test_the_report_follows_its_schema(command: Command, more: list[str]) -> None:
     said = command("eval", "--providers", "bm25", "full-context", "--limit", "8", "--run-id", "r", "--json", *more)
     jsonschema.validate(said.json, SCHEMA)

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from memorybench.metrics.agreement import Confusion
 from memorybench.metrics.intervals import SHARE, Interval, interval, ratio_interval
 from memorybench.suites.extraction.scores import f1
+from memorybench.suites.judge_check import correct_scores
+from memorybench.suites.summary import mean_row
 
 UNEVEN = (3, 4, 5, 6, 8, 10, 14, 20, 28, 40)
 CONVERSATIONS = (24, 13, 24, 32, 30, 19, 23, 29, 24, 25)  # LoCoMo's ten in proportion, an eighth of the questions
@@ -115,3 +118,75 @@ def _coverage(what: str, truth: float, intervals: list[Interval]) -> float:
 
 def _holds(found: Interval, truth: float) -> bool:
     return found.low is not None and found.high is not None and found.low <= truth <= found.high
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs", "rate", "repeats"),
+    [
+        pytest.param(UNEVEN, 800, 0.6, 3, id="10 clusters"),
+        pytest.param(UNEVEN * 3, 2000, 0.9, 2, id="30 clusters, nearly all right", marks=pytest.mark.slow),
+        pytest.param(UNEVEN * 3, 2000, 0.3, 5, id="30 clusters, 5 repeats", marks=pytest.mark.slow),
+        pytest.param((1,) * 60, 2000, 0.7, 3, id="60 independent questions", marks=pytest.mark.slow),
+    ],
+)
+def test_repeated_answers(sizes: tuple[int, ...], runs: int, rate: float, repeats: int) -> None:
+    """The questions of a cluster are alike, and the answers to one question still more."""
+    draw = np.random.default_rng(23)
+    clusters = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
+    found = []
+    for _ in range(runs):
+        cluster = np.repeat(draw.beta(rate * 9, (1 - rate) * 9, len(sizes)), sizes)
+        question = draw.beta(np.maximum(2 * cluster, 1e-9), np.maximum(2 - 2 * cluster, 1e-9))
+        answers = (draw.random((repeats, len(question))) < question).astype(float)
+        rows = [mean_row([(value,) for value in column]) for column in answers.T.tolist()]
+        found.append(interval([row[0] for row in rows if row], clusters, bounds=SHARE))
+    assert 0.93 <= _coverage(f"{len(sizes)} clusters, {repeats} repeats", rate, found) <= 0.97
+
+
+JUDGES = {
+    "a generous judge": (UNEVEN * 3, 0.3, 0.9, 0.7, 40, 80, 0.0),
+    "a strict judge": (UNEVEN * 3, 0.6, 0.8, 0.95, 40, 80, 0.0),
+    "10 clusters": (UNEVEN, 0.5, 0.9, 0.8, 24, 48, 0.0),
+    "independent questions": ((1,) * 200, 0.5, 0.9, 0.7, 40, 80, 0.0),
+    "40 % decided by code": ((1,) * 200, 0.5, 0.9, 0.7, 40, 80, 0.4),
+    "few canaries": ((1,) * 100, 0.5, 0.9, 0.8, 12, 12, 0.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rate", "sens", "spec", "rights", "wrongs", "by_code", "runs"),
+    [
+        pytest.param(*judge, runs, id=name, marks=marks)
+        for runs, marks in ((250, ()), (2000, pytest.mark.slow))
+        for name, judge in JUDGES.items()
+        if marks or name in ("a generous judge", "40 % decided by code")
+    ],
+)
+def test_accuracy_corrected_for_the_judge(
+    sizes: tuple[int, ...],
+    rate: float,
+    sens: float,
+    spec: float,
+    rights: int,
+    wrongs: int,
+    by_code: float,
+    runs: int,
+) -> None:
+    """Both the canaries and the questions are drawn anew each time; an undecided correction is not counted."""
+    draw = np.random.default_rng(29)
+    clusters = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
+    found = []
+    for _ in range(runs):
+        right = draw.random(len(clusters)) < np.repeat(draw.beta(rate * 9, (1 - rate) * 9, len(sizes)), sizes)
+        called = draw.random(len(clusters)) < np.where(right, sens, 1 - spec)
+        decided = draw.random(len(clusters)) < by_code
+        scores = np.where(decided, right, called).astype(float)
+        hits, passes = int(draw.binomial(rights, sens)), int(draw.binomial(wrongs, spec))
+        confusion = Confusion(both_yes=hits, person_yes=rights - hits, both_no=passes, judge_yes=wrongs - passes)
+        rows = np.stack((scores, scores * decided, 1.0 - decided), axis=1).tolist()
+        found.append(correct_scores(rows, clusters, confusion)[0])
+    known = [one for one in found if one.value is not None]
+    assert len(known) > 0.9 * runs
+    slack = 0.01 if runs < 1000 else 0.0
+    covered = _coverage(f"sensitivity {sens}, specificity {spec}, {rights + wrongs} canaries", rate, known)
+    assert 0.93 - slack <= covered <= 0.97 + slack

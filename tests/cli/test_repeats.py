@@ -1,0 +1,175 @@
+"""`--repeats`: answers and verdicts are asked for several times, retrieval once; n stays the number of questions."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import memorybench
+from tests.cli.command import Command, measured
+from tests.cli.test_audit import SAMPLE
+from tests.doubles.refusals import refused
+from tests.doubles.stub import Call, Stub, completion
+
+RUN = ("eval", "--providers", "bm25", "--limit", "12", "--answering-model", "gpt-4o-mini", "--canaries", "off")
+JUDGED = (*RUN, "--judge-model", "gpt-4o")
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        stub.always(completion(Noisy(), model="", tokens=(200, 20)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+class Noisy:
+    """Gives another answer each time that it is asked; as a judge, it says yes to every second prompt of a question."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+
+    def __call__(self, call: Call) -> str:
+        asked = call.json["messages"][-1]["content"]
+        self._times[asked] += 1
+        if "yes or no" in asked:
+            return "yes" if "answer number 1" in asked or len(asked) % 2 else "no"
+        return f"This is answer number {self._times[asked]}."
+
+
+def models(stub: Stub) -> Counter[str]:
+    return Counter(call.json["model"] for call in stub.calls)
+
+
+def overall(document: Mapping[str, Any], measure: str, subject: str = "bm25") -> dict[str, Any]:
+    (result,) = (row for row in document["results"] if not row["group"] and row["subject"] == subject)
+    (found,) = (one for one in result["measures"] if one["name"] == measure)
+    return dict(found)
+
+
+def exported(command: Command, run: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(command("export", run).out)))
+
+
+def test_answers_and_verdicts_are_repeated_and_searches_are_not(command: Command, stub: Stub) -> None:
+    document = command(*JUDGED, "--repeats", "3", "--run-id", "r", "--json").json
+    assert models(stub) == {"gpt-4o-mini": 36, "gpt-4o": 36}
+    steps = {stage["name"]: stage["steps"] for stage in document["circumstances"]["stages"]}
+    assert steps["search"] == 12
+    assert document["counts"]["planned"] == document["counts"]["scored"] == 36
+    accuracy = overall(document, "accuracy")
+    assert (accuracy["n"], accuracy["planned"]) == (12, 12)
+    rows = exported(command, "r")
+    assert Counter(row["repeat"] for row in rows) == {"1": 12, "2": 12, "3": 12}
+    assert accuracy["value"] == pytest.approx(sum(int(row["correct"]) for row in rows) / 36)
+
+
+def test_the_first_repeat_is_the_run_without_repeats(command: Command, stub: Stub) -> None:
+    once = command(*JUDGED, "--run-id", "once", "--json").json
+    stub.calls.clear()
+    twice = command(*JUDGED, "--repeats", "2", "--reuse", "once", "--run-id", "twice", "--json").json
+    assert models(stub) == {"gpt-4o-mini": 12, "gpt-4o": 12}, "only the second repeat is asked"
+    first = {row["item"]: row["actual"] for row in exported(command, "once")}
+    assert {row["item"]: row["actual"] for row in exported(command, "twice") if row["repeat"] == "1"} == first
+    for measure in ("recall@5", "ndcg@10", "context_tokens"):
+        assert overall(twice, measure) == overall(once, measure), "retrieval is the same to the last digit"
+
+
+def test_a_repeated_run_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
+    run = (*JUDGED, "--repeats", "2", "--concurrency", "1")
+    assert command.killed(*run, "--run-id", "r", at=90)
+    resumed = command("eval", "--resume", "r", "--json").json
+    assert resumed["counts"]["scored"] == 24
+    asked = Counter(json.dumps(call.json["messages"]) for call in stub.calls)
+    assert max(asked.values()) <= 3, "each prompt twice, and one call under way at the kill"
+    assert len(stub.calls) <= 49
+    stub.calls.clear()
+    assert measured(command("eval", "--resume", "r", "--json").json) == measured(resumed)
+    assert stub.calls == []
+
+
+def test_each_repeat_has_the_next_seed(command: Command, stub: Stub) -> None:
+    command(*RUN, "--repeats", "3", "--seed", "7")
+    assert Counter(call.json["seed"] for call in stub.calls) == {7: 12, 8: 12, 9: 12}
+
+
+def test_repeats_need_a_model(command: Command) -> None:
+    assert refused(memorybench.evaluate, providers=("bm25",), limit=2, repeats=2).where == "--repeats"
+
+
+def test_a_dry_run_prices_every_repeat(command: Command, stub: Stub) -> None:
+    rows = command(*JUDGED, "--repeats", "3", "--dry-run", "--json").json["expected"]
+    calls = {row["stage"]: row["calls"] for row in rows}
+    assert (calls["search"], calls["answer"], calls["judge"]) == (12, 36, 36)
+    command(*JUDGED, "--run-id", "once")
+    rows = command(*JUDGED, "--repeats", "3", "--reuse", "once", "--dry-run", "--json").json["expected"]
+    calls = {row["stage"]: row["calls"] for row in rows}
+    assert (calls["search"], calls["answer"], calls["judge"]) == (0, 24, 24)
+
+
+def test_scoring_judges_every_recorded_answer_again(command: Command, stub: Stub) -> None:
+    command(*JUDGED, "--repeats", "2", "--seed", "1", "--run-id", "a")
+    stub.calls.clear()
+    again = command("score", "a", "--judge-model", "gpt-4.1", "--canaries", "off", "--json").json
+    assert models(stub) == {"gpt-4.1": 24}
+    assert again["counts"]["scored"] == 24
+
+
+def test_scoring_can_repeat_the_judge_alone(command: Command, stub: Stub) -> None:
+    command(*JUDGED, "--run-id", "a")
+    stub.calls.clear()
+    again = command("score", "a", "--judge-model", "gpt-4.1", "--canaries", "off", "--repeats", "3", "--json").json
+    assert models(stub) == {"gpt-4.1": 36}
+    assert overall(again, "accuracy")["n"] == 12
+    command(*JUDGED, "--repeats", "2", "--run-id", "b")
+    assert refused(memorybench.run, "score", run="b", judge_model="gpt-4.1", repeats=3).where == "--repeats"
+
+
+def test_noise_is_reported_by_subject(command: Command, stub: Stub) -> None:
+    said = command(*JUDGED, "--limit", "60", "--repeats", "3", "--run-id", "r", "--json")
+    (noise,) = said.json["noise"]
+    assert (noise["subject"], noise["measure"], noise["repeats"]) == ("bm25", "accuracy", 3)
+    assert noise["changed_answers"] == 1.0, "every answer has its number"
+    assert 0 < noise["changed_scores"] < 1
+    assert noise["between_repeats"] > 0
+    assert noise["between_questions"] >= 0
+    needed = {row["difference"]: row for row in noise["needed"]}
+    assert set(needed) == {0.02, 0.05, 0.1}
+    assert needed[0.02]["with_repeats"] > needed[0.05]["with_repeats"] > needed[0.1]["with_repeats"]
+    assert needed[0.05]["without_repeats"] > needed[0.05]["with_repeats"]
+    assert "Noise" in command("results", "r").out
+
+
+def test_a_run_without_repeats_reports_no_noise(command: Command, stub: Stub) -> None:
+    assert "noise" not in command(*JUDGED, "--json").json
+
+
+def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stub: Stub) -> None:
+    once = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json").json
+    stub.calls.clear()
+    audit = ("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--repeats", "2")
+    document = command(*audit, "--json").json
+    assert document["counts"]["planned"] == 2 * once["counts"]["planned"]
+    assert len(stub.calls) == document["counts"]["planned"]
+    subject = "gpt-4o-mini"
+    for name in ("hallucinated_memory_rate", "temporal_accuracy"):
+        assert overall(document, name, subject)["planned"] == overall(once, name, subject)["planned"]
+    assert {row["repeats"] for row in document["noise"]} == {2}
+
+
+def test_baseline_differences_count_questions_and_not_answers(command: Command, stub: Stub) -> None:
+    run = ("eval", "--providers", "bm25", "none", *RUN[3:], "--judge-model", "gpt-4o", "--repeats", "3", "--json")
+    (difference,) = command(*run, "--run-id", "r").json["differences_from_baseline"]
+    assert difference["n"] == 12
+    rows = exported(command, "r")
+    shares = {
+        name: sum(int(row["correct"]) for row in rows if row["provider"] == name) / 36 for name in ("bm25", "none")
+    }
+    assert difference["difference"] == pytest.approx(shares["bm25"] - shares["none"])
+    (pair,) = command("results", "r", "--compare", "bm25", "none", "--json").json
+    assert pair["comparison"]["n"] == 12
