@@ -162,6 +162,16 @@ def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stu
     assert {row["repeats"] for row in document["noise"]} == {2}
 
 
+def test_one_repeat_of_a_case_can_be_shown(command: Command, stub: Stub) -> None:
+    command(*JUDGED, "--repeats", "2", "--run-id", "r")
+    case = exported(command, "r")[0]["item"]
+    both = command("show", "r", case, "--json").json["trials"]
+    assert [trial["repeat"] for trial in both] == [1, 2]
+    (second,) = command("show", "r", case, "--repeat", "2", "--json").json["trials"]
+    assert second == both[1]
+    assert command("show", "r", case, "--repeat", "3").code == 2
+
+
 def test_baseline_differences_count_questions_and_not_answers(command: Command, stub: Stub) -> None:
     run = ("eval", "--providers", "bm25", "none", *RUN[3:], "--judge-model", "gpt-4o", "--repeats", "3", "--json")
     (difference,) = command(*run, "--run-id", "r").json["differences_from_baseline"]

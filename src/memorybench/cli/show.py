@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_results, folders
+from .arguments import add_json, add_results, folders, positive
 from .output import print_paged
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--provider", metavar="NAME", help="Show this provider, model, store or agent (default: all)")
     parser.add_argument("--benchmark", metavar="NAME", help="Look in this benchmark only")
     parser.add_argument("--variant", metavar="NAME", help="Show this variant, such as a phase of a scenario")
+    parser.add_argument("--repeat", metavar="N", type=positive, help="Show this repeat (default: all)")
     parser.add_argument("--full", action="store_true", help="Show long texts and all memories in full")
     add_results(parser)
     add_json(parser)
@@ -39,7 +40,13 @@ def run(args: argparse.Namespace) -> int:
 
     with open_run(args.runs, folders(args)) as stored:
         view = find_case(
-            stored, args.case, provider=args.provider, benchmark=args.benchmark, variant=args.variant, full=args.full
+            stored,
+            args.case,
+            provider=args.provider,
+            benchmark=args.benchmark,
+            variant=args.variant,
+            repeat=args.repeat,
+            full=args.full,
         )
         if args.json:
             sys.stdout.write(as_json(case_document(view)))
@@ -56,6 +63,7 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
     words += ["--provider", trial.subject.name]
     words += ["--benchmark", trial.benchmark] if len(stored.spec.get("benchmarks", ())) > 1 else []
     words += ["--variant", trial.variant] if trial.variant else []
+    words += ["--repeat", str(trial.repeat)] if stored.spec.get("repeats", 1) > 1 else []
     words += ["--results", *map(str, args.results)] if args.results else []
     return shlex.join(words)
 

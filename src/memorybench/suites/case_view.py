@@ -89,6 +89,7 @@ def find_case(
     provider: str | None = None,
     benchmark: str | None = None,
     variant: str | None = None,
+    repeat: int | None = None,
     full: bool = False,
 ) -> CaseView:
     """Find a case by its id or a unique beginning of it, and its trials: of all subjects, or of one."""
@@ -101,6 +102,8 @@ def find_case(
     subject = canonical_name(provider) if provider else None
     trials = _matching(trials, "--provider", subject, lambda trial: trial.outcome.trial.subject.name)
     trials = _matching(trials, "--variant", variant, lambda trial: trial.outcome.trial.variant)
+    wanted = None if repeat is None else str(repeat)
+    trials = _matching(trials, "--repeat", wanted, lambda trial: str(trial.outcome.trial.repeat))
     run_id = " + ".join(run.id for run in stored.runs)
     counts_turns = stored.spec.get("evidence", {}).get(name) != "session"
     return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials), counts_turns)
@@ -222,6 +225,7 @@ def _trial_table(view: CaseView) -> Table:
     columns = (
         text_column("provider"),
         text_column("variant", priority=2),
+        text_column("repeat"),
         text_column("status"),
         Column(score),
         Column("first hit", priority=1),
@@ -243,6 +247,7 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
     return (
         outcome.trial.subject.name,
         outcome.trial.variant or None,
+        outcome.trial.repeat_name or None,
         outcome.status,
         None if value is None else f"{value:.2f}",
         hits[0] if hits else None,
@@ -267,6 +272,7 @@ def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None
         "Case": view.id,
         outcome.trial.subject.role.capitalize(): outcome.trial.subject.name,
         "Variant": outcome.trial.variant,
+        "Repeat": outcome.trial.repeat_name.removeprefix("repeat "),
         "Labels": ", ".join(f"{name}={value}" for name, value in outcome.trial.labels.items()),
         "Status": outcome.status,
     }
