@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import memorybench
-from tests.cli.command import Command, measured
+from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Call, Stub, completion
@@ -89,7 +89,8 @@ def test_a_repeated_run_killed_and_resumed_repeats_no_call(command: Command, stu
     assert max(asked.values()) <= 3, "each prompt twice, and one call under way at the kill"
     assert len(stub.calls) <= 49
     stub.calls.clear()
-    assert measured(command("eval", "--resume", "r", "--json").json) == measured(resumed)
+    again = command("eval", "--resume", "r", "--json").json
+    assert (again["results"], again["noise"]) == (resumed["results"], resumed["noise"])
     assert stub.calls == []
 
 
@@ -181,5 +182,6 @@ def test_baseline_differences_count_questions_and_not_answers(command: Command, 
         name: sum(int(row["correct"]) for row in rows if row["provider"] == name) / 36 for name in ("bm25", "none")
     }
     assert difference["difference"] == pytest.approx(shares["bm25"] - shares["none"])
-    (pair,) = command("results", "r", "--compare", "bm25", "none", "--json").json
-    assert pair["comparison"]["n"] == 12
+    pairs = command("compare", "r:bm25", "r:none", "--measure", "accuracy", "--json").json["comparisons"]
+    assert [pair["comparison"]["n"] for pair in pairs] == [12]
+    assert pairs[0]["comparison"]["difference"] == pytest.approx(difference["difference"])
