@@ -123,6 +123,10 @@ class RunReader:
         """Return outcomes in the order of the plan."""
         return (outcome for _, outcome in self.dated_outcomes(run))
 
+    def failed_outcomes(self, run: str) -> Iterator[Outcome]:
+        rows = self._rows("outcomes", "run = ? AND status = 'failed' ORDER BY ordinal, trial", run)
+        return (Outcome.model_validate_json(row["body"]) for row in rows)
+
     def dated_outcomes(self, run: str) -> Iterator[tuple[str, Outcome]]:
         """Return outcomes with the time at which each was recorded, in the order of the plan."""
         for row in self._rows("outcomes", "run = ? ORDER BY ordinal, trial", run):

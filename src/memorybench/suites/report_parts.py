@@ -27,6 +27,7 @@ _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "t
 """Keys of a saved spec that change no figure: they are in `circumstances`."""
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
+_LONGEST_REASON = 160
 _FAILURE_SCORES = ("correct", "passed", "recall@10")
 
 
@@ -58,6 +59,7 @@ def document(summary: Summary) -> dict[str, Any]:
             for result in summary.results
         ],
         "samples": [{"benchmark": name, **sample} for name, sample in summary.samples.items()],
+        "failures": [failed.model_dump() for failed in summary.failures],
         "differences_from_baseline": differences,
         "lifts": differences,  # the old name, for one release
         "notes": [{"kind": kind, "text": text} for kind, text in summary.notes],
@@ -130,6 +132,11 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
         share = formatting.share(counts["unscored"] / counts["planned"])
         lines.append(f"Inconclusive: {share} of the trials could not be scored.")
+    for one in summary.failures:
+        reason = (
+            f"{one.reason[:_LONGEST_REASON].rstrip('. ')} ({one.times} of them)" if one.reason else "unknown reason"
+        )
+        lines.append(f"{one.benchmark} × {one.subject}: {one.failed} trials failed, most often: {reason}")
     if counts["failed"]:
         lines.append(f"{counts['failed']} trials failed: memorybench results {summary.run_id} --failures")
     if "with queue" in summary.timing and summary.stages:

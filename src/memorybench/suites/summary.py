@@ -13,6 +13,7 @@ from pydantic import Field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric, Selective
+from memorybench.core.reasons import Reasons
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome
@@ -39,6 +40,18 @@ class Result(Record):
         return next((measure for measure in self.measures if measure.name == name), None)
 
 
+class Failed(Record):
+    """The failed trials of one subject on one benchmark."""
+
+    benchmark: str
+    subject: str
+    failed: int
+    reason: str
+    """The most frequent reason, as its first message says it."""
+    times: int
+    """How many trials failed for that reason."""
+
+
 class Summary(Record):
     run_id: str
     suite: str
@@ -46,6 +59,7 @@ class Summary(Record):
     counts: Mapping[str, int]
     """planned, and the five states that add up to it in a complete run."""
     results: tuple[Result, ...]
+    failures: tuple[Failed, ...] = ()
     differences: tuple[Pair, ...] = ()
     """Each provider minus each baseline of the run."""
     samples: Mapping[str, Mapping[str, int]] = {}
@@ -176,6 +190,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         counts={"planned": sum(run.planned for run in runs), **totals},
         results=results,
         samples={name: _sample(name, n, results, runs[0].spec) for name, n in planned.items()},
+        failures=_failures(chain.from_iterable(one.failed_outcomes(run.id) for one, run in parts)),
         differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
@@ -197,6 +212,20 @@ def _sample(benchmark: str, cases: int, results: Sequence[Result], spec: Mapping
     saved = spec.get("samples", {}).get(benchmark, {})
     counted = [m.clusters for one in results if one.benchmark == benchmark and not one.group for m in one.measures]
     return {**saved, "cases": cases, "clusters": max(counted, default=0)}
+
+
+def _failures(outcomes: Iterable[Outcome]) -> tuple[Failed, ...]:
+    failed: Counter[tuple[str, str]] = Counter()
+    reasons: dict[tuple[str, str], Reasons] = {}
+    for outcome in outcomes:
+        key = (outcome.trial.benchmark, outcome.trial.subject.name)
+        failed[key] += 1
+        reasons.setdefault(key, Reasons()).add(outcome.failure.message if outcome.failure else "")
+    found = {key: one.most_frequent for key, one in reasons.items()}
+    return tuple(
+        Failed(benchmark=key[0], subject=key[1], failed=failed[key], reason=reason, times=times)
+        for key, (reason, times) in found.items()
+    )
 
 
 def subjects_of(run: Run) -> Sequence[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from memorybench.core.measures import Measure, Metric
-from memorybench.core.report_sections import Column, Notes, Provenance, Report, Table, text_column
+from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, State, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
@@ -80,7 +80,8 @@ def report(run: StoredRun) -> Report:
     for benchmark in summary.benchmarks:
         results = summary.overall(benchmark)
         main = headline(results)
-        tables.append(_results_table(benchmark, results, main))
+        failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
+        tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main, BASELINES)
         tables += _label_tables(summary, benchmark, main)
         tables += _difference_table(summary, benchmark)
@@ -110,19 +111,35 @@ def report(run: StoredRun) -> Report:
     )
 
 
-def _results_table(benchmark: str, results: Sequence[Result], main: str) -> Table:
+def _results_table(benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int]) -> Table:
     others = [name for name in _COLUMNS if name != main]
     names = [name for name in others if any((measure := r.measure(name)) and measure.n for r in results)]
     columns = [Column(name, priority=place) for place, name in enumerate(names, 1)]
     rows = [
-        (result.subject, result.measure(main), *(result.measure(name) for name in names), result.measure(main))
+        (
+            result.subject,
+            result.measure(main),
+            *(result.measure(name) for name in names),
+            result.measure(main),
+            *([_failed_cell(failed.get(result.subject, 0))] if failed else []),
+        )
         for result in results
     ]
     return Table(
         benchmark,
-        (text_column("provider"), Column(f"{main} [95%]", "interval"), *columns, Column("n", "n")),
+        (
+            text_column("provider"),
+            Column(f"{main} [95%]", "interval"),
+            *columns,
+            Column("n", "n"),
+            *([Column("failed")] if failed else []),
+        ),
         tuple(rows),
     )
+
+
+def _failed_cell(number: int) -> Cell:
+    return (State(f"{number}", good=False),) if number else number
 
 
 def _label_tables(summary: Summary, benchmark: str, main: str) -> list[Table]:

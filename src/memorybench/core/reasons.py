@@ -1,0 +1,25 @@
+"""Counts the reasons of failures."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+
+class Reasons:
+    """Messages that differ only in numbers, such as the id of a question, are one reason."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._examples: dict[str, str] = {}
+
+    def add(self, message: str) -> None:
+        kind = re.sub(r"\d+", "#", message)
+        self._counts[kind] += 1
+        self._examples.setdefault(kind, message)
+
+    @property
+    def most_frequent(self) -> tuple[str, int]:
+        """The first message of the most frequent reason, and how often that reason occurred."""
+        kind, number = next(iter(self._counts.most_common(1)), ("", 0))
+        return self._examples.get(kind, ""), number
