@@ -109,7 +109,7 @@ def test_an_error_in_showing_progress_does_not_stop_a_run(command: Command, monk
     def fail(*_: object) -> str:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("memorybench.reporting.progress.share", fail)
+    monkeypatch.setattr("memorybench.reporting.progress_view.share", fail)
     assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
     assert_complete(command.folder)
 

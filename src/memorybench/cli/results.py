@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from memorybench.suites.stored_run import StoredRun
 
-
 _PAGE = 20
 
 
@@ -30,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
     parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main ones)")
+    parser.add_argument("--watch", action="store_true", help="Follow a running run to its end (default: latest)")
     parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")
@@ -48,10 +48,18 @@ def run(args: argparse.Namespace) -> int:
         from .compare import compare_providers
 
         return compare_providers(args)
+    if args.watch:
+        from .watch import watch_run
+
+        return watch_run(args, _show)
     if not args.runs:
         from .runs import show_runs
 
         return show_runs(args)
+    return _show(args)
+
+
+def _show(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report
     from memorybench.suites.registry import open_run, suite_of

@@ -62,7 +62,7 @@ def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) 
 
 def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
-    from memorybench.reporting.progress import progress
+    from memorybench.reporting.progress_view import show_progress
     from memorybench.reporting.terminal import console, show_header
     from memorybench.suites import running
     from memorybench.suites.spec import RunOptions, make_spec, own_options
@@ -86,7 +86,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
         finished = running.run(
             start,
             announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
-            watching=progress,
+            show=show_progress,
         )
     except KeyboardInterrupt:
         print(f"memorybench: interrupted; continue with: {_resume_command(start)}", file=sys.stderr)
@@ -193,11 +193,12 @@ def _show(start: Start, finished: FinishedRun) -> None:
 
 
 def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
+    from memorybench.suites.suite import resume_command
+
     place = start.place
     command = next(one for one in start.suite.commands if one.marks == start.command.marks)
-    output = f" --output {place.results}" if place.results != Path(command.output) else ""
     budget = " --budget DOLLARS" if start.budget is not None and is_blocked else ""
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
-    return f"memorybench {command.name} --resume {place.run_id}{output}{budget}{code}{variables}"
+    return f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}"

@@ -8,9 +8,31 @@ from typing import Any, Protocol, TypeVar
 
 from .measures import Metric
 from .retry_defaults import FIRST_DELAY, LONGEST_DELAY, TRIES
-from .trials import Case, Exhibit, Failure, Score, Subject, Trial
+from .trials import Case, Exhibit, Failure, Outcome, Score, Subject, Trial
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """How many sessions of a haystack were added to a subject's memory."""
+
+    benchmark: str
+    subject: str
+    haystack: str
+    done: int
+    total: int
+    haystacks: int
+    """Number of haystacks that the memory gets in this process."""
+    unit: str = "sessions"
+
+
+class Watch(Protocol):
+    """Follows a run, to show its progress. An error in it does not stop the run."""
+
+    def add_outcome(self, outcome: Outcome) -> None: ...
+
+    def add_sessions(self, adding: Adding) -> None: ...
 
 
 class Steps(Protocol):
@@ -47,6 +69,10 @@ class Steps(Protocol):
 
     async def note(self, kind: str, text: str) -> None:
         """Record a remark for the report, such as a scope that could not be cleared."""
+        ...
+
+    def show_adding(self, adding: Adding) -> None:
+        """Show that sessions were added. Nothing is recorded."""
         ...
 
 

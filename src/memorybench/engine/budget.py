@@ -41,6 +41,10 @@ class Budget:
             self._highest = max(self._highest, spent.cost)
 
     @property
+    def calls_of_unknown_cost(self) -> int:
+        return self._unknown
+
+    @property
     def exhausted(self) -> bool:
         if self.dollars is None:
             return False

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from memorybench.core.errors import Blocked, JournalError, Lacking, MemorybenchError, Unreadable
-from memorybench.core.plans import Job, Plan
+from memorybench.core.plans import Job, Plan, Watch
 from memorybench.core.trials import Failure, Outcome, Status
 from memorybench.journal.rows import RunStatus, storable
 from memorybench.journal.run_writer import RunWriter
@@ -18,8 +18,6 @@ from memorybench.journal.run_writer import RunWriter
 from .budget import Budget
 from .steps import JobSteps, RunSteps
 from .stopping import Interrupted, Stop, stop_on_signals
-
-Watch = Callable[[Outcome], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ async def perform(
     """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight."""
     stopping = Stop()
     budget = budget or Budget()
-    run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency)
+    run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency, watch)
     queue = _JobQueue(plan, run_writer.scored())
     with stop_on_signals(stopping), _older_objects_frozen():
         try:
@@ -116,7 +114,7 @@ async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Wa
         queue.blocked += outcome.status == "blocked"
         if watch is not None:
             with suppress(Exception):  # an error in showing progress must not stop the run
-                watch(outcome)
+                watch.add_outcome(outcome)
 
 
 async def _perform_job(job: Job, steps: JobSteps) -> Outcome:

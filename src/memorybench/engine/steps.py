@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import TypeAdapter
 
 from memorybench.core.errors import JournalError, Malformed, MemorybenchError
-from memorybench.core.plans import Limits
+from memorybench.core.plans import Adding, Limits, Watch
 from memorybench.core.records import canonical
 from memorybench.core.spending import Tally
 from memorybench.core.trials import Subject
@@ -50,9 +51,16 @@ class RunSteps:
     """Performs the steps of all jobs of a run, each key once at a time."""
 
     def __init__(
-        self, run_writer: RunWriter, limits: Mapping[str, Limits], budget: Budget, stopping: Stop, concurrency: int
+        self,
+        run_writer: RunWriter,
+        limits: Mapping[str, Limits],
+        budget: Budget,
+        stopping: Stop,
+        concurrency: int,
+        watch: Watch | None = None,
     ) -> None:
         self.run_writer = run_writer
+        self.watch = watch
         self._limits = limits
         self._limiters: dict[str, RateLimiter] = {}
         self._budget = budget
@@ -213,6 +221,11 @@ class JobSteps:
 
     async def note(self, kind: str, text: str) -> None:
         await self._run_steps.run_writer.note(kind, text)
+
+    def show_adding(self, adding: Adding) -> None:
+        if self._run_steps.watch is not None:
+            with suppress(Exception):  # an error in showing progress must not stop the run
+                self._run_steps.watch.add_sessions(adding)
 
 
 def step_key(name: str, inputs: str) -> str:

@@ -1,126 +1,290 @@
-"""Shows progress on standard error: bars on a terminal, otherwise a line every ten seconds."""
+"""How far a run is: counted from the events of the engine, and read by displays here or in another process."""
 
 from __future__ import annotations
 
-import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol
+from pathlib import Path
+from typing import Literal, Protocol
 
-from memorybench.core.trials import Outcome
+from memorybench.core.plans import Adding
+from memorybench.core.reasons import Reasons
+from memorybench.core.records import Record
+from memorybench.core.trials import STATUSES, Outcome
 
-from .formatting import share
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
+FILE_NAME = ".progress"
+"""In the folder of a run while a process performs it; read by `results --watch`."""
 _HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
-_SECONDS_BETWEEN_LINES = 10.0
+_SECONDS_BETWEEN_FILES = 1.0
+_WINDOW = 120.0
+"""Seconds over which a rate is measured: the first part of a resumed run is faster than the rest."""
+_LONGEST_REASON = 200
 
 
-class Watching(Protocol):
-    def __call__(self, outcome: Outcome) -> None: ...
+class Spent(Protocol):
+    """The costs of a run so far: its budget."""
+
+    @property
+    def spent(self) -> float: ...
+
+    @property
+    def calls_of_unknown_cost(self) -> int: ...
 
 
-class _Progress:
-    def __init__(self, name: str, total: int, done: int) -> None:
-        self.name = name
-        self.total = total
-        self.done = done
-        self._resumed = done > 0
-        self.begun = time.monotonic()
-        self.settled = 0
-        self.sums: dict[str, tuple[float, int]] = {}
+class Block(Record):
+    """How far one provider, or other subject, is on one benchmark."""
 
-    def add(self, outcome: Outcome) -> None:
-        if not self.settled:
-            self.begun = time.monotonic()
+    benchmark: str
+    subject: str
+    state: Literal["waiting", "working", "done"]
+    done: int
+    """Trials with an outcome."""
+    total: int
+    added: int = 0
+    """Sessions, or turns, that were added to the memory."""
+    to_add: int = 0
+    is_estimate: bool = False
+    """Whether `to_add` is estimated, because some haystacks were not read yet."""
+    unit: str = "sessions"
+    problems: Mapping[str, int] = {}
+    """Trials without a score, by status."""
+    reason: str = ""
+    """The most frequent reason."""
+    score: float | None = None
+    score_name: str = ""
+    eta: float | None = None
+    """Seconds until it is done; None: unknown."""
+    eta_of_adds: float | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.benchmark} × {self.subject}"
+
+
+class Snapshot(Record):
+    """How far a run is."""
+
+    blocks: tuple[Block, ...]
+    done: int
+    total: int
+    per_second: float | None = None
+    """Trials per second."""
+    eta: float | None = None
+    cost: float = 0.0
+    calls_of_unknown_cost: int = 0
+
+
+class _Rate:
+    """How long an event takes, in the last two minutes. Events of the same half second are stored as one."""
+
+    def __init__(self) -> None:
+        self._events: deque[tuple[float, int]] = deque()
+        self._begun: float | None = None
+        self._ended: float | None = None
+
+    def begin(self) -> None:
+        if self._begun is None:
+            self._begun = time.monotonic()
+
+    def add(self, number: int = 1) -> None:
+        self.begin()
+        now, self._ended = time.monotonic(), None
+        if self._events and now - self._events[-1][0] < 0.5:
+            at, before = self._events.pop()
+            self._events.append((at, before + number))
+        else:
+            self._events.append((now, number))
+        while self._events[0][0] < now - _WINDOW:
+            self._begun, _ = self._events.popleft()
+
+    def end(self) -> None:
+        """Stop the clock: no more events are expected."""
+        self._ended = time.monotonic()
+
+    @property
+    def seconds_each(self) -> float | None:
+        """Seconds per event; None: unknown."""
+        number = sum(number for _, number in list(self._events))
+        if not number or self._begun is None:
+            return None
+        return ((self._ended or time.monotonic()) - self._begun) / number
+
+
+class _Counts:
+    """Counts the events of one block."""
+
+    def __init__(self, benchmark: str, subject: str, total: int, done: int) -> None:
+        self.benchmark, self.subject, self.total, self.done = benchmark, subject, total, done
+        self.is_resumed = done > 0
+        self.trials, self.adds = _Rate(), _Rate()
+        self.added, self.unit, self.haystacks = 0, "sessions", 0
+        self._haystacks: dict[str, tuple[int, int]] = {}
+        self._known_to_add = 0
+        self.problems: Counter[str] = Counter()
+        self._reasons = Reasons()
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add_outcome(self, outcome: Outcome) -> None:
         self.done += 1
-        self.settled += 1
-        for score in _HEADLINE_SCORES:
-            value = outcome.score(score)
+        self.trials.add()
+        if self.done == self.total:
+            self.trials.end()
+        if outcome.status != "scored":
+            self.problems[outcome.status] += 1
+            self._reasons.add(outcome.failure.message if outcome.failure else outcome.status)
+        for name in _HEADLINE_SCORES:
+            value = outcome.score(name)
             if value is not None:
-                total, n = self.sums.get(score, (0.0, 0))
-                self.sums[score] = (total + value, n + 1)
+                total, n = self._sums.get(name, (0.0, 0))
+                self._sums[name] = (total + value, n + 1)
+
+    def add_sessions(self, adding: Adding) -> None:
+        done, total = self._haystacks.get(adding.haystack, (0, 0))
+        self._haystacks[adding.haystack] = (adding.done, adding.total)
+        self.adds.begin()
+        if adding.done == adding.total:
+            self.trials.begin()
+        if adding.done > done:
+            self.adds.add(adding.done - done)
+        self.added += adding.done - done
+        self._known_to_add += adding.total - total
+        self.unit, self.haystacks = adding.unit, adding.haystacks
+        if self.added == self.to_add:
+            self.adds.end()
 
     @property
-    def score(self) -> str:
-        """The headline score so far; empty in a resumed run, whose earlier trials are not read again."""
-        if self._resumed:
-            return ""
-        for score in _HEADLINE_SCORES:
-            if score in self.sums:
-                total, n = self.sums[score]
-                return f"{score} {share(total / n)}"
-        return ""
+    def to_add(self) -> int:
+        """Sessions of all haystacks; those that were not read yet are expected to be as long as the others."""
+        read = len(self._haystacks)
+        return round(self._known_to_add * max(self.haystacks, read) / read) if read else 0
 
-    @property
-    def eta(self) -> str:
-        passed = time.monotonic() - self.begun
-        left = passed / self.settled * (self.total - self.done) if self.settled else 0.0
-        return f"{left // 60:.0f}m {left % 60:02.0f}s" if left >= 60 else f"{left:.0f}s"
+    def block(self, redact: Callable[[str], str], trial: float | None = None, add: float | None = None) -> Block:
+        """`trial` and `add` are seconds per trial and add to expect while it has no figures of its own."""
+        score, add_seconds = self._score(), self.adds.seconds_each
+        reason, _ = self._reasons.most_frequent
+        started = self.trials.seconds_each is not None or bool(self._haystacks)
+        return Block(
+            benchmark=self.benchmark,
+            subject=self.subject,
+            state="done" if self.done >= self.total else "working" if started else "waiting",
+            done=self.done,
+            total=self.total,
+            added=self.added,
+            to_add=self.to_add,
+            is_estimate=len(self._haystacks) < self.haystacks,
+            unit=self.unit,
+            problems={status: self.problems[status] for status in STATUSES if self.problems[status]},
+            reason=redact(" ".join(reason.split()))[:_LONGEST_REASON],
+            score=score[1] if score else None,
+            score_name=score[0] if score else "",
+            eta=self.eta(trial, add),
+            eta_of_adds=None if add_seconds is None else (self.to_add - self.added) * add_seconds,
+        )
+
+    def _score(self) -> tuple[str, float] | None:
+        """The headline score so far; None in a resumed run, whose earlier trials are not read again."""
+        if self.is_resumed:
+            return None
+        name = next((name for name in _HEADLINE_SCORES if name in self._sums), None)
+        return None if name is None else (name, self._sums[name][0] / self._sums[name][1])
+
+    def eta(self, trial: float | None, add: float | None) -> float | None:
+        trial, add = self.trials.seconds_each or trial, self.adds.seconds_each or add
+        left, left_to_add = self.total - self.done, max(0, self.to_add - self.added)
+        if (left and trial is None) or (left_to_add and add is None):
+            return None
+        return left * (trial or 0.0) + left_to_add * (add or 0.0)
+
+
+class RunProgress:
+    """Counts the events of a run. The engine calls it; displays call `snapshot`, also from other threads."""
+
+    def __init__(
+        self,
+        totals: Mapping[tuple[str, str], int],
+        done: Mapping[tuple[str, str], int],
+        spent: Spent | None = None,
+        redact: Callable[[str], str] = str,
+    ) -> None:
+        """`totals` and `done` are trials by benchmark and subject."""
+        self._counts = {key: _Counts(*key, total, done.get(key, 0)) for key, total in totals.items() if total}
+        self._spent = spent
+        self._redact = redact
+        self._trials = _Rate()
+        self.on_stage_end: Callable[[Block], None] | None = None
+        """Called when all sessions of a block were added, and when all its trials have an outcome."""
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        counts = self._counts[outcome.trial.benchmark, outcome.trial.subject.name]
+        self._trials.add()
+        counts.add_outcome(outcome)
+        if counts.done == counts.total:
+            self._end_stage(counts)
+
+    def add_sessions(self, adding: Adding) -> None:
+        counts = self._counts[adding.benchmark, adding.subject]
+        self._trials.begin()
+        counts.add_sessions(adding)
+        if adding.done == adding.total and counts.added == counts.to_add:
+            self._end_stage(counts)
+
+    def _end_stage(self, counts: _Counts) -> None:
+        if self.on_stage_end is not None:
+            self.on_stage_end(counts.block(self._redact))
+
+    def snapshot(self) -> Snapshot:
+        every = list(self._counts.values())
+        trial = _mean([counts.trials.seconds_each for counts in every])
+        add = _mean([counts.adds.seconds_each for counts in every])
+        left = [counts.eta(trial, add) for counts in every if counts.done < counts.total]
+        each = self._trials.seconds_each
+        return Snapshot(
+            blocks=tuple(counts.block(self._redact, trial, add) for counts in every),
+            done=sum(counts.done for counts in every),
+            total=sum(counts.total for counts in every),
+            per_second=1 / each if each else None,
+            eta=None if None in left else sum(one for one in left if one is not None),
+            cost=self._spent.spent if self._spent else 0.0,
+            calls_of_unknown_cost=self._spent.calls_of_unknown_cost if self._spent else 0,
+        )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 @contextmanager
-def progress(totals: Mapping[tuple[str, str], int], done: Mapping[tuple[str, str], int]) -> Iterator[Watching]:
-    """Shows progress while the context is open. `totals` and `done` are by benchmark and subject."""
-    rows = {key: _Progress(f"{key[0]} × {key[1]}", total, done.get(key, 0)) for key, total in totals.items() if total}
-    if sys.stderr.isatty():
-        with _bars(rows) as watch:
-            yield watch
-    else:
-        yield _lines(rows)
+def published(progress: RunProgress, folder: Path) -> Iterator[None]:
+    """Write the progress into the run's folder every second, for other processes; a full disk does not matter."""
+    path, ended = folder / FILE_NAME, threading.Event()
+
+    def publish() -> None:
+        while not ended.wait(_SECONDS_BETWEEN_FILES):
+            with suppress(Exception):  # an error in showing progress must not stop the run
+                draft = path.with_name(f"{FILE_NAME}.part")
+                draft.touch(mode=0o600)
+                draft.write_text(progress.snapshot().model_dump_json(), encoding="utf-8")
+                draft.replace(path)
+
+    thread = threading.Thread(target=publish, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        for file in (path, path.with_name(f"{FILE_NAME}.part")):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
 
 
-def _lines(rows: Mapping[tuple[str, str], _Progress]) -> Watching:
-    last = time.monotonic()
-
-    def watch(outcome: Outcome) -> None:
-        nonlocal last
-        row = rows[outcome.trial.benchmark, outcome.trial.subject.name]
-        row.add(outcome)
-        if row.done == row.total or time.monotonic() - last >= _SECONDS_BETWEEN_LINES:
-            last = time.monotonic()
-            eta = "" if row.done == row.total else f" | ETA: {row.eta}"
-            figure = f" | {row.score}" if row.score else ""
-            percent = f"{row.done / row.total:.0%}"
-            with suppress(OSError):  # a closed pipe must not stop the run
-                print(f"{row.name}: {row.done}/{row.total} ({percent}){eta}{figure}", file=sys.stderr, flush=True)
-
-    return watch
-
-
-@contextmanager
-def _bars(rows: Mapping[tuple[str, str], _Progress]) -> Iterator[Watching]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn
-
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=Console(stderr=True, highlight=False),
-        refresh_per_second=8,
-    )
-    tasks: dict[tuple[str, str], TaskID] = {}
-    with bars:
-
-        def watch(outcome: Outcome) -> None:
-            key = (outcome.trial.benchmark, outcome.trial.subject.name)
-            row = rows[key]
-            row.add(outcome)
-            if key not in tasks:
-                tasks[key] = _add(bars, row)
-            eta = "" if row.done == row.total else f"ETA: {row.eta}  "
-            bars.update(tasks[key], completed=row.done, note=f"{eta}{row.score}")
-
-        yield watch
-
-
-def _add(bars: Progress, row: _Progress) -> TaskID:
-    from rich.markup import escape
-
-    return bars.add_task(escape(row.name), total=row.total, completed=row.done, note="")
+def read_progress(folder: Path) -> Snapshot | None:
+    """The progress that another process wrote; None: it wrote none, or an earlier version is running."""
+    try:
+        return Snapshot.model_validate_json((folder / FILE_NAME).read_bytes())
+    except (OSError, ValueError):
+        return None

@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 from memorybench.core.contracts import Batching, LiveMemory, Provider, Receipt, Restoring, Scope
 from memorybench.core.conversation import Haystack, Memory, Session
 from memorybench.core.errors import BadInput, Denied, JournalError, ServiceError, Transient
-from memorybench.core.plans import Steps
+from memorybench.core.plans import Adding, Steps
 from memorybench.core.records import Record, digest
 
 
@@ -163,14 +163,30 @@ class Ingest:
         recorded = await self._restore_recorded(steps, scope, adds)  # first: a later add may need its receipts
         if not recorded:
             await self._check_empty(steps, scope, store)
+        added, total = 0, sum(len(add.sessions) for add in adds)
+
+        def show_added(sessions: int) -> None:
+            nonlocal added
+            added += sessions
+            unit = "turns" if self._options.by_turn else "sessions"
+            steps.show_adding(
+                Adding(scope.benchmark, scope.provider, id, added, total, max(1, len(self._pending)), unit)
+            )
+
+        async def add_one(add: _Add) -> Receipt:
+            receipt = await self._add(steps, scope, add)
+            show_added(len(add.sessions))
+            return receipt
+
+        show_added(0)
         receipts: list[Receipt] = []
         if self._concurrent:
-            receipts = await _gather([self._add(steps, scope, add) for add in adds])
+            receipts = await _gather([add_one(add) for add in adds])
         else:
             for place, add in enumerate(adds):
                 if place and self._options.delay and add not in recorded:
                     await asyncio.sleep(self._options.delay)
-                receipts.append(await self._add(steps, scope, add))
+                receipts.append(await add_one(add))
         if self._restoring is not None:
             self._restoring.restore(scope, receipts)
         await steps.once(

@@ -25,6 +25,7 @@ from memorybench.reporting.report_files import FORMATS, write_reports
 from .registry import open_run, suite, suite_of
 from .run_list import ListedRun
 from .stored_run import LATEST, with_current_status
+from .suite import resume_command
 
 _MARK = ".change"
 """A file in the folder of a run that is being deleted or renamed: `delete`, or `rename NEW`."""
@@ -50,7 +51,7 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
     if new == LATEST:
         raise BadInput("NEW", f'"{LATEST}" means the newest run', remedy="choose another name")
     if run.status not in ("complete", "blocked"):  # the memory of a started run contains its name
-        command = f"memorybench {suite_of(run).command_of(run).name} --resume {run.id}"
+        command = resume_command(suite_of(run).command_of(run), folder, run.id)
         raise RunConflict(f"run {run.id} is {run.status} and cannot be renamed; finish it first: {command}")
     with RunReader.open(folder, thorough=False) as run_reader:
         if run_reader.has(new) or (folder / new).exists():
@@ -92,13 +93,14 @@ def prunable(
     limit = "" if older_than is None else (datetime.now(UTC) - older_than).isoformat(timespec="milliseconds")
     candidates = 0
     for row in rows:
-        if row.tags:
+        is_old = not limit or row.run.created < limit
+        if is_old and row.tags:
             kept[row.run.id] = f"tagged {', '.join(row.tags)}"
-        elif row.run.status == "running":
+        elif is_old and row.run.status == "running":
             kept[row.run.id] = "running"
-        else:
+        elif not row.tags:
             candidates += 1
-            if candidates > keep and (not limit or row.run.created < limit):
+            if is_old and candidates > keep:
                 chosen.append(row)
     while needed := _first_needed(chosen):
         row, reason = needed

@@ -14,11 +14,12 @@ from typing import Any
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.plans import Watch
 from memorybench.core.report_sections import Report
 from memorybench.core.timing import TIMING
 from memorybench.core.versions import installed_versions
 from memorybench.engine.budget import Budget
-from memorybench.engine.run import Ending, Watch, perform
+from memorybench.engine.run import Ending, perform
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.files.writing import replacing
 from memorybench.journal.database import FILE_NAME
@@ -28,6 +29,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
 from memorybench.reporting.markdown import to_markdown
+from memorybench.reporting.progress import RunProgress, published
 from memorybench.reporting.report_files import FORMATS, write_reports
 from memorybench.reporting.step_summary import append_summary
 
@@ -49,12 +51,12 @@ CONCURRENCY = 10
 STORES = "stores"
 Totals = Mapping[tuple[str, str], int]
 """Trials by benchmark and subject."""
-Watching = Callable[[Totals, Totals], AbstractContextManager[Watch]]
-"""From all trials and those already scored to a watch over the others."""
+Show = Callable[[RunProgress], AbstractContextManager[None]]
+"""Shows the progress of a run while its context is open."""
 
 
-def _no_watch(totals: Totals, done: Totals) -> AbstractContextManager[Watch]:
-    return nullcontext(lambda outcome: None)
+def _show_nothing(progress: RunProgress) -> AbstractContextManager[None]:
+    return nullcontext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,9 +279,9 @@ def run(
     start: Start,
     *,
     announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
-    watching: Watching = _no_watch,
+    show: Show = _show_nothing,
 ) -> FinishedRun:
-    """Performs a run to its reports. `announce` gets the facts of the header, `watching` the outcomes."""
+    """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress."""
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
     budget = Budget(start.budget)
@@ -309,8 +311,9 @@ def run(
         with suppress(OSError):  # a closed terminal must not stop the run
             announce(start.suite.facts([run_writer.run]))
         try:
-            with watching(prepared.totals, done) as watch:
-                ending = blocking(_perform(start, run_writer, budget, watch))
+            progress = RunProgress(prepared.totals, done, budget, wiring.redact)
+            with published(progress, place.folder), show(progress):
+                ending = blocking(_perform(start, run_writer, budget, progress))
             return _finish(start, run_writer, ending)
         except BaseException:
             with suppress(JournalError):

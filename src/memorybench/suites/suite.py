@@ -120,6 +120,12 @@ class Command:
         return prepared
 
 
+def resume_command(command: Command, results: Path, run_id: str) -> str:
+    """What a user types to continue a run."""
+    output = f" --output {results}" if results != Path(command.output) else ""
+    return f"memorybench {command.name} --resume {run_id}{output}"
+
+
 @dataclass(frozen=True, slots=True)
 class Suite:
     name: str

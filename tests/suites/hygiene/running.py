@@ -7,6 +7,7 @@ from typing import Any
 
 import memorybench.catalog
 from memorybench.core.errors import Lacking, ServiceError
+from memorybench.core.plans import Adding
 from memorybench.core.records import digest
 from memorybench.core.trials import Failure, Outcome, Status, Subject
 from memorybench.suites.hygiene.assertions_base import Finding
@@ -62,6 +63,9 @@ class _Steps:
 
     async def note(self, kind: str, text: str) -> None:
         raise AssertionError("unexpected note")
+
+    def show_adding(self, adding: Adding) -> None:
+        raise AssertionError("unexpected add")
 
 
 def secret_scenario(assertion: Mapping[str, Any] | None = None, **violation: Any) -> Scenario:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.extraction import Trace
+from memorybench.core.plans import Adding
 
 from .online import SHARES, TraceJudge
 
@@ -76,4 +77,7 @@ class _UnrecordedSteps:
         return False
 
     async def note(self, kind: str, text: str) -> None:
+        return None
+
+    def show_adding(self, adding: Adding) -> None:
         return None
