@@ -61,6 +61,7 @@ def test_bundled_configs_match_the_schema() -> None:
         ("name: a\ntype: local\ndisplay_name: A\nrate_limit: {max_retries: 1}", True),
         ("name: a\ntype: local\ndisplaName: A", False),
         ("name: a", False),
+        ("name: a\nextends: bm25\nsettings: {k1: 2}", True),
         ("name: a\ntype: remote", False),
         ("name: a\ntype: local\nrateLimit: {maxRetrys: 1}", False),
         ("name: a\ntype: docker\ndocker: {compose: c, service: s, healthcheck: h, baseUrl: u}", True),

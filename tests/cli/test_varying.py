@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from tests.cli.command import Command, measured
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, completion
 
-SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
+ROOT = Path(__file__).parents[2]
+SAMPLE = ROOT / "data/sample-dataset.json"
 EVAL = ("eval", "--limit", "8", "--run-id", "r")
 TWO = ("--providers", "bm25(k1=2,b=0)", "bm25(around_words=0)")
 
@@ -341,3 +343,14 @@ def test_settings_are_described_with_value_and_meaning(command: Command) -> None
 
 def test_a_baseline_has_no_config_to_copy(command: Command) -> None:
     assert command("describe", "oracle", "--yaml").code == 2
+
+
+def test_the_examples_of_the_documentation_work(command: Command) -> None:
+    pytest.importorskip("wordllama", reason="hybrid needs the extra `embed`")
+    text = (ROOT / "docs" / "varying.md").read_text(encoding="utf-8")
+    for name, block in re.findall(r"```yaml\nname: (\S+)\n(.*?)```", text, re.DOTALL):
+        write_card(command.folder, name, block)
+        assert command("validate", f"providers/configs/{name}.yaml").code == 0
+    for line in re.findall(r"^\$ memorybench (.*)$", text, re.MULTILINE):
+        said = command(*shlex.split(line.partition(" > ")[0].replace("--limit 20", "--limit 4")))
+        assert said.code == 0, (line, said.err)

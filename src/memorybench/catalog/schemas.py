@@ -9,6 +9,7 @@ from memorybench.text.spelling import camel
 
 from .files import RECORDS, Described
 
+_TYPE_OR_BASE = {"anyOf": [{"required": ["type"]}, {"required": ["extends"]}]}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -16,7 +17,10 @@ def json_schema(kind: Described) -> dict[str, Any]:
     """Return the JSON Schema of a config. Keys may be written in camelCase or snake_case."""
     schema = RECORDS[kind].model_json_schema()
     sections = {name: _section(part) for name, part in schema.pop("$defs").items()}
-    return {"$schema": _DIALECT, **_section(schema), "title": f"memorybench {kind} config", "$defs": sections}
+    whole = _section(schema)
+    if kind == "provider":  # a config that extends another inherits its type
+        whole["allOf"] = [part if part != _present("type") else _TYPE_OR_BASE for part in whole["allOf"]]
+    return {"$schema": _DIALECT, **whole, "title": f"memorybench {kind} config", "$defs": sections}
 
 
 def _section(schema: Mapping[str, Any]) -> dict[str, Any]:
