@@ -77,3 +77,18 @@ def test_python_writes_the_same_files(tmp_path: Path) -> None:
     evaluate(providers=["bm25"], limit=3, output=tmp_path / "results", run_id="r", **files)
     assert list(suites(files["junit"])) == ["starter × bm25"]
     assert files["step_summary"].read_text(encoding="utf-8").startswith("# memorybench bench: r")
+
+
+def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> None:
+    arguments = ("eval", "--providers", "bm25", "--limit", "6")
+    assert command(*arguments, "--run-id", "whole", "--junit", "whole.xml").code == 0
+    assert command.killed(*arguments, "--run-id", "r", "--junit", "killed.xml", "--step-summary", "s.md", at=6)
+    assert not (command.folder / "killed.xml").exists()
+    assert not (command.folder / "s.md").exists()
+    assert command("eval", "--resume", "r", "--junit", "resumed.xml", "--step-summary", "s.md").code == 0
+
+    def cases(name: str) -> dict[str | None, int]:
+        return {case.get("name"): len(case) for case in suites(command.folder / name)["starter × bm25"]}
+
+    assert cases("resumed.xml") == cases("whole.xml")
+    assert (command.folder / "s.md").read_text(encoding="utf-8").count("# memorybench bench: r\n") == 1

@@ -64,6 +64,9 @@ def test_a_script_has_the_syntax_of_its_shell(command: Command, shell: str, prog
         (["export", "r", "--format", "l"], {"latex"}),
         (["hygiene", "rec"], {"record"}),
         (["hygiene", "run", "--store", "ref"], {"reference"}),
+        (["show", "r", "q", "--provider", "or"], {"oracle"}),
+        (["describe", "mem"], {"mem0"}),
+        (["data", "pull", "loc"], {"locomo"}),
         (["completion", "f"], {"fish"}),
     ],
 )

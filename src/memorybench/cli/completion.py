@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 SHELLS = ("bash", "zsh", "fish")
 _NAMES: Mapping[str, tuple[Kind, ...]] = {
     "providers": ("provider", "baseline"),
+    "provider": ("provider", "baseline"),
     "benchmarks": ("benchmark",),
     "benchmark": ("benchmark",),
     "extractor": ("extractor",),
     "store": ("store",),
     "agent": ("agent",),
+    "names": ("benchmark",),  # of `data pull`
+    "name": ("provider", "baseline", "benchmark", "extractor", "store", "agent"),  # of `describe`
 }
 """By the destination of an argument: the kinds of entries that it names."""
 _FOLDERS, _FILES = ("DIR", "FOLDER"), ("FILE", "PATH", "CASES", "DATASET")
@@ -63,7 +66,7 @@ def _add_completions(
     action: argparse.Action, names: Mapping[str, list[str]], file: Mapping[str, Any], folder: Mapping[str, Any]
 ) -> None:
     """Adds what the flag may be followed by. The parser is not used for anything else, so choices refuse nothing."""
-    if action.choices is None and action.nargs != 0 and names.get(action.dest):
+    if action.choices is None and action.metavar == "NAME" and names.get(action.dest):
         action.choices = names[action.dest]
     elif action.metavar in _FOLDERS:
         action.complete = folder  # type: ignore[attr-defined]  # shtab reads it
