@@ -18,6 +18,7 @@ from memorybench.cli.main import verb_parser
 ROOT = Path(__file__).parents[1]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
 STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+INPUTS = {"COMMAND": "eval", "ARGUMENTS": "", "THRESHOLD": "", "BASELINE": "", "MAX_DROP": "", "RESULTS": "results"}
 DEFAULTS = {name: given["default"] for name, given in ACTION["inputs"].items()}
 
 
@@ -94,7 +95,7 @@ def test_a_run_leaves_the_exit_code_and_the_files(
     runner: dict[str, str], tmp_path: Path, threshold: str, code: int
 ) -> None:
     arguments = "--providers bm25 --limit 4 --run-id 'r'"
-    inputs = {"COMMAND": "eval", "ARGUMENTS": arguments, "THRESHOLD": threshold, "RESULTS": "results"}
+    inputs = {**INPUTS, "ARGUMENTS": arguments, "THRESHOLD": threshold}
     done = perform("Run memorybench", runner, tmp_path, **inputs)
     assert done.returncode == 0, done.stderr
     report = tmp_path / "memorybench-report"
@@ -106,10 +107,22 @@ def test_a_run_leaves_the_exit_code_and_the_files(
     assert perform("Pass or fail", runner, tmp_path, CODE=str(code)).returncode == code
 
 
+def test_a_run_is_compared_with_its_baseline(runner: dict[str, str], tmp_path: Path) -> None:
+    first = {**INPUTS, "ARGUMENTS": "--providers bm25 --limit 24 --run-id main", "BASELINE": "baseline/results/main"}
+    done = perform("Run memorybench", runner, tmp_path, **{**first, "RESULTS": "baseline/results"})
+    assert "::warning::" in done.stdout  # the first run of a repository has no baseline
+    worse = {**first, "ARGUMENTS": "--providers bm25 --limit 24 --top-k 1 --run-id r", "MAX_DROP": "3 recall@10=5"}
+    perform("Run memorybench", runner, tmp_path, **worse)
+    assert [line for line in (tmp_path / "output").read_text().splitlines() if "code" in line] == [
+        "exit-code=0",
+        "exit-code=3",
+    ]
+    assert "baseline missed" in (tmp_path / "memorybench-report" / "summary.md").read_text(encoding="utf-8")
+
+
 def test_an_input_is_never_run_as_a_command(runner: dict[str, str], tmp_path: Path) -> None:
     hostile = "--providers $(touch planted) `touch planted` ; touch planted"
-    inputs = {"COMMAND": "eval", "ARGUMENTS": hostile, "THRESHOLD": "", "RESULTS": "results"}
-    assert perform("Run memorybench", runner, tmp_path, **inputs).returncode == 0
+    assert perform("Run memorybench", runner, tmp_path, **{**INPUTS, "ARGUMENTS": hostile}).returncode == 0
     assert "exit-code=2" in (tmp_path / "output").read_text()
     assert not (tmp_path / "planted").exists()
 

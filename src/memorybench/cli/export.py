@@ -83,7 +83,8 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
 def _junit(stored: StoredRun) -> str:
     from memorybench.suites.junit import to_junit
 
-    return to_junit(" + ".join(run.id for run in stored.runs), stored.trials())
+    gate = stored.gate
+    return to_junit(" + ".join(run.id for run in stored.runs), stored.trials(), gate.checks if gate else ())
 
 
 def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:

@@ -23,7 +23,7 @@ _MAX_UNSCORED = 0.02
 _STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
 """Runs record waiting until a memory is searchable as `settle`."""
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
-_PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "timing")
+_PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "gate", "timing")
 """Keys of a saved spec that change no figure: they are in `circumstances`."""
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
