@@ -13,17 +13,20 @@ from tests.cli.command import Command
 from tests.cli.test_compare import SAMPLE, own_benchmark
 from tests.cli.test_documents import SCHEMA
 
+FEW = ("--question-type", "temporal")
+EVAL = ("eval", "--providers", "bm25", *FEW)
+
 
 @pytest.fixture
 def good(command: Command) -> str:
-    assert command("eval", "--providers", "bm25", "--run-id", "good").code == 0
+    assert command(*EVAL, "--run-id", "good").code == 0
     return "good"
 
 
 def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Command, good: str) -> None:
-    same = command("eval", "--providers", "bm25", "--baseline", good, "--run-id", "same", "--json")
+    same = command(*EVAL, "--baseline", good, "--run-id", "same", "--json")
     assert (same.code, same.json["baseline"]["passed"]) == (0, True)
-    worse = command("eval", "--providers", "bm25", "--top-k", "1", "--baseline", good, "--run-id", "worse", "--json")
+    worse = command(*EVAL, "--top-k", "1", "--baseline", good, "--run-id", "worse", "--json")
     assert (worse.code, worse.json["baseline"]["passed"], len(worse.json["baseline"]["failures"])) == (3, False, 1)
     (pair,) = worse.json["baseline"]["comparison"]["comparisons"]
     assert (pair["first_run"], pair["second_run"], pair["comparison"]["significant"]) == ("worse", "good", True)
@@ -31,12 +34,12 @@ def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Comm
     jsonschema.validate(worse.json, SCHEMA)
     assert command("results", "worse", "--json").json == worse.json, "the comparison is part of the report"
     assert "good" in (command.folder / "results/worse/report.md").read_text()
-    better = command("eval", "--providers", "bm25", "--baseline", "worse", "--run-id", "better")
+    better = command(*EVAL, "--baseline", "worse", "--run-id", "better")
     assert better.code == 0, "better is not worse"
 
 
 def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
-    run = ("eval", "--providers", "dense", "--baseline", f"{good}:bm25", "--json")
+    run = ("eval", "--providers", "dense", *FEW, "--baseline", f"{good}:bm25", "--json")
     free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")
     pairs = {pair["measure"]: pair for pair in free.json["baseline"]["comparison"]["comparisons"]}
     assert (free.code, set(pairs)) == (0, {"recall@5", "recall@1"}), "a measure with a limit is compared, too"
@@ -50,7 +53,7 @@ def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Co
 
 
 def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
-    run = ("eval", "--providers", "bm25", "--top-k", "4", "--baseline", good, "--json")
+    run = (*EVAL, "--top-k", "4", "--baseline", good, "--json")
     drop = -100 * command(*run).json["baseline"]["comparison"]["comparisons"][0]["comparison"]["difference"]
     assert drop > 0
     assert command(*run, "--max-drop", f"recall@5={drop - 0.01:.6f}").code == 3
@@ -59,7 +62,7 @@ def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
 
 
 def test_a_resumed_run_keeps_its_baseline(command: Command, good: str) -> None:
-    run = ("eval", "--providers", "bm25", "--top-k", "1", "--run-id", "r", "--baseline", good)
+    run = (*EVAL, "--top-k", "1", "--run-id", "r", "--baseline", good)
     assert command.killed(*run, at=40)
     resumed = command("eval", "--resume", "r", "--json")
     assert (resumed.code, resumed.json["baseline"]["baseline"]) == (3, good)
