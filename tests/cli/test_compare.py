@@ -43,17 +43,17 @@ def only_comparison(said: Any) -> Any:
 
 def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
     """U5."""
-    command("eval", "--providers", "bm25", "--limit", "20", "--run-id", "before")
-    command("eval", "--providers", "bm25", "--limit", "30", "--run-id", "after")
+    command("eval", "--providers", "bm25", "--end", "20", "--run-id", "before")
+    command("eval", "--providers", "bm25", "--end", "30", "--run-id", "after")
     document = command("compare", "before", "after:bm25", "--json").json
     pair = document["comparisons"][0]
     assert (pair["first_run"], pair["second_run"], pair["first"], pair["second"]) == ("before", "after", "bm25", "bm25")
     assert pair["comparison"]["difference"] == 0
     assert pair["ties"] == pair["comparison"]["n"] > 0
     assert pair["only_first"] == 0 < pair["only_second"]
-    assert {setting["name"]: setting["second"] for setting in document["settings"]} == {"limit": "30"}
+    assert {setting["name"]: setting["second"] for setting in document["settings"]} == {"end": "30"}
     shown = command("compare", "before", "after").out
-    assert shown.index("limit") < shown.index("recall@5"), "what differs between the runs comes first"
+    assert shown.index(" end ") < shown.index("recall@5"), "what differs between the runs comes first"
     assert "no difference in recall@5" in shown
     assert "ahead by" not in shown
 
@@ -89,6 +89,28 @@ def test_providers_are_taken_from_the_latest_runs_and_the_runs_are_named(command
     assert [side["run"] for side in mixed["sides"]] == ["old", "new"], "a run is not compared with itself"
 
 
+def test_a_provider_that_finds_nothing_is_compared_by_the_value_that_its_table_shows(command: Command) -> None:
+    """E2: no value in the table, and 100 points in the comparison."""
+    (command.folder / "void.yaml").write_text("name: void\ntype: local\nadapter: ./void.py:Void\n")
+    (command.folder / "void.py").write_text(
+        "class Void:\n"
+        "    def add(self, scope, session): pass\n"
+        "    def search(self, scope, query, limit): return []\n"
+        "    def clear(self, scope): pass\n"
+    )
+    run = ("eval", "--providers", "bm25", "void", "--limit", "10", "--config-dir", ".", "--allow-code", "--run-id", "r")
+    results = command(*run, "--json").json["results"]
+    shown = {
+        result["subject"]: next(m["value"] for m in result["measures"] if m["name"] == "recall@5")
+        for result in results
+        if not result["group"]
+    }
+    pair = only_comparison(command("compare", "bm25", "void", "--json"))
+    assert (pair["first_value"], pair["second_value"]) == (pytest.approx(shown["bm25"]), shown["void"])
+    expected = None if shown["void"] is None else pytest.approx(shown["bm25"] - shown["void"])
+    assert pair["comparison"]["difference"] == expected
+
+
 def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None:
     """E10."""
     command("eval", "--providers", "bm25", "oracle", "--limit", "20", "--run-id", "r")
@@ -96,7 +118,11 @@ def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None
     (alias,) = command("results", "--compare", "bm25", "oracle", "--json").json
     assert alias.items() >= {k: v for k, v in pair.items() if k not in ("cases", "comparison")}.items()
     assert (alias["benchmark"], alias["first_run"], alias["second_run"]) == ("starter", "r", "r")
-    assert alias["found"] == alias["comparison"] == {**pair["comparison"], "tells_apart": False}
+    assert (
+        alias["found"]
+        == alias["comparison"]
+        == {**pair["comparison"], "tells_apart": pair["comparison"]["significant"]}
+    )
     assert command("results", "--compare", "bm25", "oracle").out == command("compare", "bm25", "oracle").out
     twice = command("results", "r", "--compare", "bm25", "bm25")
     assert (twice.code, twice.err.split(": ")[1]) == (2, "--compare")
@@ -136,6 +162,23 @@ def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(comman
     assert len({pair["measure"] for pair in everything}) > 10
     unknown = command("compare", "bm25", "dense", "--measure", "recal@5")
     assert (unknown.code, unknown.err.split(": ")[1]) == (2, "--measure")
+
+
+def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
+    command("eval", "--providers", "bm25", "dense", "--limit", "12", "--answering-model", "scripted/quote")
+    pairs = command("compare", "bm25", "dense", "--measure", "latency", "cost", "--json").json["comparisons"]
+    assert [(pair["measure"], pair["unit"], pair["comparison"]["n"]) for pair in pairs] == [
+        ("latency", "s", 12),
+        ("cost", "$", 12),
+    ]
+    assert pairs[0]["first_value"] > 0
+    assert not any(pair["higher_is_better"] for pair in pairs)
+    same = command("eval", "--providers", "bm25", "--limit", "12", "--baseline", "bm25", "--max-drop", "cost=0")
+    assert (same.code, same.err.split(": ")[1]) == (2, "--baseline"), "a baseline is a run, not a provider"
+    limited = ("--baseline", "latest:bm25", "--max-drop", "cost=0", "latency=60", "--json")
+    said = command("eval", "--providers", "bm25", "--limit", "12", "--answering-model", "scripted/quote", *limited)
+    assert said.code == 0
+    assert {pair["measure"] for pair in said.json["baseline"]["comparison"]["comparisons"]} >= {"cost", "latency"}
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,5 @@ def _show(compared: RunComparison, args: argparse.Namespace) -> None:
 
     out = console()
     show_header(out, "MEMORYBENCH COMPARE", compared.facts())
-    show_report(
-        out, compared.report(getattr(args, "only", None), getattr(args, "limit", None), getattr(args, "offset", 0))
-    )
+    report = compared.report(getattr(args, "only", None), getattr(args, "limit", None), getattr(args, "offset", 0))
+    show_report(out, report, whole_in="--format markdown")

@@ -25,6 +25,10 @@ class Money:
     """None: a price is unknown."""
 
 
+DECIMALS: Mapping[str, int] = {"s": 3, "$": 4}
+"""Of a difference, by the unit of the measure; one for others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """A difference of two values of a measure."""

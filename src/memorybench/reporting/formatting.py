@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Cell, Difference, Duration, Money, Part, Table
+from memorybench.core.report_sections import DECIMALS, Cell, Difference, Duration, Money, Part, Table
 
 ABSENT = "–"
 UNKNOWN_PRICE = "?"
@@ -56,11 +56,14 @@ def _difference(difference: Difference) -> str:
     """`+11.2 [+4.1, +18.3]*`, in percentage points or the measure's unit; the star marks a significant difference."""
     if difference.value is None:
         return ABSENT
-    scale = 1 if difference.unit else 100
-    text = f"{scale * difference.value:+,.1f}"
-    if difference.low is not None and difference.high is not None:
-        text += f" [{scale * difference.low:+,.1f}, {scale * difference.high:+,.1f}]"
-    return text + ("*" if difference.significant else "")
+    ends = [end for end in (difference.low, difference.high) if end is not None]
+    value, *interval = (_signed(amount, difference.unit) for amount in (difference.value, *ends))
+    return value + (f" [{', '.join(interval)}]" if len(interval) == 2 else "") + ("*" if difference.significant else "")
+
+
+def _signed(amount: float, unit: str) -> str:
+    text = f"{amount if unit else 100 * amount:+,.{DECIMALS.get(unit, 1)}f}"
+    return text if text.strip("+-0.") else text[1:]
 
 
 def share(value: float | None) -> str:

@@ -61,23 +61,23 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
         out.print(line if len(line) <= out.width else f"  {command}\n      {purpose}", soft_wrap=True)
 
 
-def show_report(out: Console, report: Report) -> None:
-    """Shows all but the header, which is shown before a run begins."""
+def show_report(out: Console, report: Report, whole_in: str = "report.md") -> None:
+    """Shows all but the header, which is shown before a run begins; `whole_in` says where all columns are."""
     for line in report.verdict:
         out.print()
         out.print(sanitize(line), style="bold")
     for section in report.sections:
         if not section.detail:
-            show_section(out, section)
+            show_section(out, section, whole_in)
     for line in report.warnings:
         out.print(sanitize(line), style="yellow")
 
 
-def show_section(out: Console, section: Section) -> None:
+def show_section(out: Console, section: Section, whole_in: str = "report.md") -> None:
     match section:
         case Table():
             out.print()
-            show_table(out, section, "report.md")
+            show_table(out, section, whole_in)
         case Cases():
             show_cases(out, section.cases, section.if_empty)
         case Text():

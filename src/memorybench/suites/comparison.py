@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
-from memorybench.core.report_sections import Difference
+from memorybench.core.report_sections import DECIMALS, Difference
 from memorybench.core.trials import Outcome
 from memorybench.metrics.comparison import Comparison, compare, compare_pooled, holm
 from memorybench.metrics.intervals import SHARE, UNBOUNDED
@@ -153,7 +153,7 @@ class Pair(Record):
         return {**fields, "comparison": comparison, "found": comparison}
 
     def amount(self, difference: float, *, unit: bool = True) -> str:
-        number = f"{difference:,.1f}" if self.unit else f"{100 * difference:.1f}"
+        number = f"{difference:,.{DECIMALS.get(self.unit, 1)}f}" if self.unit else f"{100 * difference:.1f}"
         return f"{number} {self.unit or 'points'}" if unit else number
 
 

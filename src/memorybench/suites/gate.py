@@ -15,7 +15,7 @@ from memorybench.journal.database import FILE_NAME
 
 from .comparison import Pair, format_p
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
-from .sides import ComparedRun, Side, open_sides
+from .sides import ComparedRun, Side, are_costs, open_sides
 from .spec import RunOptions
 from .thresholds import Check
 
@@ -158,8 +158,10 @@ def check_gate(stored: StoredRun) -> Gate | None:
     named = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
     measures = tuple(dict.fromkeys((*main, *(metric.name for metric in named))))
     try:
-        with open_sides([baseline.side(folder)], [], runs_only=True) as (side,):
-            comparison = compare_sides([Side(stored.run.id, ComparedRun(stored, folder)), side], measures=measures)
+        costs = are_costs(measures)
+        with open_sides([baseline.side(folder)], [], runs_only=True, costs=costs) as (side,):
+            own = Side(stored.run.id, ComparedRun(stored, folder, costs))
+            comparison = compare_sides([own, side], measures=measures)
     except BadInput as error:
         text = f"baseline missed: {error}"
         return Gate(

@@ -19,7 +19,7 @@ from memorybench.text.spelling import suggestion
 
 from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
 from .registry import suite_of
-from .sides import Side, open_sides
+from .sides import COSTS, Side, are_costs, open_sides
 
 Only = Literal["wins", "losses", "changed"]
 ALL = "all"
@@ -122,7 +122,7 @@ def compare_runs(
     for place, text in enumerate(texts):
         if text in texts[:place]:
             raise BadInput(text, "named twice", remedy=f"name two runs: RUN:{text} OTHER:{text}")
-    with open_sides(texts, folders, among=among, benchmark=benchmark) as sides:
+    with open_sides(texts, folders, among=among, benchmark=benchmark, costs=are_costs(measures)) as sides:
         if len(sides) == 1:
             (side,) = sides
             sides = [Side(f"{side.run.id}:{subject}", side.compared, subject) for subject in side.subjects]
@@ -214,9 +214,9 @@ def check_same_data(
 
 def chosen_metrics(names: Sequence[str], metrics: Sequence[Metric], main: Sequence[str], flag: str) -> list[Metric]:
     """The metrics of these names, by any of their names; without names, the main ones."""
-    known = {metric.name: metric for metric in metrics}
     if ALL in names:
-        return list(known.values())
+        return list(metrics)
+    known = {metric.name: metric for metric in (*metrics, *COSTS)}
     for name in names:
         if name not in known and ALIASES.get(name, name) not in known:
             raise BadInput(flag, f'unknown measure "{name}"', remedy=suggestion(name, list(known)))
@@ -321,7 +321,8 @@ def _value_text(value: Any) -> str:
 
 def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
     """The lines that differ; the digest of a text without line breaks, such as a dataset."""
-    kept = [text for line in lines if any(map(str.isalnum, text := line.strip(" ,{}[]")))]
+    texts = (line.strip(" ,{}[]") for line in lines)
+    kept = [text for text in texts if any(map(str.isalnum, text)) and not text.startswith('"name":')]
     if any(len(line) > 10 * _LONGEST for line in kept):
         return mark.digest[:12]
     more = ["…"] if len(kept) > _MOST_LINES else []

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
+from math import fsum
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
+from memorybench.core.measures import Metric
 from memorybench.core.records import digest
+from memorybench.core.trials import Outcome, Score
 from memorybench.files.expressions import canonical_name
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.rows import Run
-from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_reader import RecordedTrial, RunReader
+from memorybench.metrics.rates import Mean
 from memorybench.text.spelling import suggestion
 
 from .comparison import CaseScores
@@ -24,6 +28,12 @@ from .summary import subjects_of
 
 Cases = Mapping[str, CaseScores]
 """By id and variant."""
+COSTS: tuple[Metric, ...] = (
+    Mean("latency", "latency", higher_is_better=False, unit="s"),
+    Mean("cost", "cost", higher_is_better=False, unit="$"),
+)
+"""Of one case: the seconds that its steps took, without ingest and judging, and what they cost. Compared if named."""
+_UNTIMED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
 
 
 @dataclass(frozen=True)
@@ -32,13 +42,16 @@ class ComparedRun:
 
     stored: StoredRun
     folder: Path
+    costs: bool = False
+    """Whether COSTS are read, too."""
 
     @cached_property
     def cases(self) -> Mapping[tuple[str, str], Cases]:
         """By benchmark and subject."""
-        metrics = self.stored.metrics(self.stored)
+        metrics = (*self.stored.metrics(self.stored), *COSTS)
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
-        for _, same in groupby(self.stored.outcomes(), key=lambda outcome: outcome.trial.item):
+        outcomes = map(_with_costs, self.stored.trials()) if self.costs else self.stored.outcomes()
+        for _, same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
             repeats = tuple(same)
             trial = repeats[0].trial
             key = f"{trial.case_id} ({trial.variant})" if trial.variant else trial.case_id
@@ -101,6 +114,7 @@ def open_sides(
     among: Sequence[str] = (),
     benchmark: str | None = None,
     runs_only: bool = False,
+    costs: bool = False,
 ) -> Iterator[list[Side]]:
     """Open the named sides. A provider is taken from the latest complete run that has it, preferably one with all.
 
@@ -130,11 +144,27 @@ def open_sides(
             if (folder, run) not in runs:
                 saved = with_current_status(reader(folder).run(run), folder)
                 stored = StoredRun(((reader(folder), saved),), lambda one: suite_of(one.run).metrics(one))
-                runs[folder, run] = ComparedRun(stored, folder)
+                runs[folder, run] = ComparedRun(stored, folder, costs)
         sides = [Side(text, runs[named[text][:2]], named[text][2] or None) for text in texts]
         for side in sides:
             _check_subject(side)
         yield sides
+
+
+def are_costs(names: Iterable[str]) -> bool:
+    """Whether any of these measures is one of COSTS."""
+    return not {metric.name for metric in COSTS}.isdisjoint(names)
+
+
+def _with_costs(trial: RecordedTrial) -> Outcome:
+    """The outcome with its time, unless a step was reused, and its cost, if that is known."""
+    timed = [step for step in trial.steps if step.name not in _UNTIMED]
+    scores = list(trial.outcome.scores)
+    if timed and not any(step.reused_from for step in timed):
+        scores.append(Score(name="latency", value=fsum(step.seconds or 0 for step in timed)))
+    if trial.steps and trial.spent.cost is not None:
+        scores.append(Score(name="cost", value=trial.spent.cost))
+    return trial.outcome.model_copy(update={"scores": tuple(scores)})
 
 
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
