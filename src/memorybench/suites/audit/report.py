@@ -148,7 +148,7 @@ def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
         trial, shown = outcome.trial, outcome.shown
         fields = [("asked", shown.asked), ("expected", shown.expected), ("got", shown.got or "(nothing)")]
         fields += [("why", shown.reason)] if shown.reason else []
-        fields += [("from", _turn_line(turn)) for turn in run.case(outcome).get("gold_context", ())]
+        fields += [("from", line) for line in sections.gold_lines(run.case(outcome))]
         heading = (trial.labels.get("probe_type", ""), trial.subject.name, trial.case_id)
         cases.append(Case(heading, tuple(fields)))
     return Cases("Worst failures", tuple(cases), len(wrong), "None: every answer was correct.")
@@ -169,11 +169,6 @@ def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
         if len(same) < _MAX_FAILURES // len(_SEVERITY):
             same.append(outcome)
     return [outcome for severity in sorted(selected) for outcome in selected[severity]]
-
-
-def _turn_line(turn: Mapping[str, Any]) -> str:
-    date = f"[{turn['at'][:10]}] " if turn.get("at") else ""
-    return f"{date}{turn.get('speaker') or turn['role']}: {turn['content']}"
 
 
 def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]:
