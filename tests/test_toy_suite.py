@@ -52,6 +52,9 @@ def test_a_toy_suite_has_json_thresholds_and_reports(command: Command) -> None:
     assert json.loads((report / "report.json").read_text()) == document
     assert "numbers that are even" in (report / "report.md").read_text()
     assert "even" in command("results", "r").out
+    first = command("export", "r", "--format", "json").json[0]["item"]
+    assert command("show", "r", first, "--json").json["suite"] == "toy"
+    assert "even=" in command("show", "r", first).out
     assert command("toy", "--threshold", "even=0.9").code == 3
 
 

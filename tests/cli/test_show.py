@@ -17,6 +17,7 @@ import pytest
 from memorybench import catalog, load_run
 from memorybench.core.errors import BadInput
 from tests.cli.command import Command
+from tests.cli.test_hygiene import AGENT, CONSENT
 from tests.doubles.stub import Call, Stub, completion, status
 from tests.suites.recorded import record, scored
 
@@ -209,6 +210,47 @@ def test_a_scenario_shows_the_calls_and_assertions_of_a_phase(command: Command) 
     said = command("show", "h", scenario, "--variant", "violation")
     for title in ("Scenario", "Calls", "Assertions", "Result"):
         assert f"\n{title}" in said.out
+
+
+def test_an_agent_shows_its_prompts_tool_calls_and_replies(command: Command) -> None:
+    (command.folder / "agents/configs").mkdir(parents=True)
+    (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", "hoarding"))
+    agent = ("--agent", "scripted", "--allow-code", *CONSENT)
+    command("hygiene", "run", "memory-skip-local", *agent, "--repeats", "2", "--run-id", "h")
+    found = trial(command, "h", "memory-skip", "--variant", "attempt 2")
+    exchanges = found["steps"][-1]["result"]["exchanges"]
+    said = command("show", "h", "memory-skip", "--variant", "attempt 2").out
+    for session, exchange in enumerate(exchanges, 1):
+        assert exchange["calls"]
+        assert f"\nPrompt of session {session}\n" in said
+        assert f"\nReply of session {session}\n" in said
+    assert "✗ broken" in said
+
+
+def test_a_recorded_trace_shows_the_prompts_that_judged_it(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def says(call: Call) -> str:
+        return '{"facts": ["diet: Eats no meat"]}' if "JSON" in call.json["messages"][-1]["content"] else "yes"
+
+    trace = {"id": "a", "conversation": "User: I eat no meat.", "output": {"diet": ["Eats no meat"]}}
+    (command.folder / "t.jsonl").write_text(json.dumps(trace) + "\n")
+    with Stub() as stub:
+        stub.always(completion(says, model="", tokens=(100, 10)))
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", "t.jsonl")
+        assert command(*online, "--run-id", "o").code in (0, 3)
+    found = trial(command, "o", "a")
+    assert "I eat no meat." in found["steps"][0]["inputs"]["prompt"]
+    assert "\nStated prompt" in command("show", "o", "a").out
+
+
+def test_shards_are_read_as_one(command: Command) -> None:
+    for run, end in (("s1", ("--end", "2")), ("s2", ("--start", "3", "--end", "4"))):
+        command("eval", "--providers", "bm25", *end, *SCRIPTED, "--run-id", run)
+    rows = command("results", "s1", "s2", "--failures", "--json").json
+    assert rows
+    for row in rows:
+        assert typed(command, row["command"]).code == 0
 
 
 def test_long_texts_are_cut_unless_all_is_asked_for(command: Command) -> None:

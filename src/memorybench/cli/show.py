@@ -71,7 +71,7 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
 def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:
     from memorybench.core.report_sections import Provenance
     from memorybench.reporting.terminal import show_header, show_report
-    from memorybench.suites.case_view import trial_report
+    from memorybench.suites.case_sections import trial_report
 
     report = trial_report(view, view.trials[0], own)
     facts = next(section.facts for section in report.sections if isinstance(section, Provenance))
@@ -85,7 +85,7 @@ def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:
 
 def _show_trials(view: CaseView, command: str) -> None:
     from memorybench.reporting.terminal import show_hints, show_report
-    from memorybench.suites.case_view import trials_report
+    from memorybench.suites.case_sections import trials_report
 
     def draw(out: Console) -> None:
         show_report(out, trials_report(view))

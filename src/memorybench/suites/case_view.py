@@ -1,31 +1,16 @@
 """One case of a run: what was asked, found, answered and judged, read from the journal alone.
 
-`find_case` returns it, `case_document` is its JSON, and `trial_report` shows it as report sections. A suite whose
-steps are not searches, answers and verdicts describes its trials in `case_sections` of its report module.
+`find_case` returns it and `case_document` is its JSON; case_sections.py shows it as report sections.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from memorybench.core.errors import BadInput
-from memorybench.core.report_sections import (
-    Column,
-    Duration,
-    Money,
-    Provenance,
-    Report,
-    Row,
-    Section,
-    Table,
-    Text,
-    text_column,
-)
-from memorybench.core.spending import NOTHING
+from memorybench.core.report_sections import Text
 from memorybench.core.trials import Outcome
 from memorybench.files.expressions import canonical_name
 from memorybench.journal.run_reader import StepRecord
@@ -33,17 +18,12 @@ from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion
 
 from .failures import failure_reason
-from .report_parts import gold_lines, gold_turns, shorten_line
+from .report_parts import gold_turns, shorten_line
 from .stored_run import StoredRun
 
 _LONGEST_TEXT = 4000
-_LONGEST_MEMORY = 300
-_MOST_MEMORIES = 10
-_MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@10")
-_MOST_PROMPTS = 6
+_LONGEST_CELL = 300
 _MOST_NAMED = 5
-_MOST_ALIKE = 3
-"""More steps of one name in a row, such as the adds of a history, are one row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +39,11 @@ class CaseTrial:
 
     def text(self, title: str, text: str, longest: int = _LONGEST_TEXT) -> Text:
         """Return a section of a text; a long one without its middle, unless all is to be shown."""
-        return Text(title, text if self.full else shorten(text, longest))
+        return Text(title, text if self.full else _shorten(text, longest))
 
     def excerpt(self, text: str) -> str:
         """Return the text for a table cell."""
-        return text if self.full else shorten_line(text, _LONGEST_MEMORY)
+        return text if self.full else shorten_line(text, _LONGEST_CELL)
 
     def named(self, *names: str) -> list[StepRecord]:
         """Return the recorded steps of these names."""
@@ -134,7 +114,9 @@ def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, st
     raise BadInput("CASE", f"{preview(id)} is the beginning of {len(matches)} ids", expected=f"one, such as {some}")
 
 
-def _matching(trials: list[CaseTrial], flag: str, wanted: str | None, name_of: Any) -> list[CaseTrial]:
+def _matching(
+    trials: list[CaseTrial], flag: str, wanted: str | None, name_of: Callable[[CaseTrial], str]
+) -> list[CaseTrial]:
     names = dict.fromkeys(map(name_of, trials))
     matches = [trial for trial in trials if wanted in (None, name_of(trial))]
     if not matches:
@@ -145,15 +127,6 @@ def _matching(trials: list[CaseTrial], flag: str, wanted: str | None, name_of: A
             remedy=suggestion(str(wanted), names),
         )
     return matches
-
-
-def shorten(text: str, longest: int) -> str:
-    """Return a text without its middle if it is too long."""
-    left_out = len(text) - longest
-    if left_out <= 0:
-        return text
-    half = longest // 2
-    return f"{text[:half]}\n… {left_out:,} characters left out; --full shows them …\n{text[-half:]}"
 
 
 def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
@@ -205,213 +178,10 @@ def _trial_document(trial: CaseTrial) -> dict[str, Any]:
     }
 
 
-def trials_report(view: CaseView) -> Report:
-    """Return a report with one row per trial of a case."""
-    shown = view.trials[0].outcome.shown
-    texts = {"Question": shown.asked, "Expected": shown.expected}
-    same = len({trial.outcome.shown.asked for trial in view.trials}) == 1  # variants of a scenario differ
-    sections = [view.trials[0].text(title, text) for title, text in texts.items() if text and same]
-    return Report(
-        f"{view.benchmark}: {view.id}",
-        (*sections, *gold_sections(view.trials[0]), _trial_table(view)),
-        document=case_document(view),
-    )
-
-
-def _trial_table(view: CaseView) -> Table:
-    """Return one row per trial of a case."""
-    has_score = {score.name for trial in view.trials for score in trial.outcome.scores}
-    score = next((name for name in _MAIN_SCORES if name in has_score), "score")
-    columns = (
-        text_column("provider"),
-        text_column("variant", priority=2),
-        text_column("repeat"),
-        text_column("status"),
-        Column(score),
-        Column("first hit", priority=1),
-        text_column("answer", wrap=True),
-        text_column("why", priority=3, wrap=True),
-    )
-    return _filled_table(
-        f"{view.benchmark}: {view.id}", columns, [_trial_row(view, trial, score) for trial in view.trials]
-    )
-
-
-def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
-    outcome = trial.outcome
-    value = outcome.score(score)
-    uncounted = set(view.case.get("gold_sessions", ())) if view.counts_turns else set()
-    found = [one for step in trial.named("search")[:1] for one in memories_of(trial, step)]
-    hits = [one["rank"] for one in found if set(one["hits"]) - uncounted]
-    why = outcome.failure.message if outcome.failure else outcome.shown.reason
-    return (
-        outcome.trial.subject.name,
-        outcome.trial.variant or None,
-        outcome.trial.repeat_name or None,
-        outcome.status,
-        None if value is None else f"{value:.2f}",
-        hits[0] if hits else None,
-        shorten_line(outcome.shown.got, 200) or None,
-        shorten_line(why, 120) or None,
-    )
-
-
-def _filled_table(title: str, columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    """A table without the columns that are empty in every row."""
-    filled = [place for place in range(len(columns)) if any(row[place] is not None for row in rows)]
-    kept_rows = tuple(tuple(row[place] for place in filled) for row in rows)
-    return Table(title, tuple(columns[place] for place in filled), kept_rows)
-
-
-def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None = None) -> Report:
-    """Return all about one trial; `own` are sections of the suite, in place of searches, answers and verdicts."""
-    outcome = trial.outcome
-    facts = {
-        "Run ID": view.run_id,
-        "Benchmark": view.benchmark,
-        "Case": view.id,
-        outcome.trial.subject.role.capitalize(): outcome.trial.subject.name,
-        "Variant": outcome.trial.variant,
-        "Repeat": outcome.trial.repeat_name.removeprefix("repeat "),
-        "Labels": ", ".join(f"{name}={value}" for name, value in outcome.trial.labels.items()),
-        "Status": outcome.status,
-    }
-    sections: list[Section] = [Provenance({name: fact for name, fact in facts.items() if fact})]
-    sections += asked_sections(trial) if own is None else own
-    if outcome.failure is not None:
-        traceback = outcome.failure.traceback if trial.full else None
-        sections.append(
-            Text("Failure", f"{outcome.failure.kind}: {outcome.failure.message}\n{traceback or ''}".strip())
-        )
-    if outcome.scores:
-        sections.append(Text("Scores", _score_lines(outcome)))
-    if trial.steps:
-        sections.append(_step_table(trial.steps))
-    return Report(f"{view.benchmark}: {view.id}", tuple(sections), document=case_document(view))
-
-
-def asked_sections(trial: CaseTrial) -> list[Section]:
-    """Return question, gold, memories, prompts, answers and verdicts."""
-    shown = trial.outcome.shown
-    sections: list[Section] = [
-        trial.text("Question", shown.asked),
-        trial.text("Expected", shown.expected or "(no gold answer)"),
-    ]
-    sections += gold_sections(trial)
-    sections += [_memory_table(trial, step) for step in trial.named("search")]
-    sections += prompt_sections(trial)
-    if not trial.named("answer") and shown.got:
-        sections.append(trial.text("Answer", shown.got))
-    if not trial.named("search") and shown.memories_shown is not None:
-        count = f"{shown.memories_shown} shown to the model, not recorded one by one"
-        sections.append(trial.text("Context", f"{count}; it begins:\n{shown.context}" if shown.context else count))
-    return [*sections, *([trial.text("Why", shown.reason)] if shown.reason else [])]
-
-
-def gold_sections(trial: CaseTrial) -> list[Section]:
-    """The turns that contain the answer; their ids where a run of an older version has no more."""
-    lines = gold_lines(trial.case)
-    return [trial.text("Gold turns", "\n".join(lines))] if lines else []
-
-
-def prompt_sections(trial: CaseTrial) -> Iterator[Section]:
-    """Return prompt and reply of every model call; of the first few only, unless all is to be shown."""
-    calls = [step for step in trial.steps if isinstance(step.inputs, dict) and "prompt" in step.inputs]
-    most = len(calls) if trial.full else _MOST_PROMPTS
-    for step in calls[:most]:
-        name = step.name.capitalize()
-        yield trial.text(f"{name} prompt ({step.subject})", str(step.inputs["prompt"]))
-        yield trial.text(name if step.name == "answer" else f"{name} reply", _reply(step.result))
-    if len(calls) > most:
-        yield Text("More prompts", f"{len(calls) - most} more with --full")
-
-
-def _reply(result: Any) -> str:
-    """Return the text of a completion or verdict; anything else as JSON."""
-    if isinstance(result, dict) and "text" in result:
-        return str(result["text"])
-    if isinstance(result, dict) and "correct" in result:
-        flags = "".join(f" [{flag}]" for flag in result.get("flags", ()))
-        verdict = "correct" if result["correct"] else "wrong"
-        return f"{result.get('reply') or result.get('reason', '')}{flags}\nverdict: {verdict}"
-    return as_text(result)
-
-
-def as_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
-
-
-def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
-    """The memories that the model saw and those with gold evidence; all of them with --full."""
-    memories = memories_of(trial, step)
-    seen = trial.outcome.shown.memories_shown
-    most = len(memories) if trial.full else max(seen or 0, _MOST_MEMORIES)
-    rows: list[Row] = [
-        (
-            one["rank"],
-            _hit_text(one["hits"], trial.case),
-            None if one["score"] is None else f"{one['score']:.4g}",
-            trial.excerpt(one["content"]),
-        )
-        for one in memories
-        if one["rank"] <= most or one["hits"]
-    ]
-    query = step.inputs["query"]
-    title = "Memories" if query == trial.outcome.shown.asked else f'Memories for "{shorten_line(query, 60)}"'
-    title += f": {len(memories)} returned"
-    if seen is not None:
-        part = f"the first {seen}" if seen < len(memories) else "all"
-        title += f", {part} {'shown to the model' if trial.named('answer') else 'are the context'}"
-    title += f"; {len(memories) - len(rows)} more with --full" if len(rows) < len(memories) else ""
-    columns = (
-        Column("rank"),
-        text_column("gold hit", wrap=True),
-        Column("score", priority=1),
-        text_column("memory", wrap=True),
-    )
-    return Table(title, columns, tuple(rows))
-
-
-def _hit_text(hits: Sequence[str], case: Mapping[str, Any]) -> str:
-    """`turn s3:5`, or `session s3` where the memory is of a gold session only."""
-    sessions = case.get("gold_sessions", ())
-    turns = [hit for hit in hits if hit not in sessions]
-    return "\n".join([f"turn {hit}" for hit in turns] or [f"session {hit}" for hit in hits])
-
-
-def _score_lines(outcome: Outcome) -> str:
-    lines = ["  ".join(f"{score.name}={score.value:.4g}" for score in outcome.scores)]
-    return "\n".join([*lines, *(f"{score.name}: {score.reason}" for score in outcome.scores if score.reason)])
-
-
-def _step_table(steps: Sequence[StepRecord]) -> Table:
-    columns = (
-        text_column("step"),
-        text_column("subject"),
-        Column("time"),
-        Column("tries"),
-        Column("tokens in", priority=2),
-        Column("tokens out", priority=3),
-        Column("cost"),
-        text_column("remark", priority=1, wrap=True),
-    )
-    rows: list[Row] = []
-    for (name, subject, failed), group in groupby(steps, key=lambda step: (step.name, step.subject, bool(step.error))):
-        same = list(group)
-        for part in [same] if len(same) > _MOST_ALIKE else [[step] for step in same]:
-            spent = sum((step.spent for step in part), NOTHING)
-            times = [step.seconds for step in part if step.seconds is not None]
-            reused = next((f"reused from {step.reused_from}" for step in part if step.reused_from), "")
-            rows.append(
-                (
-                    f"{name} × {len(part)}" if len(part) > 1 else name,
-                    subject,
-                    Duration(sum(times) if times else None),
-                    sum(step.tries for step in part),
-                    spent.input_tokens or None,
-                    spent.output_tokens or None,
-                    Money(spent.cost),
-                    f"failed: {shorten_line(part[0].error, 200)}" if failed else reused or None,
-                )
-            )
-    return _filled_table("Steps", columns, rows)
+def _shorten(text: str, longest: int) -> str:
+    """Return a text without its middle if it is too long."""
+    left_out = len(text) - longest
+    if left_out <= 0:
+        return text
+    half = longest // 2
+    return f"{text[:half]}\n… {left_out:,} characters left out; --full shows them …\n{text[-half:]}"

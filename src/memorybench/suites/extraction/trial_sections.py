@@ -7,7 +7,8 @@ from typing import Any
 
 from memorybench.core.errors import Malformed
 from memorybench.core.report_sections import Row, Section, State, Table, Text, text_column
-from memorybench.suites.case_view import CaseTrial, as_text, prompt_sections
+from memorybench.suites.case_sections import as_text, prompt_sections
+from memorybench.suites.case_view import CaseTrial
 
 from .cases import ExtractionCase
 from .findings import match_output

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.report_sections import Column, Row, Section, State, Table, Text, text_column
-from memorybench.suites.case_view import CaseTrial, as_text
+from memorybench.suites.case_sections import as_text
+from memorybench.suites.case_view import CaseTrial
 
 _HELD = {"held": True, "broken": False, "skipped": None}
 
