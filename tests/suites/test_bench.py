@@ -154,6 +154,17 @@ def test_an_empty_result_counts_as_zero_for_a_provider_that_names_sources(tmp_pa
     assert recall(tmp_path / "results") == pytest.approx(2 / 3)
 
 
+def test_a_memory_that_finds_nothing_has_a_recall_of_zero(tmp_path: Path) -> None:
+    """Table, progress and comparison agree: nothing found is 0, not unknown."""
+
+    class Empty(Shelfful):
+        async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
+            return []
+
+    run(tmp_path / "results", Empty(tmp_path / "store"))
+    assert recall(tmp_path / "results") == 0.0
+
+
 def test_a_failed_trial_still_shows_its_question(tmp_path: Path) -> None:
     class Dead(Shelfful):
         async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:

@@ -122,26 +122,28 @@ COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.columns)
 NARROW_COLUMNS = tuple(name for metric in RETRIEVAL_METRICS for name in metric.narrow_columns)
 
 PROVENANCE_UNKNOWN = "provenance_unknown"
-"""A score of searches that found nothing: they count as 0 only if the same provider reported sources elsewhere."""
+"""A score of searches that found nothing: they do not show whether the provider reports sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalMean:
-    """The mean of a retrieval score. A provider that never reports the sources of its memories has none, not 0."""
+    """The mean of a retrieval score. Finding nothing is 0; a provider that finds memories, but never reports their
+    sources, has no mean."""
 
     name: str
 
     def read(self, outcome: Outcome) -> tuple[float, ...] | None:
         value = outcome.score(self.name)
-        if value is None:
-            return None
+        if value is None:  # memories without a score: of a question without gold, or without sources
+            return () if outcome.score("context_tokens") else None
         return value, float(outcome.score(PROVENANCE_UNKNOWN) is None)
 
     def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
         rate = Rate(self.name, self.name)
-        if not any(has_sources for _, has_sources in rows):
+        scored = [(row, cluster) for row, cluster in zip(rows, clusters, strict=True) if row]
+        if len(scored) < len(rows) and not any(has_sources for (_, has_sources), _ in scored):
             return rate.measure([], [], planned)
-        return rate.measure([(value,) for value, _ in rows], clusters, planned)
+        return rate.measure([(value,) for (value, _), _ in scored], [cluster for _, cluster in scored], planned)
 
 
 def retrieval_metrics(plugins: Iterable[object] = ()) -> tuple[RetrievalMetric, ...]:
