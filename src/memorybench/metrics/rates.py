@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum
+from typing import ClassVar
 
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
@@ -57,6 +58,8 @@ class _ScoreMetric:
 class Rate(_ScoreMetric):
     """The mean of a score between 0 and 1: a verdict, or a share such as recall@5."""
 
+    is_share: ClassVar[bool] = True
+
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
         return interval(values, clusters, bounds=SHARE)
 
@@ -86,6 +89,8 @@ class Total(_ScoreMetric):
 @dataclass(frozen=True, slots=True)
 class Pooled:
     """A share computed from the sums of several scores, such as micro F1 of tp, fp and fn."""
+
+    is_share: ClassVar[bool] = True
 
     name: str
     scores: tuple[str, ...]

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from memorybench.core.measures import Measure, RetrievalMetric
 from memorybench.core.trials import Outcome
@@ -129,6 +130,8 @@ PROVENANCE_UNKNOWN = "provenance_unknown"
 class RetrievalMean:
     """The mean of a retrieval score. Finding nothing is 0; a provider that finds memories, but never reports their
     sources, has no mean."""
+
+    is_share: ClassVar[bool] = True
 
     name: str
 

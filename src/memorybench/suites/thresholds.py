@@ -72,6 +72,13 @@ def check_thresholds(
         )
     known = [metric.name for metric in metrics]
     named = [threshold.model_copy(update={"name": _measure_name(threshold.name, known)}) for threshold in given]
+    shares = {metric.name for metric in metrics if getattr(metric, "is_share", False)}
+    for threshold in named:
+        if threshold.name in shares and not 0 <= threshold.least <= 1:
+            percent = threshold.least / 100
+            close = f'did you mean "{threshold.name}={percent:g}"?' if 1 < threshold.least <= 100 else ""
+            problem = f"{threshold.name}={threshold.least:g} cannot be reached or missed"
+            raise BadInput("--threshold", problem, expected="a share between 0 and 1", remedy=close)
     usual = [
         Threshold(name=name, least=least, if_any=True)
         for name, least in targets.items()

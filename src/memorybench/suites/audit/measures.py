@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.trials import Outcome, Trial
@@ -17,6 +18,8 @@ asks for a date, a duration or what was true at a time."""
 @dataclass(frozen=True, slots=True)
 class ProbeRate:
     """The mean of a score over the probes of one kind; only these are planned."""
+
+    is_share: ClassVar[bool] = True
 
     name: str
     score: str
