@@ -7,6 +7,7 @@ import importlib.util
 import platform
 import shutil
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ _KEYS = (
     ("OPENROUTER_API_KEY", "models named openrouter/…"),
     ("GEMINI_API_KEY", "models named google/…"),
 )
+_LONGEST_WAIT = 10.0
 _DEPENDENCIES = ("aiohttp", "genai-prices", "numpy", "pydantic", "python-jsonpath", "PyYAML", "rich", "scipy")
 
 
@@ -91,13 +93,22 @@ def _keys() -> Iterator[Finding]:
 def _programs() -> Iterator[Finding]:
     for name, purpose in (("docker", "providers that run in a container"), ("node", "MCP servers from npm")):
         path = shutil.which(name)
+        has_daemon = path is None or name != "docker" or _answers(path, "version", "--format", "{{.Server.Version}}")
         yield Finding(
             area="programs",
             name=name,
-            found=path is not None,
-            detail="found" if path else "not found",
-            remedy=f"for {purpose}: install {name}",
+            found=path is not None and has_daemon,
+            detail="not found" if path is None else "found" if has_daemon else "found, but its daemon does not answer",
+            remedy=f"for {purpose}: {'install' if path is None else 'start'} {name}",
         )
+
+
+def _answers(*command: str) -> bool:
+    """Return whether a program ends without an error, soon."""
+    try:
+        return subprocess.run(command, capture_output=True, timeout=_LONGEST_WAIT, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 def _package(name: str, *, needed: bool, remedy: str) -> Finding:
