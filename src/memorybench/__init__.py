@@ -74,6 +74,10 @@ if TYPE_CHECKING:
     from memorybench.testing import ProviderContract as ProviderContract
 
 
+def __dir__() -> list[str]:
+    return [*__all__, "__doc__"]
+
+
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
