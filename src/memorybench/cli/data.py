@@ -127,6 +127,7 @@ def _pull(catalog: Catalog, names: tuple[str, ...], consent: Consent) -> int:
 
 
 def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.wiring.data import verify
 
     unchanged, verified_count = True, 0
@@ -139,7 +140,7 @@ def _verify(catalog: Catalog, names: tuple[str, ...]) -> int:
             "changed": f"HAS CHANGED; remove it, then memorybench data pull {source.benchmark}",
             "missing": f"is missing; memorybench data pull {source.benchmark}",
         }
-        print(f"{source.benchmark}: {source.pieces[0].file} {texts[state]}")
+        print(as_typed(f"{source.benchmark}: {source.pieces[0].file} {texts[state]}"))
     if not verified_count:
         print("no pulled dataset is present; nothing to verify")
     return 0 if unchanged else 1

@@ -26,6 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.report_sections import Table, text_column
     from memorybench.reporting.terminal import console, show_table
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.wiring.descriptions import card_text, describe
 
     extra = [Path(place) for place in split_list(args.config_dir)]
@@ -38,7 +39,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(description.plain(), indent=2, ensure_ascii=False))
     else:
         columns = (text_column(""), text_column("", wrap=True))
-        show_table(console(), Table(args.name, columns, tuple(description.rows())))
+        rows = tuple((name, as_typed(text)) for name, text in description.rows())
+        show_table(console(), Table(args.name, columns, rows))
         if description.settings:
             titles = (text_column("setting"), text_column("value", wrap=True), text_column("meaning", wrap=True))
             show_table(console(), Table("Settings", titles, tuple(description.setting_rows())))

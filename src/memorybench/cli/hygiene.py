@@ -45,6 +45,7 @@ def add_actions(actions: Any) -> None:
 def _record(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
     from memorybench.files.names import safe_name
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.hygiene.recording import record
     from memorybench.wiring.live import LiveWiring
 
@@ -54,7 +55,8 @@ def _record(args: argparse.Namespace) -> int:
     file = args.to or Path("scenarios") / f"{safe_name(args.name, '--name')}.json"
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
     calls, credential = record(args.name, command, args.store, file, phase=args.shows, wiring=wiring)
-    print(f"{file}: draft with {calls} calls; edit its assertions, then: memorybench hygiene run {args.name}")
+    next_step = as_typed(f"memorybench hygiene run {args.name}")
+    print(f"{file}: draft with {calls} calls; edit its assertions, then: {next_step}")
     if credential is not None:
         print(f"{file}: contains what looks like a credential ({credential}); replace it before you share the file")
     return 0

@@ -193,6 +193,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
 
 
 def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.suite import resume_command
 
     place = start.place
@@ -201,4 +202,4 @@ def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
-    return f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}"
+    return as_typed(f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}")

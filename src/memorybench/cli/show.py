@@ -59,13 +59,15 @@ def run(args: argparse.Namespace) -> int:
 
 def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> str:
     """Return the command that shows one trial of a run."""
+    from memorybench.reporting.typed_commands import as_typed
+
     words = ["memorybench", "show", *dict.fromkeys(run.id for run in stored.runs), trial.case_id]
     words += ["--provider", trial.subject.name]
     words += ["--benchmark", trial.benchmark] if len(stored.spec.get("benchmarks", ())) > 1 else []
     words += ["--variant", trial.variant] if trial.variant else []
     words += ["--repeat", str(trial.repeat)] if stored.spec.get("repeats", 1) > 1 else []
     words += ["--results", *map(str, args.results)] if args.results else []
-    return shlex.join(words)
+    return as_typed(shlex.join(words))
 
 
 def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:

@@ -22,6 +22,7 @@ from memorybench.core.report_sections import (
 from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text, footnotes
+from .typed_commands import as_typed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +57,7 @@ def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
 
 def show_hints(out: Console, hints: Mapping[str, str]) -> None:
     """Shows commands with their purposes, each on one line where it fits."""
-    for command, purpose in hints.items():
+    for command, purpose in ((as_typed(command), purpose) for command, purpose in hints.items()):
         line = f"  {command}    {purpose}"
         out.print(line if len(line) <= out.width else f"  {command}\n      {purpose}", soft_wrap=True)
 
@@ -88,7 +89,7 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
                 out.print()
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
-                out.print(sanitize(text), style="bold yellow" if section.warning else "")
+                out.print(as_typed(sanitize(text)), style="bold yellow" if section.warning else "")
         case Provenance():
             pass
         case _:
