@@ -24,7 +24,8 @@ from memorybench.suites.gate import Gate
 from memorybench.suites.registry import commands, open_run, suite_of
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.spec import RunOptions, make_spec, own_options
-from memorybench.suites.suite import RunPlace
+from memorybench.suites.stored_run import find_folder
+from memorybench.suites.suite import RunPlace, default_folders
 from memorybench.suites.summary import Summary
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.wiring.live import LiveWiring
@@ -112,7 +113,7 @@ def run(command: str, **values: Any) -> RunResult:
 
 
 def evaluate(
-    benchmarks: Sequence[str] | None = None, providers: Sequence[str] | None = None, **values: Any
+    benchmarks: str | Sequence[str] | None = None, providers: str | Sequence[str] | None = None, **values: Any
 ) -> RunResult:
     """Compares providers on benchmarks and returns the finished run; `resume` continues one.
 
@@ -120,7 +121,8 @@ def evaluate(
     RunOptions.
     """
     named = {"benchmarks": benchmarks, "providers": providers}
-    return run("eval", **{name: tuple(value) for name, value in named.items() if value is not None}, **values)
+    lists = {name: (value,) if isinstance(value, str) else tuple(value) for name, value in named.items() if value}
+    return run("eval", **lists, **values)
 
 
 def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
@@ -132,9 +134,9 @@ def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
     return run("audit", **({} if dataset is None else {"dataset": str(dataset)}), **values)
 
 
-def load_run(run_id: str, results: str | Path = "results") -> RunResult:
-    """A run that was made before, by this program or on another machine."""
-    folder = Path(results)
+def load_run(run_id: str, results: str | Path | None = None) -> RunResult:
+    """A run that was made before, by this program or on another machine; by default in ./results or ./audit-results."""
+    run_id, (folder, *_) = find_folder(run_id, default_folders() if results is None else [Path(results)])
     with open_run([run_id], [folder]):
         return RunResult(run_id, folder)
 

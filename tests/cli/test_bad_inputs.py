@@ -95,7 +95,7 @@ CASES = [
     # words on the command line
     Case("evl", "evl"),
     Case("", "VERB"),
-    Case("eval --provider bm25", "--provider"),
+    Case("eval --providr bm25", "--providr"),
     Case("eval bm25", "bm25"),
     Case("eval --limit", "--limit"),
     Case("eval --limit 0", "--limit"),

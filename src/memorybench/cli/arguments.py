@@ -14,6 +14,16 @@ if TYPE_CHECKING:
     from memorybench.core.uses import Consent
 
 
+_ALIASES = (
+    ("--provider", "--providers"),
+    ("--benchmark", "--benchmarks"),
+    ("--model", "--answering-model"),
+    ("--question-type", "--question-types"),
+    ("--measure", "--measures"),
+)
+"""Names that verbs use for the same thing."""
+
+
 class Parser(argparse.ArgumentParser):
     """Reports a wrong command line as one line, with the nearest word."""
 
@@ -40,6 +50,19 @@ class Parser(argparse.ArgumentParser):
                 if isinstance(action, argparse._SubParsersAction):
                     parsers += action.choices.values()
         return [name for parser in parsers for name in parser._option_string_actions if name.startswith("--")]
+
+
+def add_aliases(parser: argparse.ArgumentParser) -> None:
+    """Accept both names of each pair where one is an argument. The other one is not in --help."""
+    known = parser._option_string_actions
+    for names in _ALIASES:
+        for name, other in (names, names[::-1]):
+            if other in known:
+                known.setdefault(name, known[other])
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                add_aliases(inner)
 
 
 def add_fields(
@@ -180,12 +203,16 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         action="extend",
         type=Path,
         default=[],
-        help="Look in these folders (default: ./results)",
+        help="Look in these folders (default: ./results and ./audit-results)",
     )
 
 
 def folders(args: argparse.Namespace) -> list[Path]:
-    return args.results or [Path("results")]
+    if args.results:
+        return list(args.results)
+    from memorybench.suites.suite import default_folders
+
+    return default_folders()
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

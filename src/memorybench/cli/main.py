@@ -10,7 +10,7 @@ from importlib import import_module
 from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
 
-from .arguments import Parser
+from .arguments import Parser, add_aliases
 from .output import redacted_output
 from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
@@ -33,6 +33,8 @@ VERBS = {
     "validate": "check a config, a dataset or a results file",
     "completion": "print a script that completes commands in your shell",
 }
+VERB_ALIASES = {"bench": "eval"}
+"""The suite is called bench, its verb eval."""
 MEMAUDIT_VERBS = {"audit": VERBS["audit"], "validate": "check a dataset and count its probes"}
 _PRINTING_VERBS = frozenset(
     {"results", "show", "compare", "runs", "export", "list", "describe", "schema", "doctor", "validate", "completion"}
@@ -76,6 +78,8 @@ def _run(
     program: str, purpose: str, verbs: Mapping[str, str], arguments: Sequence[str] | None, epilog: str = ""
 ) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and program == "memorybench":
+        given[0] = VERB_ALIASES.get(given[0], given[0])
     debug = "--debug" in given
     prepare_streams(as_json="--json" in given)
     try:
@@ -119,6 +123,7 @@ def _parser(
             module = import_module(f"memorybench.cli.{'audit_validate' if own_validate else verb}")
             module.configure(sub)
             sub.set_defaults(handler=module.run)
+        add_aliases(sub)
     return parser
 
 
@@ -131,6 +136,7 @@ def _plugin_verb(verb: str) -> dict[str, str]:
 
 def _explain(program: str, error: Exception, debug: bool) -> int:
     from memorybench.core.errors import MemorybenchError, Refusal
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.wiring.environment import redactor
 
     redact = redactor().clean
@@ -138,7 +144,7 @@ def _explain(program: str, error: Exception, debug: bool) -> int:
         import traceback
 
         print(redact("".join(traceback.format_exception(error))), file=sys.stderr)
-    text = redact(" ".join(str(error).split()))
+    text = as_typed(redact(" ".join(str(error).split())))
     if isinstance(error, MemorybenchError):
         print(f"{program}: {text}", file=sys.stderr)
         return EXIT_REFUSED if isinstance(error, Refusal) else EXIT_FAILED

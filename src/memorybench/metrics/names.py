@@ -27,9 +27,11 @@ ALIASES = {
     "accuracy_by_question_type": "accuracy",
     "accuracy_by_category": "accuracy",
     "f1": "answer_f1",
+    "context": "context_tokens",
+    **{name.removeprefix("recall_"): name for name in _RETRIEVAL_NAMES if name.startswith("recall_any@")},
     **{name.replace("@", "_at_"): name for name in _RETRIEVAL_NAMES if "@" in name},
 }
-"""Names of the older specification. Results by question type and category are always reported."""
+"""Names of the older specification, and of tables before 0.2. Results by question type are always reported."""
 
 
 def known_metrics(plugins: Collection[str] = ()) -> frozenset[str]:

@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from .wiring import ResolvedModel, Wiring
 
 RESULTS = "results"
+AUDIT_RESULTS = "audit-results"
+
+
+def default_folders() -> list[Path]:
+    """Return the folders of the working folder that runs are written to by default, as far as they exist."""
+    return [folder for folder in (Path(RESULTS), Path(AUDIT_RESULTS)) if folder.is_dir()] or [Path(RESULTS)]
+
+
 FORMATS = ("json", "markdown")
 SCOPE_SUFFIX = "scope_suffix"
 """The key of a saved spec for `Opening.scope_suffix`."""

@@ -60,7 +60,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     for provider in providers:
         if provider.is_baseline:
             raise BadInput(
-                "--provider",
+                "--providers",
                 f"{provider.name} is a baseline, not a memory",
                 remedy="leave it out: the conversation is replayed",
             )
@@ -82,7 +82,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     any_subject = Subject(role="", name="")
     hints = {}
     if not providers:
-        hints[f"memorybench audit {spec.dataset} --provider bm25 hybrid"] = "ask the same probes through a memory"
+        hints[f"memorybench audit {spec.dataset} --providers bm25 hybrid"] = "ask the same probes through a memory"
     return PreparedRun(
         spec=spec,
         totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in subjects},

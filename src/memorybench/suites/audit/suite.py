@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybench.suites.suite import Command, Suite
+from memorybench.suites.suite import AUDIT_RESULTS, Command, Suite
 
 from .spec import AuditSpec
 
@@ -30,7 +30,7 @@ SUITE = Suite(
             AuditSpec,
             "memorybench.suites.audit.prepare:prepare",
             "MEMORY AUDIT",
-            output="audit-results",
+            output=AUDIT_RESULTS,
         ),
     ),
     report_module="memorybench.suites.audit.report",

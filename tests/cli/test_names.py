@@ -1,0 +1,116 @@
+"""Names that users try: aliases of verbs, flags and measures, and commands that work as they are printed."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memorybench
+from memorybench.core.errors import BadInput
+from tests.cli.command import Command
+
+RUN = ("eval", "--providers", "bm25", "--limit", "2")
+SAMPLE = str(Path(__file__).parents[2] / "data" / "sample-dataset.json")
+
+
+def test_a_verb_and_its_flags_have_aliases(command: Command) -> None:
+    named = command(*RUN, "--benchmarks", "starter", "--answering-model", "scripted/quote", "--dry-run", "--json")
+    alias = ("bench", "--provider", "bm25", "--limit", "2", "--benchmark", "starter", "--model", "scripted/quote")
+    assert command(*alias, "--dry-run", "--json").json == named.json
+
+
+def test_every_verb_takes_the_singular_and_the_plural(command: Command) -> None:
+    audit = ("audit", SAMPLE, "--limit", "2", "--judge-model", "none", "--dry-run", "--json")
+    first = command(*audit, "--model", "scripted/quote", "--provider", "bm25")
+    assert first.json == command(*audit, "--answering-model", "scripted/quote", "--providers", "bm25").json
+    command(*RUN, "--run-id", "r")
+    assert command("results", "r", "--failures", "--provider", "bm25").code == 0
+    assert command("results", "--compare", "bm25", "none", "--benchmarks", "starter").code == 2  # none was not run
+    assert command("list", "--provider", "--json").json == command("list", "--providers", "--json").json
+
+
+def test_an_alias_is_not_in_the_help(command: Command) -> None:
+    text = command("eval", "--help").out
+    assert "--providers" in text
+    assert not re.search(r"--provider\b", text)
+
+
+def test_a_measure_has_its_short_name(command: Command) -> None:
+    said = command(*RUN, "--threshold", "any@5=0.0", "--threshold", "context=100000")
+    assert said.code == 0, said.err
+    assert "recall_any@5" in said.out
+
+
+@pytest.mark.parametrize("threshold", ["recall@5=60", "any@5=1.5", "recall@5=-0.1"])
+def test_a_share_is_between_0_and_1(command: Command, threshold: str) -> None:
+    said = command(*RUN, "--threshold", threshold)
+    assert said.code == 2
+    assert "--threshold" in said.err
+    assert ("0.6" in said.err) == (threshold == "recall@5=60")
+    assert not (command.folder / "results").exists()
+
+
+def test_a_run_is_found_where_its_suite_writes_it(command: Command) -> None:
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--limit", "2")
+    assert command("audit", SAMPLE, *offline, "--run-id", "a").code == 0
+    command(*RUN, "--run-id", "r")
+    for run in ("a", "r"):
+        assert command("results", run).code == 0
+        assert memorybench.load_run(run).run_id == run
+    assert {row["id"] for row in command("results", "--json").json} == {"a", "r"}
+
+
+def test_printed_commands_work_as_typed(tmp_path: Path) -> None:
+    """The hint, the remedy of an error and the resume command of a program that is not on the PATH."""
+    script = Path(sys.executable).parent / "memorybench"
+    (tmp_path / "bin").symlink_to(script.parent)
+    environment = {**os.environ, "PATH": "/usr/bin:/bin", "COLUMNS": "200"}
+
+    def run(line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            shlex.split(line), cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    said = run("bin/memorybench eval --providers bm25 --limit 2 --run-id r")
+    [hint] = re.findall(r"^  (\S+ results r --failures)", said.stdout, re.MULTILINE)
+    assert hint.startswith("bin/memorybench ")
+    assert run(hint).returncode == 0
+    assert "`bin/memorybench runs`" in run("bin/memorybench results nope").stderr
+    module = run(f"{sys.executable} -m memorybench results nope").stderr
+    [remedy] = re.findall(r"`(.* -m memorybench runs)`", module)
+    assert run(remedy).returncode == 0
+
+
+def test_the_api_is_listed() -> None:
+    assert set(memorybench.__all__) <= set(dir(memorybench))
+    assert "Any" not in dir(memorybench)
+
+
+def test_a_misspelled_argument_is_a_plain_error() -> None:
+    with pytest.raises(BadInput) as raised:
+        memorybench.evaluate(limt=5)
+    assert (raised.value.where, raised.value.remedy) == ("limt", 'did you mean "limit"?')
+
+
+def test_one_name_is_a_list_of_one(command: Command) -> None:
+    result = memorybench.evaluate("starter", "bm25", limit=1)
+    assert {outcome.trial.subject.name for outcome in result.outcomes()} == {"bm25"}
+
+
+@pytest.mark.parametrize(("code", "found"), [(0, True), (1, False)])
+def test_doctor_asks_the_docker_daemon(
+    command: Command, monkeypatch: pytest.MonkeyPatch, code: int, found: bool
+) -> None:
+    docker = command.folder / "docker"
+    docker.write_text(f"#!/bin/sh\necho 27.0\nexit {code}\n")
+    docker.chmod(0o755)
+    monkeypatch.setenv("PATH", str(command.folder))
+    [row] = [row for row in command("doctor", "--json").json if row["name"] == "docker"]
+    assert row["found"] is found
+    assert ("daemon" in row["detail"]) == (not found)
