@@ -302,3 +302,10 @@ def test_python_compares_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     compared = memorybench.compare("r:bm25", "r:dense", measures=["recall@10"])
     (pair,) = compared.comparisons
     assert (pair.measure, pair.first, pair.second, len(pair.cases)) == ("recall@10", "bm25", "dense", pair.comparison.n)
+
+
+def test_reused_steps_have_no_latency(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--limit", "6", "--run-id", "first")
+    command("eval", "--providers", "bm25", "--limit", "6", "--run-id", "second", "--reuse", "first")
+    pair = only_comparison(command("compare", "first", "second", "--measure", "latency", "--json"))
+    assert pair["comparison"]["n"] == 0

@@ -140,7 +140,7 @@ class RunReader:
         for finished, outcome in self.dated_outcomes(run):
             keys = dict.fromkeys(outcome.steps)
             rows = (row for key in keys for row in self._rows("steps", "run = ? AND key = ?", run, key))
-            steps = tuple(_step_record(row, seconds=row["seconds"], result=json.loads(row["result"])) for row in rows)
+            steps = tuple(_recorded_step(row, inputs=None) for row in rows)
             spent = sum((*(step.spent for step in steps), *(failed[key] for key in keys if key in failed)), NOTHING)
             case = self.case(run, outcome.trial.benchmark, outcome.trial.case_id) or {}
             yield RecordedTrial(run, finished, outcome, case, steps, spent)
@@ -174,11 +174,7 @@ class RunReader:
         for row in self._rows("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
             found[row["key"]].append(_step_record(row, seconds=None, error=row["error"]))
         for row in self._rows("steps", among, run, json.dumps(keys)):
-            inputs, result = json.loads(row["inputs"]), json.loads(row["result"])
-            reused_from = row["reused_from"]
-            found[row["key"]].append(
-                _step_record(row, seconds=row["seconds"], inputs=inputs, result=result, reused_from=reused_from)
-            )
+            found[row["key"]].append(_recorded_step(row, inputs=json.loads(row["inputs"])))
         return [record for key in keys for record in found[key]]
 
     def cases(self, run: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
@@ -286,6 +282,11 @@ class RunReader:
 
 def _spending(row: sqlite3.Row) -> Spending:
     return Spending(**{name: row[name] for name in Spending.model_fields})
+
+
+def _recorded_step(row: sqlite3.Row, *, inputs: Any) -> StepRecord:
+    result = json.loads(row["result"])
+    return _step_record(row, seconds=row["seconds"], inputs=inputs, result=result, reused_from=row["reused_from"])
 
 
 def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:

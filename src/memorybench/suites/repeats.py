@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from memorybench.core.contracts import Model
-from memorybench.core.plans import Steps
+from memorybench.core.plans import Adding, Steps
 from memorybench.core.trials import Subject
 
 from .wiring import ResolvedModel
@@ -47,6 +47,9 @@ class _RepeatSteps:
 
     async def note(self, kind: str, text: str) -> None:
         await self.steps.note(kind, text)
+
+    def show_adding(self, adding: Adding) -> None:
+        self.steps.show_adding(adding)
 
     def _with_repeat(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         return {**inputs, "repeat": self.repeat}
