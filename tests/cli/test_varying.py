@@ -18,6 +18,7 @@ from memorybench.core.errors import BadInput
 from tests.cli.command import Command, measured
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Stub, completion
+from tests.providers.http_memory import CONFIG, KEY
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data/sample-dataset.json"
@@ -221,7 +222,7 @@ def test_more_shown_than_searched_is_refused(command: Command) -> None:
     assert "--top-k 6" in error.remedy
 
 
-@pytest.mark.parametrize("provider", ["three", "mem0(limits.max_results=3)"])
+@pytest.mark.parametrize("provider", ["spaces", "three", "mem0(limits.max_results=3)"])
 def test_a_provider_with_fewer_results_is_refused_before_anything_is_sent(
     command: Command, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
@@ -229,6 +230,9 @@ def test_a_provider_with_fewer_results_is_refused_before_anything_is_sent(
     write_card(command.folder, "three", "extends: mem0\nlimits: {maxResults: 3}\n")
     with Stub() as stub:
         monkeypatch.setenv("MEM0_API_URL", stub.url)
+        monkeypatch.setenv("SPACES_KEY", KEY)
+        card = CONFIG.replace("URL", stub.url, 1).partition("\n")[2]
+        write_card(command.folder, "spaces", f"{card}limits: {{maxResults: 3}}\n")
         error = refused(memorybench.evaluate, providers=[provider], limit=2, output=command.folder / "results")
         assert isinstance(error, BadInput)
         assert error.where == f'provider "{provider}"'
@@ -354,3 +358,22 @@ def test_the_examples_of_the_documentation_work(command: Command) -> None:
     for line in re.findall(r"^\$ memorybench (.*)$", text, re.MULTILINE):
         said = command(*shlex.split(line.partition(" > ")[0].replace("--limit 20", "--limit 4")))
         assert said.code == 0, (line, said.err)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["connection.base_url=https://user:hunter2-secret@example.org", "embedding.env_var=sk-hunter2secretabcdefghij0123"],
+)
+def test_a_credential_in_an_expression_is_refused_and_not_shown(command: Command, setting: str) -> None:
+    said = command("eval", "--providers", f"mem0({setting})", "--top-k", "5")
+    assert said.code == 2
+    assert "hunter2" not in said.out + said.err
+    assert not (command.folder / "results").exists()
+
+
+def test_a_variable_in_an_expression_is_sent_with_consent_only(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEM0_API_KEY", "m0-not-a-real-key")
+    described = command("describe", "mem0(connection.base_url=${ELSEWHERE})", "--json").json
+    assert described["uses"]["needs_consent"] == ["--allow-env MEM0_API_KEY"]

@@ -173,8 +173,8 @@ class Catalog:
         if base.kind == "baseline":
             raise BadInput("", f'"{base.name}" is a baseline, which has no settings', remedy=f"write {base.name}")
         card = {"name": base.name, "extends": base.name, "settings": expression.nested()}
+        check_literals(Document(f'provider "{base.name}"', card))  # its error must not repeat the credential
         document = Document(f'provider "{name}"', card)
-        check_literals(document)
 
         def read(environment: Environment) -> ProviderConfig:
             return read_provider(self.complete(document), environment).model_copy(update={"name": name})

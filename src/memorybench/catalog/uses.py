@@ -299,7 +299,7 @@ def _other_variables(config: Record, uses: Uses, receiver: str) -> tuple[Use, ..
     found = []
     for place, text in _texts_in(section, before):
         key = ".".join(place)
-        names = list(_variables_in(text))
+        names = [] if key == "name" else list(_variables_in(text))  # an expression repeats its settings
         if names and key in _ADDRESSES and _LEADING_VARIABLE.match(text):
             found.append(Use(names.pop(0), key))
         to = "" if key in _LOCAL_PATHS else receiver

@@ -19,7 +19,7 @@ _LIST_ITEM = re.compile(r"""(?:[^,(]|\((?:[^()"']|"(?:\\.|[^"\\])*"|'[^']*')*\)|
 _ARGUMENT = re.compile(r"""(?:[^,\["']|"(?:\\.|[^"\\])*"|'[^']*'|\[[^\]]*\]|["'\[])+""")
 _KEY = re.compile(r"[a-z_][a-z0-9_]*(\.[a-z_][a-z0-9_]*)*")
 _PLAIN_TEXT = re.compile(r"[A-Za-z][\w./:@+-]*")
-_EXPECTED = "NAME or NAME(key=value,…), such as bm25(k1=1.5,b=0.6)"
+_EXPECTED = "NAME or NAME(key=value,...), such as bm25(k1=1.5,b=0.6)"
 
 
 def split_names(text: str) -> list[str]:

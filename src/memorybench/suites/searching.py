@@ -9,6 +9,7 @@ from typing import Any
 from memorybench.core.conversation import Memory
 from memorybench.core.errors import BadInput
 from memorybench.core.trials import Score
+from memorybench.metrics.retrieval import CUTOFFS
 
 from .answering import context_of, estimated_tokens
 from .spec import Spec, flag
@@ -92,4 +93,6 @@ def search_facts(spec: Mapping[str, Any]) -> dict[str, str]:
         "token_budget": "at most {} tokens shown",
     }
     parts = [text.format(spec[name]) for name, text in texts.items() if spec.get(name)]
+    if (spec.get("top_k") or CUTOFFS[-1]) < CUTOFFS[-1]:
+        parts.append(f"recall@{CUTOFFS[-1]} and the like see {spec['top_k']}")
     return {"Search": ", ".join(parts)} if parts else {}
