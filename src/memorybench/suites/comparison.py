@@ -106,6 +106,11 @@ class Pair(Record):
         return self.first, self.second
 
     @property
+    def correction(self) -> str:
+        """How the p-value is adjusted, in brackets; "" for a single test."""
+        return f" (Holm, {self.tests} tests)" if self.tests > 1 else ""
+
+    @property
     def loss(self) -> float | None:
         """By how much the first subject is worse; negative where it is better."""
         difference = self.comparison.difference
@@ -124,10 +129,9 @@ class Pair(Record):
         if result.low is not None and result.high is not None:
             low, high = sorted((sign * result.low, sign * result.high))
             gap += f" [{self.amount(low, unit=False)}, {self.amount(high, unit=False)}]"
-        corrected = f" (Holm, {self.tests} tests)" if self.tests > 1 else ""
         statistics = f"n = {result.n}"
         if result.adjusted_p is not None:
-            statistics = f"p {format_p(result.adjusted_p)}{corrected}, {statistics}"
+            statistics = f"p {format_p(result.adjusted_p)}{self.correction}, {statistics}"
         if result.significant:
             return f"{better} is better in {self.measure} by {gap}, {statistics}."
         if amount == self.amount(0):

@@ -209,5 +209,5 @@ def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:
     if drop is not None and pair.loss * (1 if pair.unit else 100) > drop + 1e-9:
         return f"{worse}, more than {drop:g}"
     if result.significant and pair.loss > 0 and result.adjusted_p is not None:
-        return f"{worse}, p {format_p(result.adjusted_p)} (Holm, {pair.tests} test{'s' if pair.tests > 1 else ''})"
+        return f"{worse}, p {format_p(result.adjusted_p)}{pair.correction}"
     return None

@@ -32,6 +32,7 @@ _NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
 _TYPES = ("question_type", "category", "scenario")
 """The labels that cases are grouped by, the preferred one first."""
 _LONGEST = 60
+_LONGEST_NAME = 12
 _MOST_LINES = 4
 _MOST_SETTINGS = 20
 
@@ -364,10 +365,9 @@ def _title(pair: Pair) -> str:
 
 
 def _measure_table(pairs: Sequence[Pair]) -> Table:
-    first, second = pairs[0].names
     columns = (
         text_column("measure"),
-        Column(f"{first} / {second}"),
+        Column(" / ".join(_column_names(pairs[0]))),
         Column("difference [95%]"),
         Column("p", priority=1),
         Column("n"),
@@ -418,8 +418,7 @@ def _type_table(pair: Pair, *, detail: bool) -> Table:
         Column("wins"),
         Column("losses"),
         Column("ties"),
-        Column(first, priority=1),
-        Column(second, priority=1),
+        *(Column(name, priority=1) for name in _column_names(pair)),
         Column("n"),
     )
     rows = tuple(
@@ -443,16 +442,18 @@ def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: i
     if only is None:
         return
     for pair in pairs:
-        cases, (first, second) = select_cases(pair, only), pair.names
+        cases, first = select_cases(pair, only), pair.names[0]
         shown = cases[offset:][:limit]
         better = {"wins": f"{first} is better", "losses": f"{first} is worse", "changed": "the results differ"}[only]
-        where = f" ({offset + 1} to {offset + len(shown)} of {len(cases)})" if shown else f" (none of {len(cases)})"
+        title = f"{pair.benchmark}: questions in which {better} in {pair.measure}"
+        if not shown:
+            yield Notes((f"{title}: none{f' after the first {offset}' if cases else ''}.",))
+            continue
         columns = (
             text_column("question id", wrap=True),
             text_column("type", priority=1, wrap=True),
             text_column("question", wrap=True),
-            Column(first),
-            Column(second),
+            *(Column(name) for name in _column_names(pair)),
         )
         rows = tuple(
             (
@@ -464,6 +465,12 @@ def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: i
             )
             for case in shown
         )
-        yield Table(f"{pair.benchmark}: questions in which {better} in {pair.measure}{where}", columns, rows, level=3)
-        if offset + len(shown) < len(cases):
-            yield Notes((f"More: --offset {offset + len(shown)}",))
+        yield Table(f"{title} ({offset + 1} to {offset + len(shown)} of {len(cases)})", columns, rows, level=3)
+        more = f"More: --offset {offset + len(shown)}. " if offset + len(shown) < len(cases) else ""
+        example = f"memorybench show {pair.first_run} {shown[0].case_id} --provider {pair.first}"
+        yield Notes((f"{more}One of them in full: {example}",))
+
+
+def _column_names(pair: Pair) -> tuple[str, str]:
+    """The names of the sides, or, where they are too long for a column, words that the title explains."""
+    return pair.names if max(map(len, pair.names)) <= _LONGEST_NAME else ("first", "second")
