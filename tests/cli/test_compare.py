@@ -111,6 +111,21 @@ def test_a_provider_that_finds_nothing_is_compared_by_the_value_that_its_table_s
     assert pair["comparison"]["difference"] == expected
 
 
+def test_a_provider_that_reports_no_sources_has_no_recall_to_compare(command: Command) -> None:
+    (command.folder / "mute.yaml").write_text("name: mute\ntype: local\nadapter: ./mute.py:Mute\n")
+    (command.folder / "mute.py").write_text(
+        "from memorybench import Memory\n"
+        "class Mute:\n"
+        "    def add(self, scope, session): pass\n"
+        "    def search(self, scope, query, limit):\n"
+        "        return [Memory(id='m', content='something')] if len(query) % 3 else []\n"
+        "    def clear(self, scope): pass\n"
+    )
+    command("eval", "--providers", "bm25", "mute", "--limit", "10", "--config-dir", ".", "--allow-code")
+    pair = only_comparison(command("compare", "bm25", "mute", "--json"))
+    assert (pair["second_value"], pair["comparison"]["difference"], pair["comparison"]["n"]) == (None, None, 0)
+
+
 def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None:
     """E10."""
     command("eval", "--providers", "bm25", "oracle", "--limit", "20", "--run-id", "r")

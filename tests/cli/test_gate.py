@@ -12,6 +12,7 @@ import memorybench
 from tests.cli.command import Command
 from tests.cli.test_compare import SAMPLE, own_benchmark
 from tests.cli.test_documents import SCHEMA
+from tests.cli.test_hygiene import AGENT, CONSENT
 
 FEW = ("--question-type", "temporal")
 EVAL = ("eval", "--providers", "bm25", *FEW)
@@ -118,6 +119,19 @@ def test_every_suite_has_the_gate(
     said = command(*run, *bad, "--run-id", "bad", "--baseline", "good", "--json")
     assert (said.code, said.json["baseline"]["passed"]) == (3, False)
     assert json.loads(Path("results/bad/report.json").read_text())["baseline"] == said.json["baseline"]
+
+
+def test_an_agent_that_got_worse_fails_the_gate_of_hygiene(command: Command) -> None:
+    (command.folder / "agents/configs").mkdir(parents=True)
+    run = ("hygiene", "run", "memory-skip-local", "--agent", "scripted", "--allow-code", *CONSENT, "--json")
+    for behaviour in ("reading", "hoarding"):
+        (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
+        gate = () if behaviour == "reading" else ("--baseline", "reading", "--max-drop", "10")
+        said = command(*run, "--run-id", behaviour, *gate)
+    document = said.json["baseline"]
+    assert (said.code, document["passed"], document["comparison"]["suite"]) == (3, False, "hygiene")
+    assert document["comparison"]["warnings"], "one scenario: only --max-drop can fail"
+    assert [setting["name"] for setting in document["comparison"]["settings"]] == ["agent"]
 
 
 def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

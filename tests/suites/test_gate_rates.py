@@ -63,7 +63,7 @@ def _case(random: Random, key: str, cluster: str, subject: str, chance: float) -
     outcome = Outcome(
         trial=trial, status="scored", scores=tuple(Score(name=name, value=value) for name, value in scores.items())
     )
-    return CaseScores.of(outcome, METRICS)
+    return CaseScores.of([outcome], METRICS)
 
 
 def rates(pairs: int, clusters: int) -> tuple[float, float]:

@@ -171,8 +171,7 @@ def compare_measure(
     runs: tuple[str, str] = ("", ""),
 ) -> Pair:
     """Compare two subjects by one measure, on the cases that both have a value for."""
-    own = {key for key, case in first.items() if metric.name in case.rows}
-    other = {key for key, case in second.items() if metric.name in case.rows}
+    own, other = _valued(metric, first), _valued(metric, second)
     keys = sorted(own & other)
     rows = [(first[key].rows[metric.name], second[key].rows[metric.name]) for key in keys]
     groups = [first[key].cluster for key in keys]
@@ -199,6 +198,13 @@ def compare_measure(
         groups=_group(metric, cases, rows, groups),
         cases=cases,
     )
+
+
+def _valued(metric: Metric, cases: Mapping[str, CaseScores]) -> set[str]:
+    """The cases with a value; none where the whole has none, such as the recall of a provider without sources."""
+    rows = {key: case.rows[metric.name] for key, case in cases.items() if metric.name in case.rows}
+    whole = metric.measure(list(rows.values()), [cases[key].cluster for key in rows], len(rows))
+    return set() if whole.value is None else {key for key, row in rows.items() if row}
 
 
 def adjust(pairs: Sequence[Pair]) -> list[Pair]:
