@@ -28,7 +28,7 @@ SAMPLE = Path(catalog.__file__).parent / "data" / "sample-dataset.json"
 @pytest.fixture
 def answered(command: Command) -> Command:
     """A run `r` of four questions with answers and verdicts."""
-    assert command("eval", "--providers", "bm25", "oracle", "--limit", "4", *SCRIPTED, "--run-id", "r").code == 0
+    assert command("eval", "--providers", "bm25", "oracle", "--end", "4", *SCRIPTED, "--run-id", "r").code == 0
     return command
 
 
@@ -138,7 +138,7 @@ def test_tries_tokens_cost_and_failed_attempts_of_each_step(command: Command, mo
         stub.always(completion(says, model="", tokens=(200, 20)))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
         monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        run = ("eval", "--providers", "bm25", "--limit", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
+        run = ("eval", "--providers", "bm25", "--end", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
         assert command(*run).code == 0
         assert command("score", "r", "--judge-model", "gpt-4o", "--run-id", "s").code == 0
     found = trial(command, "s", first_case(command))
@@ -157,7 +157,7 @@ def test_a_failed_trial_shows_its_error_and_its_tries(command: Command, monkeypa
         stub.always(status(400, said="no such model"))
         monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
         monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        command("eval", "--providers", "bm25", "--limit", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
+        command("eval", "--providers", "bm25", "--end", "1", "--answering-model", "gpt-4o-mini", "--run-id", "r")
     found = trial(command, "r", first_case(command))
     assert found["status"] == found["failure_reason"] == "failed"
     search, answer, *_ = found["steps"]  # then the memory is cleared
@@ -254,7 +254,7 @@ def test_shards_are_read_as_one(command: Command) -> None:
 
 
 def test_long_texts_are_cut_unless_all_is_asked_for(command: Command) -> None:
-    command("eval", "--providers", "full-context", "--limit", "1", *SCRIPTED, "--run-id", "r")
+    command("eval", "--providers", "full-context", "--end", "1", *SCRIPTED, "--run-id", "r")
     case = first_case(command)
     prompt = trial(command, "r", case)["steps"][0]["inputs"]["prompt"]
     last = prompt.strip().splitlines()[len(prompt.strip().splitlines()) // 2][:40]
@@ -302,7 +302,7 @@ def test_gold_text_is_stored_once_per_question(answered: Command) -> None:
 
 
 def test_gold_turns_survive_a_kill_and_a_resume(command: Command) -> None:
-    run = ("eval", "--providers", "bm25", "--limit", "4", *SCRIPTED, "--run-id", "r", "--concurrency", "1")
+    run = ("eval", "--providers", "bm25", "--end", "4", *SCRIPTED, "--run-id", "r", "--concurrency", "1")
     assert command.killed(*run, at=60)
     assert command("eval", "--resume", "r").code == 0
     for row in command("export", "r", "--format", "json").json:
