@@ -89,11 +89,15 @@ def test_the_screen_has_a_section_for_each_part(answered: Command) -> None:
     assert places == sorted(places)
 
 
-def test_all_providers_are_a_table_with_a_command_that_works(answered: Command) -> None:
+def test_all_providers_are_a_table_with_a_command_that_works(
+    answered: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case = first_case(answered)
+    monkeypatch.setenv("COLUMNS", "60")
     said = answered("show", "r", case)
     assert "bm25" in said.out
     assert "oracle" in said.out
+    assert "report.md" not in said.out, "it has no such table"
     [hint] = [line for line in said.out.splitlines() if line.strip().startswith("memorybench show")]
     assert "Judge prompt" in typed(answered, hint.partition("    ")[0] or hint).out
     assert {one["subject"] for one in answered("show", "r", case, "--json").json["trials"]} == {"bm25", "oracle"}
@@ -146,6 +150,7 @@ def test_tries_tokens_cost_and_failed_attempts_of_each_step(command: Command, mo
     assert search["reused_from"] == answer["reused_from"] == "r"
     assert unreadable["name"] == verdict["name"] == "judge"
     assert unreadable["error"]
+    assert unreadable["seconds"] >= 0
     assert unreadable["result"] is None
     assert verdict["result"]["correct"] is False
     assert verdict["spent"] == {"calls": 1, "input_tokens": 200, "output_tokens": 20, "cost": pytest.approx(0.0007)}

@@ -80,7 +80,7 @@ def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:
 
     def draw(out: Console) -> None:
         show_header(out, "MEMORYBENCH CASE", facts)
-        show_report(out, report)
+        show_report(out, report, "a wider terminal")
 
     print_paged(draw)
 
@@ -90,7 +90,7 @@ def _show_trials(view: CaseView, command: str) -> None:
     from memorybench.suites.case_sections import trials_report
 
     def draw(out: Console) -> None:
-        show_report(out, trials_report(view))
+        show_report(out, trials_report(view), "a wider terminal")
         show_hints(out, {command: "one of them, with all steps"})
 
     print_paged(draw)

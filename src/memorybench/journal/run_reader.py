@@ -8,6 +8,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -63,8 +64,8 @@ class StepRecord(Record):
     """What the step depends on; None for a failed attempt."""
     result: Any = None
     started: str
-    seconds: float | None
-    """Time of the call; None for a failed attempt."""
+    seconds: float
+    """Time of the call; of a failed attempt, with the waits between its tries."""
     tries: int
     spent: Spending
     reused_from: str | None = None
@@ -172,7 +173,8 @@ class RunReader:
         found: dict[str, list[StepRecord]] = {key: [] for key in keys}
         among = "run = ? AND key IN (SELECT value FROM json_each(?))"
         for row in self._rows("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
-            found[row["key"]].append(_step_record(row, seconds=None, error=row["error"]))
+            seconds = (datetime.fromisoformat(row["ended"]) - datetime.fromisoformat(row["started"])).total_seconds()
+            found[row["key"]].append(_step_record(row, seconds=seconds, error=row["error"]))
         for row in self._rows("steps", among, run, json.dumps(keys)):
             found[row["key"]].append(_recorded_step(row, inputs=json.loads(row["inputs"])))
         return [record for key in keys for record in found[key]]

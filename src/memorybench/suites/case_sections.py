@@ -231,13 +231,12 @@ def _step_table(steps: Sequence[StepRecord]) -> Table:
         same = list(group)
         for part in [same] if len(same) > _MOST_ALIKE else [[step] for step in same]:
             spent = sum((step.spent for step in part), NOTHING)
-            times = [step.seconds for step in part if step.seconds is not None]
             reused = next((f"reused from {step.reused_from}" for step in part if step.reused_from), "")
             rows.append(
                 (
                     f"{name} × {len(part)}" if len(part) > 1 else name,
                     subject,
-                    Duration(sum(times) if times else None),
+                    Duration(sum(step.seconds for step in part)),
                     sum(step.tries for step in part),
                     spent.input_tokens or None,
                     spent.output_tokens or None,
