@@ -125,9 +125,12 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
 
 
 def _next_page(args: argparse.Namespace, runs: Iterable[str], offset: int) -> str:
+    from memorybench.reporting.typed_commands import as_typed
+
     words = ["memorybench", "results", *runs, "--failures", "--offset", str(offset)]
     words += ["--limit", str(args.limit)] if args.limit else []
     for flag, values in (("--providers", args.providers), ("--question-type", args.question_type)):
         words += [flag, *values] if values else []
     words += ["--reason", *args.reason] if args.reason else []
-    return shlex.join([*words, *(["--results", *map(str, args.results)] if args.results else [])])
+    words += ["--results", *map(str, args.results)] if args.results else []
+    return as_typed(shlex.join(words))
