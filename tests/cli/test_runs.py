@@ -71,7 +71,7 @@ def test_runs_are_listed_newest_first_with_headline_n_and_tags(runs: Command) ->
     assert [row["id"] for row in rows] == ["third", "second", "first"]
     assert [row["tags"] for row in rows] == [[], ["paper", "v2"], []]
     (headline,) = rows[0]["headlines"]
-    assert (headline["subject"], headline["measure"], headline["n"]) == ("bm25", "recall@5", 4), "not the baseline"
+    assert (headline["subject"], headline["measure"]) == ("bm25", "recall@5"), "not the baseline"
     assert rows[0]["counts"]["scored"] == rows[0]["planned"] == 8
     assert (rows[0]["known_cost"], rows[0]["calls_of_unknown_cost"]) == (0, 0)
     assert runs("results", "--json").json == rows
@@ -289,6 +289,21 @@ def test_prune_deletes_old_runs_without_tags(runs: Command, arguments: tuple[str
     assert ids(runs) == ["third", "second", "first"]
     assert runs("runs", "prune", *arguments, "--yes", "--json").json["deleted"] == deleted
     assert ids(runs) == [run for run in ("third", "second", "first") if run not in deleted]
+
+
+def test_a_baseline_is_kept_as_long_as_the_run_that_is_compared_with_it(command: Command) -> None:
+    assert command(*EVAL, "--limit", "6", "--run-id", "w1").code == 0
+    for earlier, run in (("w1", "w2"), ("w2", "w3"), ("w3", "w4")):
+        assert command(*EVAL, "--limit", "6", "--run-id", run, "--baseline", earlier).code == 0
+    assert command("runs", "delete", "w1", "--yes").code == 2
+    assert command("runs", "rename", "w3", "week3").code == 0
+    assert command("report", "w4", "--json").code == 0
+    pruned = command("runs", "prune", "--keep", "1", "--yes", "--json").json
+    assert pruned["deleted"] == ["w2", "w1"], "a chain of baselines is not kept as a whole"
+    assert list(pruned["kept"]) == ["week3"]
+    for run in ("week3", "w4"):
+        assert command("results", run).code == 0
+    assert command("validate", "results").code == 0
 
 
 def at_every_kill(command: Command, recorded: Path, *arguments: str) -> Iterator[int]:

@@ -119,7 +119,7 @@ def _cells(row: ListedRun) -> tuple[str, ...]:
         row.run.id,
         row.run.suite,
         row.run.status,
-        "; ".join(headline.text for headline in row.headlines()) or "–",
+        "; ".join(headline.text for headline in row.headlines) or "–",
         f"{row.counts['scored']}/{row.run.planned}",
         _cost(row),
         ", ".join(row.tags),
@@ -130,9 +130,10 @@ def _cells(row: ListedRun) -> tuple[str, ...]:
 def _cost(row: ListedRun) -> str:
     from memorybench.reporting.formatting import about
 
-    unknown = "?" if row.calls_of_unknown_cost else ""
-    known = about(row.known_cost) if row.known_cost or not unknown else ""
-    return f"{known} + {unknown}" if known and unknown else known + unknown
+    known, unknown = row.costs
+    if not unknown:
+        return about(known)
+    return f"{about(known)} + ?" if known else "?"
 
 
 def _document(row: ListedRun) -> dict[str, Any]:
@@ -140,9 +141,9 @@ def _document(row: ListedRun) -> dict[str, Any]:
         **row.run.model_dump(mode="json"),
         "counts": dict(row.counts),
         "tags": list(row.tags),
-        "headlines": [headline.plain() for headline in row.headlines()],
-        "known_cost": row.known_cost,
-        "calls_of_unknown_cost": row.calls_of_unknown_cost,
+        "headlines": [headline.plain() for headline in row.headlines],
+        "known_cost": row.costs[0],
+        "calls_of_unknown_cost": row.costs[1],
         "results_folder": str(row.folder),
     }
 
@@ -176,10 +177,13 @@ def _rename(args: argparse.Namespace) -> int:
 
 
 def _delete(args: argparse.Namespace) -> int:
+    from memorybench.suites.run_changes import check_not_needed
     from memorybench.suites.run_list import find_run
 
     found = [find_run(name, folders(args)) for name in split_list(args.runs)]
-    return _delete_rows(args, list({(row.folder, row.run.id): row for row in found}.values()), {})
+    rows = list({(row.folder, row.run.id): row for row in found}.values())
+    check_not_needed(rows)
+    return _delete_rows(args, rows, {})
 
 
 def _prune(args: argparse.Namespace) -> int:

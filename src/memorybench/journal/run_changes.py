@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from memorybench.core.records import canonical
 
@@ -15,8 +16,9 @@ from .run_reader import RunReader
 from .writer import Statement, Writer
 
 Fault = Callable[[], None] | None
-_REFERENCES = ("reuse", "answers_of", "baseline", "failed_in")
-"""Keys of a saved spec that name another run of the folder."""
+_STEPS_OF = ("reuse", "answers_of", "failed_in")
+BASELINES = ("baseline", "gate")
+"""Keys of a saved spec that name a run of the folder that the report compares with."""
 
 
 def tag_statement(run: str, tag: str) -> Statement:
@@ -32,9 +34,15 @@ def spec_statement(run: str, spec: str) -> Statement:
     )
 
 
-def references(run: Run, other: str) -> list[str]:
-    """Return the keys of the run's spec that name the other run."""
-    return [key for key in _REFERENCES if run.spec.get(key) == other]
+def references(run: Run, other: str) -> dict[str, Any]:
+    """Return the values of the run's spec that name the other run, by key."""
+    values = {key: run.spec.get(key) for key in (*_STEPS_OF, *BASELINES)}
+    return {key: value for key, value in values.items() if value == other or _names(value, other)}
+
+
+def _names(value: Any, run: str) -> bool:
+    """Return whether a baseline, which may be in another folder, is that run."""
+    return isinstance(value, Mapping) and value.get("run") == run and not value.get("folder")
 
 
 def change_tags(folder: Path, run: str, add: Sequence[str], remove: Sequence[str], fault: Fault = None) -> None:
@@ -52,11 +60,12 @@ def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
     names = {"run": run, "new": new}
     with RunReader.open(folder) as run_reader:
         run_reader.check_run(run)  # a new checksum must not hide that a row was changed
-        users = [(other, keys) for other in run_reader.runs() if (keys := references(other, run))]
+        users = [(other, found) for other in run_reader.runs() if (found := references(other, run))]
     statements: list[Statement] = [(_rename(table, _id(table)), names) for table in CHECKSUMS]
     statements.append((_rename("steps", "reused_from"), names))
-    for user, keys in users:
-        statements.append(spec_statement(user.id, canonical({**user.spec, **dict.fromkeys(keys, new)})))
+    for user, found in users:
+        changes = {key: new if value == run else {**value, "run": new} for key, value in found.items()}
+        statements.append(spec_statement(user.id, canonical({**user.spec, **changes})))
     _commit(folder, statements, fault)
 
 

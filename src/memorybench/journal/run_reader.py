@@ -261,14 +261,6 @@ class RunReader:
                 tags[row["run"]] = (*tags.get(row["run"], ()), str(row["tag"]))
         return tags
 
-    def known_costs(self) -> dict[str, tuple[float, int]]:
-        """Return for each run that made calls its known costs added up, and its calls of unknown cost."""
-        rows = self._db.execute(
-            "SELECT run, coalesce(sum(cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
-            " FROM (SELECT run, calls, cost FROM steps UNION ALL SELECT run, calls, cost FROM attempts) GROUP BY run"
-        )
-        return {run: (known, unknown) for run, known, unknown in rows}
-
     def check_run(self, run: str) -> None:
         """Raise JournalError if a row of the run was changed after it was written."""
         for table in CHECKSUMS:

@@ -18,7 +18,7 @@ from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import LOCK_NAME, RunLock, is_held
-from memorybench.journal.run_changes import Fault, references
+from memorybench.journal.run_changes import BASELINES, Fault, references
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.report_files import FORMATS, write_reports
 
@@ -56,7 +56,7 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
     with RunReader.open(folder, thorough=False) as run_reader:
         if run_reader.has(new) or (folder / new).exists():
             raise RunConflict(f"{folder} already has a run or folder {new}; choose another name")
-    _check_not_needed([row], renaming=True)
+    check_not_needed([row], renaming=True)
     with _locked(folder, run.id), _locked(folder, new):
         _mark(folder / run.id, f"rename {new}", fault)
         run_changes.rename_rows(folder, run.id, new, fault)
@@ -64,11 +64,13 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
 
 
 def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
-    """Delete runs with their folders, and return the number of bytes that became free."""
+    """Delete runs with their folders, and return the number of bytes that became free.
+
+    `check_not_needed` says whether other runs need them.
+    """
     for row in rows:
         if is_held(row.folder / row.run.id):
             RunLock(row.folder / row.run.id, row.run.id).release()  # raises with the id of the process
-    _check_not_needed(rows)
     folders = dict.fromkeys(row.folder for row in rows)
     before = sum(_size(folder) for folder in folders)
     for row in rows:
@@ -102,7 +104,8 @@ def prunable(
             candidates += 1
             if is_old and candidates > keep:
                 chosen.append(row)
-    while needed := _first_needed(chosen):
+    old = list(chosen)  # a chain of baselines is not kept as a whole
+    while needed := _first_needed(chosen, ignored=old):
         row, reason = needed
         kept[row.run.id] = reason
         chosen.remove(row)
@@ -182,12 +185,15 @@ def _remove_empty(own: Path) -> None:
             own.rmdir()
 
 
-def _first_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> tuple[ListedRun, str] | None:
+def _first_needed(
+    rows: Sequence[ListedRun], *, renaming: bool = False, ignored: Sequence[ListedRun] = ()
+) -> tuple[ListedRun, str] | None:
     """The first of these runs that a run that is not one of them needs, and why.
 
-    A finished run has copies of the steps that it reused; its report reads its baseline again.
+    A finished run has copies of the steps that it reused. Its report compares with its baseline again, which does not
+    matter for the `ignored` runs.
     """
-    ids = {(row.folder, row.run.id) for row in rows}
+    ids, ignored_ids = ({(row.folder, row.run.id) for row in some} for some in (rows, ignored))
     for folder in dict.fromkeys(row.folder for row in rows):
         with RunReader.open(folder, thorough=False) as run_reader:
             others = [with_current_status(one, folder) for one in run_reader.runs() if (folder, one.id) not in ids]
@@ -195,13 +201,13 @@ def _first_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> tuple
             for other in others:
                 keys = references(other, row.run.id)
                 if keys and other.status in ("running", "partial"):
-                    return row, f"run {other.id}, which is not finished, reuses its steps"
-                if "baseline" in keys and not renaming:
+                    return row, f"run {other.id}, which is not finished, needs it"
+                if not renaming and (folder, other.id) not in ignored_ids and keys.keys() & set(BASELINES):
                     return row, f"it is the baseline of run {other.id}"
     return None
 
 
-def _check_not_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> None:
+def check_not_needed(rows: Sequence[ListedRun], *, renaming: bool = False) -> None:
     if needed := _first_needed(rows, renaming=renaming):
         row, reason = needed
         action = "renamed; finish that run first" if renaming else "deleted alone; delete that run, too, or first"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,34 +37,50 @@ class Headline:
         return {"benchmark": self.benchmark, "subject": self.subject, "measure": self.measure.name, **measure}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ListedRun:
     run: Run
     folder: Path
     """The results folder."""
     counts: Mapping[str, int]
     tags: tuple[str, ...]
-    known_cost: float
-    """Dollars, without the calls of unknown cost."""
-    calls_of_unknown_cost: int
 
+    @cached_property
+    def costs(self) -> tuple[float, int]:
+        """Dollars, and the number of calls of unknown cost, which they do not include."""
+        if self._report:
+            costs = self._report["circumstances"]
+            return costs["known_cost"], costs["calls_of_unknown_cost"]
+        with RunReader.open(self.folder, thorough=False) as run_reader:
+            known, _, unknown = run_reader.costs(self.run.id)
+            return known, unknown
+
+    @cached_property
     def headlines(self) -> list[Headline]:
         """The best subject of each benchmark; baselines count only if there are no others."""
-        if suite(self.run.suite) is None or not any(self.counts.values()):
+        report = self._report
+        if not report:
             return []
-        report = self._report()
         baselines = {row["baseline"] for row in report.get("differences_from_baseline", ())}
         results = [row for row in report["results"] if not row["group"] and row["subject"] not in baselines]
         benchmarks = dict.fromkeys(row["benchmark"] for row in results)
         best = (_best([row for row in results if row["benchmark"] == benchmark]) for benchmark in benchmarks)
         return [headline for headline in best if headline is not None]
 
+    @cached_property
     def _report(self) -> Mapping[str, Any]:
-        """The JSON report: the file, if the run has not changed since; otherwise made again, which takes longer."""
+        """The JSON report: the file, if the run has not changed since; otherwise made again, which takes longer.
+
+        Empty if the run has no report.
+        """
+        if suite(self.run.suite) is None or not any(self.counts.values()):
+            return {}
         try:
             report: dict[str, Any] = json.loads((self.folder / self.run.id / FORMATS["json"][0]).read_bytes())
             written = report["run_id"], report["status"], report["circumstances"]["finished"]
-            if written == (self.run.id, "complete", self.run.finished) and isinstance(report["results"], list):
+            costs = report["circumstances"]["known_cost"], report["circumstances"]["calls_of_unknown_cost"]
+            is_current = written == (self.run.id, "complete", self.run.finished)
+            if is_current and None not in costs and isinstance(report["results"], list):
                 return report
         except (OSError, ValueError, LookupError, TypeError):
             pass
@@ -99,13 +116,13 @@ def list_runs(
     rows = []
     for folder in dict.fromkeys(folders):
         with RunReader.open(folder) as run_reader:
-            tags_of, costs = run_reader.tags(), run_reader.known_costs()
+            tags_of = run_reader.tags()
             for stored in run_reader.runs():
                 run, own_tags = with_current_status(stored, folder), tags_of.get(stored.id, ())
                 chosen = (not suites or run.suite in suites) and (not statuses or run.status in statuses)
                 if chosen and (not tags or set(tags) & set(own_tags)):
                     counts = {str(status): n for status, n in run_reader.counts(run.id).items()}
-                    rows.append(ListedRun(run, folder, counts, own_tags, *costs.get(run.id, (0.0, 0))))
+                    rows.append(ListedRun(run, folder, counts, own_tags))
     return sorted(rows, key=lambda row: (row.run.created, row.run.id), reverse=True)
 
 

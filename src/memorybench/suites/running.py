@@ -49,8 +49,6 @@ from .wiring import Wiring
 
 CONCURRENCY = 10
 STORES = "stores"
-Totals = Mapping[tuple[str, str], int]
-"""Trials by benchmark and subject."""
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
 
