@@ -18,6 +18,7 @@ def watch_run(args: argparse.Namespace, show: Callable[[argparse.Namespace], int
     from memorybench.journal.lock import is_held
     from memorybench.reporting.progress import read_progress
     from memorybench.reporting.progress_view import follow_progress
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.registry import suite_of
     from memorybench.suites.run_list import find_run
     from memorybench.suites.stored_run import LATEST
@@ -39,6 +40,6 @@ def watch_run(args: argparse.Namespace, show: Callable[[argparse.Namespace], int
     if run.status == "complete":
         return code
     ended = "stopped before its end" if run.finished else "was killed"
-    command = resume_command(suite_of(run).command_of(run), own.parent, own.name)
+    command = as_typed(resume_command(suite_of(run).command_of(run), own.parent, own.name))
     print(f"Run {own.name} {ended}; continue with: {command}", file=sys.stderr if args.json else sys.stdout)
     return 1
