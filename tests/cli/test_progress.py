@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,7 @@ class Gated:
     def clear(self, scope):
         pass
 """
-EVAL = ("eval", "--providers", "gated", "bm25", "--limit", "10", "--allow-code", "--run-id", "r", "--concurrency", "1")
+EVAL = ("eval", "--providers", "gated", "bm25", "--end", "10", "--allow-code", "--run-id", "r", "--concurrency", "1")
 
 
 @pytest.fixture
@@ -87,17 +88,23 @@ def waiting(gated: Command) -> Iterator[Waiting]:
     run.process.wait()
 
 
-def watch(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+@contextmanager
+def watch(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Watch in another process; yield it and the first line that it writes to standard error."""
     command = [sys.executable, "-m", "memorybench", "results", "--watch", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        yield process, process.stderr.readline()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 @pytest.mark.parametrize("run", [("r",), ("latest",), ()])
 def test_a_running_run_is_followed_to_its_end(gated: Command, waiting: Waiting, run: tuple[str, ...]) -> None:
     """U16"""
-    with watch(gated.folder, *run) as watching:
-        assert watching.stderr is not None
-        first = watching.stderr.readline()
+    with watch(gated.folder, *run) as (watching, first):
         assert first.startswith("starter × gated: adding 1/22 sessions"), first
         waiting.go_on()
         out, _ = watching.communicate()
@@ -110,9 +117,7 @@ def test_a_running_run_is_followed_to_its_end(gated: Command, waiting: Waiting, 
 def test_a_watched_run_that_is_killed_is_reported_with_the_command_that_resumes_it(
     gated: Command, waiting: Waiting
 ) -> None:
-    with watch(gated.folder, "r") as watching:
-        assert watching.stderr is not None
-        watching.stderr.readline()
+    with watch(gated.folder, "r") as (watching, _):
         waiting.process.kill()
         out, _ = watching.communicate()
     assert watching.returncode == 1
@@ -127,11 +132,8 @@ def test_a_watched_run_that_is_killed_is_reported_with_the_command_that_resumes_
 def test_a_watch_leaves_the_files_of_the_run_as_they_are(gated: Command, waiting: Waiting) -> None:
     results = gated.folder / "results"
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*") if path.name in ("results.db", ".lock")}
-    with watch(gated.folder, "r") as watching:
-        assert watching.stderr is not None
-        watching.stderr.readline()
+    with watch(gated.folder, "r"):
         assert {path: path.stat().st_mtime_ns for path in before} == before
-        watching.kill()
 
 
 @pytest.mark.parametrize(("arguments", "where"), [(("r", "s"), "--watch"), (("absent",), "results")])
@@ -153,8 +155,10 @@ def test_a_terminal_shows_adds_and_waiting_providers_while_sessions_are_added(
     waiting = Waiting(gated.folder, end)
     os.close(end)
     shown = b""
-    while b" 1/22 adding sessions" not in shown or b"waiting" not in shown:
+    for _ in range(400):  # it is drawn four times per second
         shown += os.read(terminal, 4096)
+        if b" 1/22 adding sessions" in shown and b"waiting" in shown:
+            break
     waiting.go_on()
     while waiting.process.poll() is None:  # an unread terminal would stop the process
         try:
@@ -164,6 +168,8 @@ def test_a_terminal_shows_adds_and_waiting_providers_while_sessions_are_added(
     waiting.process.wait()
     os.close(terminal)
     text = shown.decode(encoding)
+    assert " 1/22 adding sessions" in text
+    assert "waiting" in text
     assert ("starter × bm25" if encoding == "utf-8" else "starter x bm25") in text
 
 
