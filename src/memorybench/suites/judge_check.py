@@ -109,6 +109,8 @@ def judge_checks(run: StoredRun, measures: Mapping[str, bool]) -> tuple[JudgeChe
 
     `measures` are those to correct, and whether each counts wrong answers instead of right ones.
     """
+    if not run.spec.get("judge"):
+        return ()
     reports = {
         result: CanaryReport.model_validate_json(result)
         for run_reader, part in run.parts

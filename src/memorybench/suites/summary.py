@@ -111,7 +111,7 @@ class _Accumulator:
         for one in selective:
             self.concerned[one.name] += one.concerns(trial)
         for metric in metrics:
-            row = mean_row(map(metric.read, repeats))
+            row = metric.read(repeats[0]) if len(repeats) == 1 else mean_row(map(metric.read, repeats))
             if row is not None:
                 self.rows.setdefault(metric.name, []).append(row)
                 self.clusters.setdefault(metric.name, []).append(trial.cluster)
