@@ -163,6 +163,17 @@ def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stu
     assert {row["repeats"] for row in document["noise"]} == {2}
 
 
+def test_an_extraction_is_repeated_and_counts_each_case_once(command: Command) -> None:
+    run = ("extraction", "run", "--extractor", "hoarder", "--limit", "6", "--no-targets", "--json")
+    once, twice = command(*run).json, command(*run, "--repeats", "2").json
+    assert twice["counts"]["planned"] == 2 * once["counts"]["planned"]
+    steps = {row["name"]: row["steps"] for row in twice["circumstances"]["stages"]}
+    assert steps["extract"] == 12
+    (before,), (after,) = ([row for row in one["results"] if not row["group"]] for one in (once, twice))
+    assert after["measures"] == before["measures"], "this extractor does not vary"
+    assert {row["between_repeats"] for row in twice["noise"]} == {0.0}
+
+
 def test_one_repeat_of_a_case_can_be_shown(command: Command, stub: Stub) -> None:
     command(*JUDGED, "--repeats", "2", "--run-id", "r")
     case = exported(command, "r")[0]["item"]

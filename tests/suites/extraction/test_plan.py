@@ -51,7 +51,9 @@ def run(
     planned = Run(id="x", suite="extraction", spec={}, planned=len(cases))
     opened = reopen_run(folder, "x", fingerprints={}) if (folder / "results.db").exists() else open_run(folder, planned)
     with opened as run_writer:
-        ending = asyncio.run(perform(ExtractionPlan("mine", cases, extractor, judge=judge).plan(), run_writer))
+        ending = asyncio.run(
+            perform(ExtractionPlan("mine", cases, extractor, judge=judge, canaries=11).plan(), run_writer)
+        )
         run_writer.end(ending.status)
     return ending
 

@@ -15,6 +15,7 @@ from memorybench.core.trials import Exhibit, Failure, Subject, Trial
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
 from memorybench.suites.judge_check import record_judge_check
+from memorybench.suites.repeats import steps_of_repeat
 
 from .cases import ExtractionCase
 from .findings import examine
@@ -42,6 +43,8 @@ class ExtractionPlan:
     """Whether the extractor's calls may cost money."""
     judge: EntailmentJudge | None = None
     """Decides pairs that code cannot; without a judge they stay undecided."""
+    repeats: int = 1
+    """How often each case is extracted and judged."""
     canaries: int = 0
     """Pairs of known relation that the judge is checked with."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
@@ -50,20 +53,22 @@ class ExtractionPlan:
         spends = self.spends or self.judge is not None
         jobs = [
             Job(
-                trial=trial_of(case, self.name, self.extractor.subject),
-                perform=partial(self._perform, case),
-                ordinal=index,
+                trial=trial_of(case, self.name, self.extractor.subject, repeat),
+                perform=partial(self._perform, case, repeat),
+                ordinal=index * self.repeats + repeat - 1,
                 case=case,
                 shown=_exhibit(case),
                 spends=spends,
             )
             for index, case in enumerate(self.cases)
+            for repeat in range(1, self.repeats + 1)
         ]
         opening = None if self.judge is None else partial(check_entailments, self.judge, self.canaries)
         return Plan(jobs=jobs, size=len(jobs), metrics=measures(), limits=self.limits, opening=opening)
 
-    async def _perform(self, case: ExtractionCase, steps: Steps) -> Performed:
+    async def _perform(self, case: ExtractionCase, repeat: int, steps: Steps) -> Performed:
         shown = _exhibit(case)
+        steps = steps_of_repeat(steps, repeat)
         output = await self._extract(steps, case)
         try:
             findings = await examine(steps, case, output, self.judge)
@@ -97,12 +102,11 @@ class ExtractionPlan:
         return extracted.memory
 
 
-def trial_of(case: ExtractionCase, name: str, subject: Subject) -> Trial:
+def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1) -> Trial:
     gold = case.gold
     expects = "update" if gold.removed else "facts" if gold.added else "nothing"
-    return Trial(
-        suite=SUITE, benchmark=name, case_id=case.id, subject=subject, labels={**case.labels, EXPECTS: expects}
-    )
+    labels = {**case.labels, EXPECTS: expects}
+    return Trial(suite=SUITE, benchmark=name, case_id=case.id, subject=subject, labels=labels, repeat=repeat)
 
 
 async def check_entailments(judge: EntailmentJudge, canaries: int, steps: Steps) -> None:

@@ -57,7 +57,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         fingerprints["judge model"] = Fingerprint.of(judge.described())
 
     # the judge decides only what code cannot: the number of its calls is unknown, and taken for that of the cases
-    canaries = canary_limit(spec.canaries, len(cases))
+    canaries = canary_limit(spec.canaries, len(cases) * spec.repeats)
 
     async def open_plan(opening: Opening) -> Plan:
         opened = await extractor.open(opening.stack, opening.stores, opening.run_id)
@@ -68,12 +68,14 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
             opened,
             spends=extractor.spends,
             judge=EntailmentJudge(Judge(model)) if model else None,
+            repeats=spec.repeats,
             canaries=canaries,
         ).plan()
 
     return PreparedRun(
         spec=spec,
-        totals={(name, extractor.name): len(cases)},
+        totals={(name, extractor.name): len(cases) * spec.repeats},
+        repeats=spec.repeats,
         subjects=(extractor.name,),
         fingerprints=fingerprints,
         metrics=measures(),
@@ -86,7 +88,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         },
         models=(extractor.model, judge),
         estimate=lambda: (
-            unpriced_calls(name, extractor.name, "extract", len(cases), spends=extractor.spends),
+            unpriced_calls(name, extractor.name, "extract", len(cases) * spec.repeats, spends=extractor.spends),
             *(_judge_estimates(name, extractor.name, judge, canaries) if judge else ()),
         ),
         targets={} if spec.no_targets else DEFAULT_THRESHOLDS,

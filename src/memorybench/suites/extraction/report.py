@@ -13,6 +13,7 @@ from memorybench.metrics.drift import Drift, drifts
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
 from memorybench.suites.judge_check import check_document, check_warnings, judge_checks
+from memorybench.suites.noise import measure_noise, noise_document, noise_sections
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
@@ -59,6 +60,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
             f"{name} ({n})" for name, n in spec["questions"].items()
         ),
         "Extractor": f"{', '.join(spec['subjects'])}{model}",
+        **({"Repeats": f"{spec['repeats']} per case"} if spec.get("repeats", 1) > 1 else {}),
         "Judge": spec["judge"] or "none: pairs that code cannot decide stay undecided",
         "Started": sections.started(run.created),
     }
@@ -69,6 +71,7 @@ def report(run: StoredRun) -> Report:
     drift_lines = [drift.sentence() for drift in baseline_drifts(*run.parts[0])]
     remarks = Notes((*_count_lines(summary), *drift_lines))
     checks = judge_checks(run, {})
+    noise = measure_noise(run, dict.fromkeys(summary.benchmarks, ("macro_f1",)))
     return Report(
         title=f"Extraction: {', '.join(summary.benchmarks)}",
         warnings=sections.warnings(summary),
@@ -76,13 +79,14 @@ def report(run: StoredRun) -> Report:
             *check_warnings(checks),
             *sections.self_judged_notes(summary),
             *sections.score_tables(summary, MEANINGS, ("scenario", "domain"), MAIN_MEASURES),
+            *noise_sections(noise),
             *([remarks] if remarks.lines else []),
             _failures(run.outcomes()),
             sections.provenance(facts(run.runs)),
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
         ),
-        document={**sections.document(summary), **check_document(checks)},
+        document={**sections.document(summary), **noise_document(noise), **check_document(checks)},
     )
 
 

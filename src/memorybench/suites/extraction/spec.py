@@ -8,13 +8,13 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from memorybench.core.errors import BadInput
-from memorybench.suites.spec import JudgedSpec, flag
+from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 PATHS = ("id", "conversation", "existing", "output")
 DEFAULT_TAG = "memory_extraction"
 
 
-class ExtractionSpec(JudgedSpec):
+class ExtractionSpec(RepeatedSpec):
     cases: str | None = flag(
         None, help="Test on these cases (JSON, JSONL).", name="cases", metavar="CASES", default_text="bundled cases"
     )
