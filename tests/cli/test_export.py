@@ -202,3 +202,16 @@ def test_a_failure_has_its_reason_in_a_column(tmp_path: Path) -> None:
     assert main(["export", "r", "--format", "json", "--results", str(tmp_path), "--output", str(tmp_path / "o")]) == 0
     (row,) = exported(tmp_path / "o")
     assert (row["status"], row["failure"], row["correct"], row["reason"]) == ("failed", "timed out", None, None)
+
+
+def test_rows_of_other_suites_have_gold_and_score(command: Command) -> None:
+    sample = str(ROOT / "data" / "sample-dataset.json")
+    audit = ("audit", sample, "--model", "scripted/quote", "--judge-model", "none", "--provider", "bm25")
+    command(*audit, "--limit", "6", "--run-id", "a", "--output", "results")
+    probes = json.loads(command("export", "a", "--format", "json").out)
+    recall = [row for row in probes if row["probe_type"] == "recall"]
+    assert recall
+    assert all(row["gold_turns"] and row["ranking"] is not None for row in recall)
+    command("hygiene", "run", "memory-skip-local", "--run-id", "h")
+    scenarios = json.loads(command("export", "h", "--format", "json").out)
+    assert {row["score"] for row in scenarios if row["passed"] is not None} <= {0.0, 1.0}

@@ -47,7 +47,7 @@ COLUMNS: Mapping[str, Kind] = {
     "cost": "number",
 }
 """The columns that every export has. One column per label and per score follows."""
-_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
+_HEADLINE_SCORES = ("correct", "answer_f1", "recall@5", "passed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,15 @@ def _trial_values(recorded: RecordedTrial) -> dict[str, Any]:
         "reason": shown.reason or next(reasons, None),
         "failure": outcome.failure.message if outcome.failure else None,
         "gold_sessions": recorded.case.get("gold_sessions"),
-        "gold_turns": recorded.case.get("gold_turns"),
+        "gold_turns": _gold_turns(recorded.case),
     }
+
+
+def _gold_turns(case: Mapping[str, Any]) -> list[str] | None:
+    """The ids of the turns with the answer; a probe of an audit stores the turns themselves."""
+    turns = case.get("gold_context")
+    found: list[str] | None = case.get("gold_turns") if turns is None else [turn["id"] for turn in turns if turn["id"]]
+    return found
 
 
 def _step_values(recorded: RecordedTrial) -> dict[str, Any]:
