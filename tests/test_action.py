@@ -90,7 +90,7 @@ def test_the_example_of_the_page_uses_inputs_that_exist() -> None:
     assert used <= set(DEFAULTS)
 
 
-@pytest.mark.parametrize(("threshold", "code"), [("recall@5=0", 0), ("recall@5=0 recall@10=1.1", 3)])
+@pytest.mark.parametrize(("threshold", "code"), [("recall@5=0", 0), ("recall@5=0 recall@10=1.0", 3)])
 def test_a_run_leaves_the_exit_code_and_the_files(
     runner: dict[str, str], tmp_path: Path, threshold: str, code: int
 ) -> None:

@@ -18,7 +18,7 @@ def suites(path: Path) -> dict[str, ElementTree.Element]:
 def test_a_run_writes_junit_with_its_thresholds(command: Command) -> None:
     said = command(
         *("eval", "--providers", "bm25", "none", "--limit", "6", "--junit", "junit.xml"),
-        *("--threshold", "recall@5=0.0", "--threshold", "recall@10=1.1"),
+        *("--threshold", "recall@5=0.0", "--threshold", "recall@10=1.0"),
     )
     assert said.code == 3
     found = suites(command.folder / "junit.xml")
@@ -47,7 +47,7 @@ def test_github_gets_the_report_as_a_step_summary(command: Command, monkeypatch:
     summary = command.folder / "summary.md"
     summary.write_text("an earlier step\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--threshold", "recall@5=1.1")
+    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--threshold", "recall@5=1.0")
     assert command(*arguments, "--run-id", "r").code == 3
     text = summary.read_text(encoding="utf-8")
     report = (command.folder / "results" / "r" / "report.md").read_text(encoding="utf-8")
