@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from .conversation import Haystack
 from .trials import Case
 
 EvidenceLevel = Literal["session", "turn"]
+
+
+class Choice(NamedTuple):
+    """One choice of a multiple-choice question."""
+
+    label: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"({self.label}) {self.text}"
 
 
 class Question(Case):
@@ -24,6 +34,12 @@ class Question(Case):
     gold_turns: tuple[str, ...] = ()
     abstain: bool = False
     """The haystack does not contain the answer; saying so is right."""
+    choices: tuple[Choice, ...] = ()
+    """Of a multiple-choice question; its text lists them, too."""
+
+    def plain(self) -> Any:
+        """Without `choices` where there are none, as version 0.1 wrote it."""
+        return self.model_dump(mode="json", exclude=None if self.choices else {"choices"})
 
     @property
     def kind(self) -> str:

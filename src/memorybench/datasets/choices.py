@@ -5,21 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from string import ascii_lowercase
-from typing import Any, NamedTuple
+from typing import Any
 
 from memorybench.core.errors import BadInput
+from memorybench.core.questions import Choice
 from memorybench.text.sanitize import preview
 
 _LABELLED = re.compile(r"\(?(?P<label>[A-Za-z0-9]{1,2})[).:]\s+(?P<text>.+)", re.DOTALL)
 _DECORATION = " ().:"
-
-
-class Choice(NamedTuple):
-    label: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"({self.label}) {self.text}"
 
 
 def read_choices(value: Any, where: Callable[[], str]) -> tuple[Choice, ...]:

@@ -257,6 +257,9 @@ class JudgePrompts(Section):
 class Evaluation(Section):
     method: Literal["exact-match", "f1", "contains", "llm-judge", "semantic-similarity", "custom"]
     """Method of comparing an answer with the gold answer. A judge on the command line replaces it."""
+    closed_answers: bool | None = None
+    """For `exact-match`: whether the gold answers are the only right texts. If not, token F1 leads, and accuracy needs
+    a judge (default: whether they have three words or fewer on average). Multiple choice is always decided by label."""
     f1_rule: Literal["tokens", "locomo"] = "tokens"
     """`tokens`: token F1 as in SQuAD; `locomo`: LoCoMo's official scoring by category."""
     answering_model: ModelChoice | None = None

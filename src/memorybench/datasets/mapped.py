@@ -14,7 +14,7 @@ from typing import Any
 
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import EvidenceLevel, Question
+from memorybench.core.questions import Choice, EvidenceLevel, Question
 from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
@@ -227,7 +227,7 @@ class _ItemReader:
             date = self._date.first(item.value) if self._date else None
         asked_at = read_date(date, part.where, self._mapping.date_format)
         abstain = self._abstains(id, kind)
-        text, answers = self._question_and_gold(part, abstain)
+        text, answers, choices = self._question_and_gold(part, abstain)
         evidence = self._evidence(part, context)
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
@@ -242,6 +242,7 @@ class _ItemReader:
             gold_sessions=evidence.sessions,
             gold_turns=evidence.turns,
             abstain=abstain,
+            choices=choices,
         )
 
     def _unique(self, id: str, where: Callable[[], str]) -> str:
@@ -271,7 +272,7 @@ class _ItemReader:
         rules = self._mapping.abstention
         return kind in rules.categories or (rules.id_pattern is not None and fnmatchcase(id, rules.id_pattern))
 
-    def _question_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...]]:
+    def _question_and_gold(self, part: Document, abstain: bool) -> tuple[str, tuple[str, ...], tuple[Choice, ...]]:
         path = self._paths.question
         text = path.first(part.value)
         if not isinstance(text, str) or not text.strip():
@@ -284,10 +285,10 @@ class _ItemReader:
             raise BadInput(where(), f"answer is missing at {path.text}", expected="a text", remedy="write it")
         offered = self._paths.choices.first(part.value) if self._paths.choices else None
         if offered is None:
-            return text, tuple(dict.fromkeys(self._answer(value, where) for value in values))
+            return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
         choices = read_choices(offered, part.where)
         answers = (answer for value in values for answer in gold_answers(value, choices, where))
-        return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers))
+        return "\n".join((text, *map(str, choices))), tuple(dict.fromkeys(answers)), choices
 
     def _answer(self, value: Any, where: Callable[[], str]) -> str:
         if isinstance(value, dict | list):

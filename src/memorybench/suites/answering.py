@@ -13,6 +13,7 @@ from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.core.trials import Failure, Score
 from memorybench.files.templates import Template
+from memorybench.judging.choices import read_choice
 from memorybench.judging.judge import Judge, Verdict
 from memorybench.metrics import locomo_f1
 from memorybench.metrics.answers import contains, exact_match, token_f1
@@ -22,6 +23,8 @@ Custom = Callable[[Question, str], Awaitable[float]]
 
 BY_CODE = "decided_by_code"
 """A score: 1 if code decided whether an answer is right, although the run has a judge."""
+CHOICE = "(multiple choice)"
+"""The key of the prompt that asks for a label."""
 SIMILAR = 0.8
 """The cosine of the embeddings of gold and answer from which they count as the same."""
 _BYTES_PER_TOKEN = 4
@@ -46,11 +49,11 @@ class Answering:
 
     model: Model
     prompts: Mapping[str, Template]
-    """By question type; "" for all others."""
+    """By question type; CHOICE for other multiple-choice questions, "" for all others."""
     scoring: Scoring
 
-    def prompt(self, kind: str) -> Template:
-        return self.prompts.get(kind) or self.prompts[""]
+    def prompt(self, kind: str, *, has_choices: bool = False) -> Template:
+        return self.prompts.get(kind) or (has_choices and self.prompts.get(CHOICE)) or self.prompts[""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,28 @@ def estimated_tokens(text: str) -> int:
 
 
 async def answer(steps: Steps, answering: Answering, question: Question, context: str) -> Completion:
-    return await ask(steps, answering, question.question, context, kind=question.kind, at=question.asked_at)
+    return await ask(
+        steps,
+        answering,
+        question.question,
+        context,
+        kind=question.kind,
+        at=question.asked_at,
+        has_choices=bool(question.choices),
+    )
 
 
 async def ask(
-    steps: Steps, answering: Answering, question: str, context: str, *, kind: str = "", at: datetime | None = None
+    steps: Steps,
+    answering: Answering,
+    question: str,
+    context: str,
+    *,
+    kind: str = "",
+    at: datetime | None = None,
+    has_choices: bool = False,
 ) -> Completion:
-    text = answering.prompt(kind).render(
+    text = answering.prompt(kind, has_choices=has_choices).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
     model = answering.model
@@ -93,7 +111,12 @@ async def ask(
 
 async def score(steps: Steps, scoring: Scoring, question: Question, response: str, context: str) -> Scored:
     """Scores an answer by code, and by the judge where there is one."""
-    scores = _by_code(scoring, question, response)
+    try:
+        scores = _by_code(scoring, question, response)
+    except Unreadable as error:
+        if scoring.judge is None:
+            return Scored((), unscored=Failure(kind="Unreadable", message=str(error)))
+        scores = []
     if scoring.embedder is not None and question.answers and not question.abstain:
         alike = await _similarity(scoring.embedder, question, response)
         scores.append(Score(name="similarity", value=alike))
@@ -118,6 +141,10 @@ def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]
         return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]
     if question.abstain or not question.answers:
         return []  # only a judge can tell whether a free text abstains
+    if question.choices:
+        label = read_choice(response, question.choices)
+        right = {choice.label for choice in question.choices if str(choice) in question.answers}
+        return [Score(name=name, value=float(label in right)) for name in ("correct", "exact_match")]
     exact = max(exact_match(response, gold) for gold in question.answers)
     overlap = max(token_f1(response, gold) for gold in question.answers)
     contained = max(contains(response, gold) for gold in question.answers)

@@ -13,7 +13,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
 from memorybench.core.questions import Dataset, Question
 from memorybench.core.records import canonical
-from memorybench.datasets.config import BenchmarkConfig, Ingestion
+from memorybench.datasets.config import BenchmarkConfig, Evaluation, Ingestion
 from memorybench.datasets.errata import Citing, load_errata
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.names import safe_run_id
@@ -24,7 +24,7 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
-from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
+from memorybench.suites.answering import CHOICE, Answering, Scoring, context_of, estimated_tokens
 from memorybench.suites.estimates import (
     JUDGE_TOKENS,
     PROMPT_TOKENS,
@@ -53,6 +53,8 @@ from .selection import choose_questions
 from .spec import BenchSpec, ScoreSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
+_CLOSED_WORDS = 3
+"""Gold answers with more words on average are free text, unless the benchmark says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class _Benchmark:
     judge_prompts: JudgePrompts
     corrected: Mapping[str, Question]
     limits: SearchLimits
+    method: str
+    """What decides right or wrong, unless there is a judge."""
 
     @property
     def name(self) -> str:
@@ -121,7 +125,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "corrected": any(benchmark.corrected for benchmark in benchmarks),
         "answerer": answered_by,
         "judge": judge.name if judge else None,
-        "methods": {benchmark.name: benchmark.config.evaluation.method for benchmark in benchmarks},
+        "methods": {benchmark.name: benchmark.method for benchmark in benchmarks},
         "samples": {
             benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.haystack)
             for benchmark in benchmarks
@@ -192,6 +196,9 @@ def answer_prompts(config: BenchmarkConfig, override: str | None = None) -> Mapp
             raise BadInput("--answer-prompt", f"{config.name} keeps its own prompts (answerPrompt.userOverride: false)")
         return {"": answer_prompt(override, "--answer-prompt")}
     texts = {"": own.default or load_prompt("bench-answer"), **own.by_question_type}
+    mapping = config.mapping
+    if own.default is None and mapping and (mapping.choices or (mapping.questions and mapping.questions.choices_field)):
+        texts[CHOICE] = load_prompt("bench-choice")
     return {kind: answer_prompt(text, where) for kind, text in texts.items()}
 
 
@@ -216,7 +223,17 @@ def _read_benchmark(
         judge_prompts(config, spec.judge_prompt),
         corrected,
         SearchLimits.of(spec, name, depth=config.search.default_limit, shown=config.search.context_limit),
+        spec.methods.get(dataset.name) or _scoring_method(config.evaluation, dataset.questions),
     )
+
+
+def _scoring_method(evaluation: Evaluation, questions: Sequence[Question]) -> str:
+    """Free text is seldom equal to the gold answer, so exact match would call nearly every answer wrong."""
+    if evaluation.method != "exact-match" or evaluation.closed_answers:
+        return evaluation.method
+    words = [min(len(gold.split()) for gold in one.answers) for one in questions if one.answers and not one.choices]
+    is_closed = not words or sum(words) <= _CLOSED_WORDS * len(words)
+    return "exact-match" if is_closed and evaluation.closed_answers is None else "f1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +340,7 @@ class _BenchRun:
     ) -> Answering:
         evaluation = benchmark.config.evaluation
         scoring = Scoring(
-            method=evaluation.method,
+            method=benchmark.method,
             official_f1=evaluation.f1_rule == "locomo",
             judge=Judge(judge, benchmark.judge_prompts) if judge else None,
             embedder=await opener.embedder() if evaluation.method == "semantic-similarity" else None,

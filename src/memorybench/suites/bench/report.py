@@ -39,6 +39,7 @@ _COLUMNS = tuple(
     )
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
+_NEEDS_JUDGE = "Word overlap is not accuracy, which needs a judge: `memorybench score {} --judge-model MODEL`."
 _MAX_LABELS = 30
 """A table by label with more rows is left to report.json."""
 
@@ -57,7 +58,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         samples[name] = {key: n for key, n in of_shards.items() if len(runs) == 1 or not key.startswith("clusters")}
     methods = ", ".join(dict.fromkeys(spec["methods"].values()))
     not_judged = "not judged: no judge model, or its key is not set"
-    scoring = not_judged if methods == "llm-judge" else f"scored by {methods}"
+    scoring = not_judged if methods == "llm-judge" else f"scored by {methods.replace('f1', 'token F1')}"
     judged = f"judged by {spec['judge']}" if spec["judge"] else scoring
     return {
         "Run ID": " + ".join(shard.id for shard in runs),
@@ -83,6 +84,8 @@ def report(run: StoredRun) -> Report:
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
         tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main, BASELINES)
+        if main == "answer_f1" and not run.spec["judge"]:
+            tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
         tables += _difference_table(summary, benchmark)
     warnings = sections.warnings(summary)

@@ -49,6 +49,8 @@ class BenchSpec(SearchSpec, RepeatedSpec):
     )
     chosen: Mapping[str, tuple[str, ...]] = {}
     """By benchmark: the ids that --limit and --failed-in chose. A resumed run asks the same."""
+    methods: Mapping[str, str] = {}
+    """By benchmark: how its answers are scored, as decided when the run began."""
     answers_of: str | None = None
     """A run whose recorded answers are judged again (`memorybench score`)."""
 

@@ -1,0 +1,56 @@
+"""Reads which choice an answer to a multiple-choice question names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from memorybench.core.errors import Unreadable
+from memorybench.core.questions import Choice
+from memorybench.text.normalisation import tidy
+from memorybench.text.sanitize import preview
+
+_MARKUP = re.compile(r"[*_`\"“”]+")
+_LEAD = re.compile(
+    r"^(?:(?:the|my)\s+)?(?:(?:correct|right|best|final)\s+)?(?:answer|choice|option)(?:\s+is)?\s*:?\s+", re.I
+)
+_NO_ANSWER = re.compile(r"\b(?:do not|don['’]?t|cannot|can['’]?t)\s+(?:know|tell|say|determine|answer)\b", re.I)
+
+
+def read_choice(response: str, choices: Sequence[Choice]) -> str | None:
+    """Return the label that a response names: `B`, `(b)`, `The answer is B.`, or the choice's text.
+
+    None: it says that the answer is not known, or nothing. Raise Unreadable if it names no choice, or several. The
+    article "a" is never taken as a label.
+    """
+    text = tidy(_MARKUP.sub(" ", response))
+    if not text:
+        return None
+    rest = _LEAD.sub("", text)
+    named = {choice.label for choice in choices if _names(rest, choice.label) or _cites(text, choice.label)}
+    named |= {choice.label for choice in choices if _is_text(rest, choice)}
+    if len(named) == 1:
+        return named.pop()
+    if not named and _NO_ANSWER.search(text):
+        return None
+    problem = "several choices" if named else "no choice"
+    raise Unreadable(f"the answer names {problem}: {preview(response)}; expected one label")
+
+
+def _names(text: str, label: str) -> bool:
+    """Whether a text is a label, or begins with one that punctuation sets apart: `B`, `B.`, `b) by train`."""
+    return re.match(rf"[(\[]?{re.escape(label)}(?:[)\].:,;]+(?:\s|$)|\n|$)", text, re.I) is not None
+
+
+def _cites(text: str, label: str) -> bool:
+    """Whether a text has the label in brackets, or after "answer is", "option" and such, and before punctuation."""
+    name = re.escape(label)
+    after = rf"\b(?:answer|choice|option)(?:\s+is)?\s*:?\s+{name}(?=[.,;:!)]|$)"
+    return re.search(rf"[(\[]{name}[)\]]|{after}", text, re.I) is not None
+
+
+def _is_text(text: str, choice: Choice) -> bool:
+    """Whether a text is that of the choice, alone or after a label."""
+    without_label = re.sub(r"^[(\[]?\w{1,2}[)\].:]+\s+", "", text)
+    wanted = choice.text.casefold().rstrip(".!")
+    return bool(wanted) and wanted in (text.casefold().rstrip(".!"), without_label.casefold().rstrip(".!"))

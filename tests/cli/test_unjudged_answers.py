@@ -1,0 +1,109 @@
+"""Answers without a judge: token F1 leads for free text, exact match for closed answers, labels for multiple choice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+from tests.cli.test_samples import change_spec, item, report, write_benchmark
+from tests.doubles.stub import Stub, completion
+
+ANSWERED = ("--answering-model", "gpt-4o", "--run-id", "r", "--json")
+MINE = ("eval", "--benchmarks", "mine", "--providers", "oracle", *ANSWERED)
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Any:
+    with Stub() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        stub.always(completion("green"))
+        yield stub
+
+
+def values(document: dict[str, Any]) -> dict[str, float | None]:
+    (result,) = [result for result in document["results"] if not result["group"]]
+    return {measure["name"]: measure["value"] for measure in result["measures"]}
+
+
+def headline(command: Command) -> str:
+    """The measure in the second column of the first table."""
+    line = next(line for line in report(command).splitlines() if line.startswith("| provider |"))
+    return line.split("|")[2].strip()
+
+
+def test_free_text_answers_lead_with_token_f1_and_say_that_accuracy_needs_a_judge(command: Command, stub: Stub) -> None:
+    said = command("eval", "--providers", "oracle", "--limit", "12", *ANSWERED)
+    assert headline(command) == "answer_f1 [95%]"
+    assert values(said.json)["accuracy"] is None
+    assert values(said.json)["exact_match"] is not None
+    assert "`memorybench score r --judge-model MODEL`" in report(command)
+    assert command("score", "r", "--judge-model", "scripted/judge", "--run-id", "s").code == 0
+    assert "needs a judge" not in report(command, "s")
+
+
+def test_closed_answers_lead_with_exact_match(command: Command, stub: Stub) -> None:
+    write_benchmark(command, [item(n) for n in range(4)])
+    assert values(command(*MINE).json)["accuracy"] == 1
+    assert headline(command) == "accuracy [95%]"
+
+
+@pytest.mark.parametrize(("closed", "leads"), [(True, "accuracy [95%]"), (False, "answer_f1 [95%]")])
+def test_a_benchmark_says_whether_its_answers_are_closed(
+    command: Command, stub: Stub, closed: bool, leads: str
+) -> None:
+    items = [item(n, answer="the fence behind the house is green" if closed else "green") for n in range(4)]
+    write_benchmark(command, items, evaluation={"method": "exact-match", "closedAnswers": closed})
+    command(*MINE)
+    assert headline(command) == leads
+
+
+def test_a_run_of_the_previous_release_keeps_its_method(command: Command, stub: Stub) -> None:
+    """Version 0.1 called a free-text answer right if it was equal to the gold."""
+    assert command.killed("eval", "--providers", "oracle", "--end", "8", *ANSWERED, "--concurrency", "1", at=12)
+
+    def as_previous_release_wrote_it(spec: dict[str, Any]) -> None:
+        spec.pop("sample_seed")
+        spec["methods"] = {"starter": "exact-match"}
+
+    change_spec(command.folder / "results", as_previous_release_wrote_it)
+    assert values(command("eval", "--resume", "r", "--json").json)["accuracy"] is not None
+
+
+CHOICES = {"choices": ["red", "green", "a blue one"], "answer": "green"}
+
+
+def test_multiple_choice_asks_for_a_label(command: Command, stub: Stub) -> None:
+    write_benchmark(command, [item(0, **CHOICES), item(1)])
+    command(*MINE)
+    asked = {call.json["messages"][-1]["content"] for call in stub.calls}
+    assert sorted("reply with the label" in text for text in asked) == [False, True]
+    assert {"(b) green" in text for text in asked if "reply with the label" in text} == {True}
+
+
+@pytest.mark.parametrize(
+    ("reply", "status", "correct"),
+    [
+        ("The answer is B.", "scored", 1.0),
+        ("**(b)**", "scored", 1.0),
+        ("Answer: C", "scored", 0.0),
+        ("I don't know", "scored", 0.0),
+        ("A nice colour.", "unscored", None),
+        ("(a) or (b)", "unscored", None),
+    ],
+)
+def test_a_choice_is_right_or_wrong_or_not_readable(
+    command: Command, stub: Stub, reply: str, status: str, correct: float | None
+) -> None:
+    stub.always(completion(reply))
+    write_benchmark(command, [item(0, **CHOICES)])
+    command(*MINE)
+    with sqlite3.connect(command.folder / "results" / "results.db") as db:
+        (body,) = db.execute("SELECT body FROM outcomes").fetchone()
+    outcome = json.loads(body)
+    assert outcome["status"] == status
+    assert {score["name"]: score["value"] for score in outcome["scores"]}.get("correct") == correct
