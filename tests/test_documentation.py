@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,24 @@ def test_the_commands_and_cards_of_the_models_page_work(
     assert len(commands) >= 6
     for command in commands:
         assert main(command.split()) == 0, (command, capsys.readouterr())
+
+
+def test_every_command_of_the_readme_exits_with_0(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("wordllama", reason="the providers dense and hybrid need the extra `embed`")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for variable in ("OPENAI_API_KEY", "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"):
+        monkeypatch.delenv(variable, raising=False)
+    for folder in ("data", "examples"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    in_blocks = re.findall(r"^\$ memorybench(.*)$", readme, re.MULTILINE)
+    in_text = [text for text in re.findall(r"`memorybench ([^`]+)`", readme) if "…" not in text]
+    assert len(in_blocks) >= 10
+    assert len(in_text) >= 4
+    for command in dict.fromkeys([*in_blocks, *in_text]):
+        arguments = shlex.split(command.replace("--limit 100", "--limit 12"), comments=True)
+        if arguments == ["eval"]:
+            arguments += ["--limit", "12"]  # a minute otherwise
+        assert main(arguments) == 0, (command, capsys.readouterr())

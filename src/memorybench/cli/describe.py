@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _suite(name: str) -> Description | None:
-    """Describe a suite, by its name or a verb; None if there is no such suite."""
+    """Return the description of the suite with this name or verb; None if no suite has it."""
     from memorybench.core.uses import Uses
     from memorybench.suites.registry import suites
     from memorybench.wiring.descriptions import Description

@@ -89,6 +89,7 @@ def _check_filters(args: argparse.Namespace) -> None:
 
 def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
     from memorybench.reporting.terminal import show_case, show_table
+    from memorybench.reporting.typed_commands import as_typed
     from memorybench.suites.failures import failure_case, failure_document, find_failures, reason_table
 
     failures = find_failures(
@@ -119,7 +120,8 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
                 else f"Only {len(failures)} failures."
             )
         if last < len(failures):
-            out.print(f"Next: {_next_page(args, dict.fromkeys(run.id for run in stored.runs), last)}", soft_wrap=True)
+            next_page = _next_page(args, dict.fromkeys(run.id for run in stored.runs), last)
+            out.print(f"Next: {as_typed(next_page)}", soft_wrap=True)
 
     print_paged(draw)
 

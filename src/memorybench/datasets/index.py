@@ -52,7 +52,7 @@ def load_index(file: Path, fingerprint: str) -> Index | None:
 
 
 def save_index(file: Path, index: Index) -> None:
-    """Write the index, and delete those of earlier versions of the data file. A cache that is read-only is no error."""
+    """Write the index, and delete those of earlier versions of the data file. A read-only cache is ignored."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

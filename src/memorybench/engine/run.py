@@ -66,7 +66,7 @@ async def perform(
 
 @contextmanager
 def _older_objects_frozen() -> Iterator[None]:
-    """Let the garbage collector skip the objects that exist now: modules and datasets outlive the run."""
+    """Exclude existing objects from garbage collection during a run: modules and datasets stay in use anyway."""
     gc.freeze()
     try:
         yield

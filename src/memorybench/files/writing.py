@@ -52,6 +52,6 @@ def _draft(path: Path) -> Iterator[TextIO]:
             draft.replace(path)
     except BaseException:
         if draft != path:
-            with suppress(OSError):  # in a read-only folder there is no draft
+            with suppress(OSError):  # the draft does not exist if the folder is read-only
                 draft.unlink()
         raise

@@ -275,7 +275,7 @@ def open_run(
 
 
 def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
-    """Raise a Refusal if a new run cannot have that id, or if there is no run to reuse."""
+    """Raise a Refusal if the id of a new run is taken, or if the run to reuse does not exist."""
     if (folder / FILE_NAME).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run_id):

@@ -142,7 +142,7 @@ class Ingest:
         if fill is not None:
             await asyncio.shield(fill)
             return
-        # performed by the first question itself: a task of its own would outlive a run that is stopped
+        # the first question ingests in its own task: a separate task would continue after the run is stopped
         fill = self._fills[haystack] = asyncio.get_running_loop().create_future()
         try:
             await self._fill(steps, haystack)
@@ -210,7 +210,7 @@ class Ingest:
         except _NotEmpty as error:
             raise error.refusal from None
         except ServiceError:
-            pass
+            pass  # the service may answer later; if not, its trials fail and say why
 
     async def _check_empty(self, steps: Steps, scope: Scope, store: Mapping[str, Any]) -> None:
         """Raise _NotEmpty if the scope of a live memory contains memories that this run did not add."""

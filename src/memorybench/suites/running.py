@@ -204,7 +204,7 @@ def find_finished(
     thresholds: Sequence[str] = (),
     redact: Callable[[str], str] = str,
 ) -> FinishedRun | None:
-    """The run that `options.resume` names, if all of it is scored: None otherwise, or if there is no such option.
+    """Return the run that `options.resume` names, or None if it is not named or has trials that are not scored.
 
     Reads the journal only. Reports that are missing are written again, and tags are added.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,7 +83,9 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     any_subject = Subject(role="", name="")
     hints = {}
     if not providers:
-        hints[f"memorybench audit {spec.dataset} --providers bm25 hybrid"] = "ask the same probes through a memory"
+        models = ("--model", answerer.name, "--judge-model", judge.name if judge else NO_JUDGE)
+        again = shlex.join(("memorybench", "audit", spec.dataset, "--providers", "bm25", "hybrid", *models))
+        hints[again] = "ask the same probes through a memory"
     return PreparedRun(
         spec=spec,
         totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in subjects},

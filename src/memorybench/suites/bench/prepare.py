@@ -133,7 +133,11 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
-    next_hint = {} if answered_by else {"memorybench eval --answering-model ollama/llama3.2": "also score answers"}
+    next_hint = (
+        {}
+        if answered_by
+        else {"memorybench eval --answering-model ollama/llama3.2 --dry-run": "what it takes to score answers, too"}
+    )
     return PreparedRun(
         spec=spec,
         totals={
