@@ -180,7 +180,7 @@ def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float
     """Fail if a measure is significantly worse, or worse by more than its `max_drop`, or if it has no value any more.
 
     Significant: the two-sided p-value, adjusted by Holm's method for all measures, subjects and benchmarks, is below
-    0.05. So a run that is not worse fails by chance in at most 2.5 % of all cases.
+    0.05. So a run that is not worse fails by chance in about 2.5 % of all cases.
     """
     return Gate(
         baseline=baseline,
