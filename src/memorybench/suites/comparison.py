@@ -82,7 +82,7 @@ class Pair(Record):
     unit: str = ""
     higher_is_better: bool = True
     first_value: float | None = None
-    """The measure of the first subject on the cases that both have."""
+    """The measure of the first subject on the cases that both have, or on its own if there are none."""
     second_value: float | None = None
     comparison: Comparison
     tests: int = 1
@@ -175,7 +175,7 @@ def compare_measure(
     keys = sorted(own & other)
     rows = [(first[key].rows[metric.name], second[key].rows[metric.name]) for key in keys]
     groups = [first[key].cluster for key in keys]
-    values = [metric.measure([row[side] for row in rows], groups, len(rows)) for side in (0, 1)]
+    values = [_measure(metric, cases, keys or sorted(valued)) for cases, valued in ((first, own), (second, other))]
     cases = tuple(_compare_case(metric, first[key], row, values[0]) for key, row in zip(keys, rows, strict=True))
     results = [case.result for case in cases]
     return Pair(
@@ -202,9 +202,15 @@ def compare_measure(
 
 def _valued(metric: Metric, cases: Mapping[str, CaseScores]) -> set[str]:
     """The cases with a value; none where the whole has none, such as the recall of a provider without sources."""
-    rows = {key: case.rows[metric.name] for key, case in cases.items() if metric.name in case.rows}
-    whole = metric.measure(list(rows.values()), [cases[key].cluster for key in rows], len(rows))
-    return set() if whole.value is None else {key for key, row in rows.items() if row}
+    keys = [key for key, case in cases.items() if metric.name in case.rows]
+    whole = _measure(metric, cases, keys)
+    return set() if whole.value is None else {key for key in keys if cases[key].rows[metric.name]}
+
+
+def _measure(metric: Metric, cases: Mapping[str, CaseScores], keys: Sequence[str]) -> Measure:
+    return metric.measure(
+        [cases[key].rows[metric.name] for key in keys], [cases[key].cluster for key in keys], len(keys)
+    )
 
 
 def adjust(pairs: Sequence[Pair]) -> list[Pair]:
@@ -227,7 +233,7 @@ def _compare_rows(
 ) -> Comparison:
     """A mean is compared by the cases' values, a pooled share by its counts. Any other measure gets no p-value."""
     one, other = values[0].value, values[1].value
-    if one is None or other is None:
+    if one is None or other is None or not rows:
         return Comparison(n=0, planned=planned, difference=None)
     clusters = dict(zip(keys, groups, strict=True))
     first, second = ({key: row[side] for key, row in zip(keys, rows, strict=True)} for side in (0, 1))
