@@ -223,3 +223,49 @@ def test_each_label_has_its_own_table_with_its_name(command: Command) -> None:
     assert "| hard |" not in text[by_type:by_difficulty]
     assert "| update |" in text[by_type:by_difficulty]
     assert "| hard |" in text[by_difficulty:]
+
+
+def test_extraction_samples_cases_across_scenarios(command: Command) -> None:
+    run = ("extraction", "run", "--extractor", "hoarder", "--no-targets", "--limit")
+    command(*run, "6", "--run-id", "small")
+    command(*run, "12", "--run-id", "large")
+    small, large = asked(command, "small"), asked(command, "large")
+    assert (len(small), len(large)) == (6, 12)
+    assert set(small) < set(large)
+    with sqlite3.connect(command.folder / "results" / "results.db") as db:
+        bodies = db.execute("SELECT body FROM outcomes WHERE run = 'small'")
+        assert len({json.loads(body)["trial"]["labels"]["scenario"] for (body,) in bodies}) == 6
+    command(*run, "6", "--sample-seed", "1", "--run-id", "other")
+    assert asked(command, "other") != small
+
+
+def test_extraction_runs_cases_by_id(command: Command) -> None:
+    run = ("extraction", "run", "--extractor", "hoarder", "--no-targets")
+    command(*run, "--limit", "2", "--run-id", "first")
+    known = asked(command, "first")[0]
+    command(*run, "--case-id", known, "--run-id", "second")
+    assert asked(command, "second") == [known]
+    said = command(*run, "--case-id", f"{known}x")
+    assert said.code == 2
+    assert said.err.startswith("memorybench: --case-id: ")
+    assert f'"{known}"' in said.err
+
+
+def test_the_models_seed_does_not_choose_the_probes_of_an_audit(command: Command) -> None:
+    dataset = str(Path(__file__).parents[2] / "data" / "sample-dataset.json")
+    offline = (
+        "audit",
+        dataset,
+        "--model",
+        "scripted/quote",
+        "--judge-model",
+        "none",
+        "--limit",
+        "12",
+        "--output",
+        "results",
+    )
+    command(*offline, "--run-id", "a")
+    command(*offline, "--seed", "5", "--run-id", "b")
+    command(*offline, "--sample-seed", "5", "--run-id", "c")
+    assert asked(command, "a") == asked(command, "b") != asked(command, "c")

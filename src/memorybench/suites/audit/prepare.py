@@ -48,7 +48,7 @@ DEFAULT_MODEL, DEFAULT_JUDGE, NO_JUDGE = "gpt-4o-mini", "gpt-4o", "none"
 def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Read the dataset, generate its probes and resolve the models and providers."""
     dataset = load_audit(Path(spec.dataset))
-    generated = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.seed or 0)
+    generated = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
     if not generated.probes:
         raise BadInput(
             spec.dataset,

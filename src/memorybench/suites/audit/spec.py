@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import field_validator
 
@@ -36,11 +37,17 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     )
     policy: Policy = flag("latest", help="Choose what is right where facts changed.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
-    seed: int | None = flag(None, help="Seed the model and the choice of probes.")
+    sample_seed: int = flag(0, help="Choose other probes.", metavar="N")
+    seed: int | None = flag(None, help="Seed the model.")
     context_window: int | None = flag(None, help="Reject conversations longer than this.", metavar="TOKENS", ge=1)
     probe_model: str | None = flag(None, help="Write the questions with this model.", metavar="MODEL")
     verify_probes: bool = flag(False, help="Drop probes that the model answers without context.")
     format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        """In runs of version 0.1, `seed` chose the probes as well."""
+        return {"sample_seed": saved.get("seed") or 0, **saved}
 
     @field_validator("kinds")
     @classmethod

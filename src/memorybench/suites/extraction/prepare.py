@@ -15,6 +15,7 @@ from memorybench.judging.matching_canaries import IN_ORDER
 from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
+from memorybench.suites.sampling import cases_by_id, sample
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
@@ -39,14 +40,27 @@ def select_cases(spec: ExtractionSpec, wiring: Wiring) -> tuple[ExtractionCase, 
         if unknown:
             raise BadInput("--scenario", f'unknown scenario "{unknown[0]}"', expected=", ".join(known))
         cases = tuple(case for case in cases if case.labels.get("scenario") in spec.scenarios)
-    if spec.case_ids is not None:
-        cases = tuple(case for case in cases if case.id in spec.case_ids)
-    return cases[: spec.limit]
+    if spec.case_ids:
+        cases = tuple(cases_by_id(cases, spec.case_ids, "--case-id", cases_file(spec, wiring).name))
+    if spec.sample_seed is None:
+        return cases[: spec.limit]
+    return tuple(
+        sample(
+            cases,
+            spec.limit,
+            spec.sample_seed,
+            cluster=lambda case: case.id,
+            kind=lambda case: case.labels.get("scenario", ""),
+        )
+    )
 
 
 def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
-    name, cases = cases_file(spec, wiring).stem, select_cases(spec, wiring)
+    name = cases_file(spec, wiring).stem
     extractor = wiring.extractor(spec.extractor, spec.extractor_command, spec.extractor_model)
+    cases = select_cases(spec, wiring)
+    if spec.limit is not None:
+        spec = spec.model_copy(update={"case_ids": tuple(case.id for case in cases)})
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE)
     judge = wiring.model(judge_name) if judge_name and judge_name != NO_JUDGE else None
     fingerprints = {

@@ -23,10 +23,16 @@ class ExtractionSpec(RepeatedSpec):
     extractor_model: str | None = flag(None, help="Set the reference extractor's model.", metavar="MODEL")
     judge_model: str | None = flag(None, help="Decide with this model what the rules cannot.", metavar="MODEL")
     scenarios: tuple[str, ...] = flag((), help="Run only cases of these scenarios.", name="--scenario", metavar="NAME")
-    limit: int | None = flag(None, help="Run at most N cases.", metavar="N", ge=1)
+    limit: int | None = flag(None, help="Sample N cases across scenarios.", metavar="N", ge=1)
+    sample_seed: int | None = flag(0, help="Draw another sample with --limit.", metavar="N")
+    """None: a run of version 0.1, which took the first cases."""
+    case_ids: tuple[str, ...] = flag((), help="Run only these cases.", name="--case-id", metavar="ID")
+    """A run saves here what --limit chose."""
     no_targets: bool = flag(False, help="Ignore the default thresholds.", saved=False)
-    case_ids: tuple[str, ...] | None = None
-    """Only these cases; None: all."""
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {"sample_seed": None, **saved, "case_ids": saved.get("case_ids") or ()}
 
 
 class OnlineSpec(JudgedSpec):
