@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -64,6 +65,18 @@ def test_the_commands_and_cards_of_the_models_page_work(
     assert len(commands) >= 6
     for command in commands:
         assert main(command.split()) == 0, (command, capsys.readouterr())
+
+
+def test_the_code_of_the_python_page_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wordllama", reason="the provider hybrid needs the extra `embed`")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        if "to_pandas" not in block or importlib.util.find_spec("pandas"):
+            exec(compile(block, "python.md", "exec"), {})
+    assert "docs/glossary.md" in (tmp_path / "somewhere" / "report.md").read_text(encoding="utf-8")
 
 
 def test_every_command_of_the_readme_exits_with_0(

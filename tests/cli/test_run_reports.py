@@ -97,7 +97,7 @@ def test_resuming_a_finished_run_shows_its_report(command: Command) -> None:
     ("arguments", "code"),
     [
         (("--threshold", "recall@5=0"), 0),
-        (("--threshold", "recall@5=1.1"), 3),
+        (("--threshold", "recall@1=1.0"), 3),
         (("--threshold", "no-such-measure=1"), 2),
         (("--limit", "5"), 2),
         (("--run-id", "other"), 2),

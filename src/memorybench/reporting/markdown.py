@@ -10,6 +10,8 @@ from memorybench.text.sanitize import sanitize
 
 from .formatting import cell_text, footnotes
 
+_GLOSSARY = "memorybench's docs/glossary.md defines the terms of this report, and docs/metrics.md its measures."
+
 
 def to_markdown(report: Report, checks: Iterable[str] = ()) -> str:
     """The report; `checks` are lines about thresholds, which follow the title."""
@@ -19,6 +21,7 @@ def to_markdown(report: Report, checks: Iterable[str] = ()) -> str:
     parts += [f"**{_inline(line)}**" for line in report.verdict]
     for section in report.sections:
         parts += _section(section)
+    parts.append(_GLOSSARY)
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

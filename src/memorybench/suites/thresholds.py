@@ -76,8 +76,8 @@ def check_thresholds(
     for threshold in named:
         if threshold.name in shares and not 0 <= threshold.least <= 1:
             percent = threshold.least / 100
-            close = f'did you mean "{threshold.name}={percent:g}"?' if 1 < threshold.least <= 100 else ""
-            problem = f"{threshold.name}={threshold.least:g} cannot be reached or missed"
+            close = f'did you mean "{threshold.name}={percent:g}"?' if 2 <= threshold.least <= 100 else ""
+            problem = f"invalid value {threshold.least:g} of {threshold.name}"
             raise BadInput("--threshold", problem, expected="a share between 0 and 1", remedy=close)
     usual = [
         Threshold(name=name, least=least, if_any=True)

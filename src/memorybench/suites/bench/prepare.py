@@ -133,11 +133,8 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
-    next_hint = (
-        {}
-        if answered_by
-        else {"memorybench eval --answering-model ollama/llama3.2 --dry-run": "what it takes to score answers, too"}
-    )
+    answers_hint = {"memorybench eval --answering-model ollama/llama3.2 --dry-run": "what scoring answers would take"}
+    next_hint = {} if answered_by else answers_hint
     return PreparedRun(
         spec=spec,
         totals={
