@@ -84,7 +84,7 @@ def _prefixes() -> list[dict[str, Any]]:
     from memorybench.models.rehearsal import PREFIX, RULES
 
     rows = {
-        f"{prefix}/…": f"models at {preset.base_url} ({' or '.join(preset.key_variables) or 'no key'})"
+        f"{prefix}/MODEL": f"models at {preset.base_url} ({' or '.join(preset.key_variables) or 'no key'})"
         for prefix, preset in PRESETS.items()
     }
     scripts = {f"{PREFIX}{name}": "a script for trying commands; no server, no key" for name in RULES}
