@@ -20,8 +20,8 @@ from memorybench.suites import running
 from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
-from memorybench.suites.gate import Gate
-from memorybench.suites.registry import commands, open_run, suite_of
+from memorybench.suites.gate import Gate, check_gate, report_of
+from memorybench.suites.registry import commands, open_run
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.stored_run import find_folder
@@ -55,7 +55,7 @@ class RunResult:
     def gate(self) -> Gate | None:
         """The comparison with the baseline run; None if the run has no baseline."""
         with open_run([self.run_id], [self.folder]) as stored:
-            return stored.gate
+            return check_gate(stored)
 
     def case(
         self, id: str, provider: str | None = None, *, benchmark: str | None = None, variant: str | None = None
@@ -77,7 +77,7 @@ class RunResult:
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
         """Writes report.json and report.md again: into the run's folder, or into `output`."""
         with open_run([self.run_id], [self.folder]) as stored:
-            report = suite_of(stored.run).report(stored)
+            report = report_of(stored)
         if output is not None:
             return write_reports(report, Path(output), formats)
         return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), formats)

@@ -81,9 +81,10 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
 
 
 def _junit(stored: StoredRun) -> str:
+    from memorybench.suites.gate import check_gate
     from memorybench.suites.junit import to_junit
 
-    gate = stored.gate
+    gate = check_gate(stored)
     return to_junit(" + ".join(run.id for run in stored.runs), stored.trials(), gate.checks if gate else ())
 
 
@@ -91,9 +92,9 @@ def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:
     from memorybench.core.report_sections import Table
     from memorybench.reporting.latex import to_latex
     from memorybench.reporting.markdown import tables_to_markdown
-    from memorybench.suites.registry import suite_of
+    from memorybench.suites.gate import report_of
 
-    sections = suite_of(stored.run).report(stored).sections
+    sections = report_of(stored).sections
     tables = [section for section in sections if isinstance(section, Table)]
     if wanted is not None:
         tables = [_find_table(wanted, tables)]

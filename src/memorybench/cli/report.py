@@ -22,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput, JournalError
     from memorybench.reporting.report_files import FORMATS, write_reports
-    from memorybench.suites.registry import open_run, suite_of
+    from memorybench.suites.gate import report_of
+    from memorybench.suites.registry import open_run
     from memorybench.suites.running import rewrite_reports
     from memorybench.suites.suite import RunPlace
 
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     with open_run(args.runs, folders(args)) as stored:
         if len(stored.parts) > 1 and args.output is None:
             raise BadInput("--output", "missing; the shards have a folder each", expected="a folder for their report")
-        report = suite_of(stored.run).report(stored)
+        report = report_of(stored)
         if args.output is None:
             results = next(folder for folder in folders(args) if (folder / stored.run.id).is_dir())
             files = rewrite_reports(report, RunPlace(results, stored.run.id), formats)

@@ -62,17 +62,18 @@ def run(args: argparse.Namespace) -> int:
 def _show(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.terminal import console, show_header, show_report
+    from memorybench.suites.gate import report_of
     from memorybench.suites.registry import open_run, suite_of
 
     with open_run(args.runs, folders(args)) as stored:
         if args.failures:
             _show_failures(args, stored)
         elif args.json:
-            sys.stdout.write(to_json(suite_of(stored.run).report(stored)))
+            sys.stdout.write(to_json(report_of(stored)))
         else:
             out = console()
             show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
-            show_report(out, suite_of(stored.run).report(stored))
+            show_report(out, report_of(stored))
     return 0
 
 

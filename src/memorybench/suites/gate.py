@@ -14,6 +14,7 @@ from memorybench.core.report_sections import Notes, Report
 from memorybench.journal.database import FILE_NAME
 
 from .comparison import Pair, format_p
+from .registry import suite_of
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
 from .sides import ComparedRun, Side, are_costs, open_sides
 from .spec import RunOptions
@@ -151,8 +152,6 @@ def check_gate(stored: StoredRun) -> Gate | None:
     saved = stored.spec.get(SAVED)
     if saved is None:
         return None
-    from .registry import suite_of
-
     baseline, folder = Baseline.model_validate(saved), stored.folder
     main = suite_of(stored.run).main_measures(stored)
     named = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
@@ -168,6 +167,15 @@ def check_gate(stored: StoredRun) -> Gate | None:
             baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
         )
     return judge(comparison, baseline.run, {**baseline.max_drop, **_by_current_name(baseline, measures)})
+
+
+def report_of(stored: StoredRun) -> Report:
+    """Return the report of a run, with the comparison with its baseline if it has one."""
+    return add_gate(suite_of(stored.run).report(stored), check_gate(stored))
+
+
+def add_gate(report: Report, gate: Gate | None) -> Report:
+    return report if gate is None else gate.add_to(report)
 
 
 def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from memorybench.journal.run_changes import BASELINES, Fault, references
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.report_files import FORMATS, write_reports
 
+from .gate import report_of
 from .registry import open_run, suite, suite_of
 from .run_list import ListedRun
 from .stored_run import LATEST, with_current_status
@@ -155,7 +156,7 @@ def _write_reports(folder: Path, run: str) -> None:
         is_known = suite(run_reader.run(run).suite) is not None
     if formats and is_known:
         with open_run([run], [folder]) as stored:
-            write_reports(suite_of(stored.run).report(stored), folder / run, formats)
+            write_reports(report_of(stored), folder / run, formats)
 
 
 def _mark(folder: Path, text: str, fault: Fault) -> None:

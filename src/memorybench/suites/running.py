@@ -35,7 +35,7 @@ from memorybench.reporting.step_summary import append_summary
 
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
-from .gate import SAVED, Baseline, Gate, check_baseline, find_baseline
+from .gate import SAVED, Baseline, Gate, add_gate, check_baseline, check_gate, find_baseline
 from .junit import to_junit
 from .registry import open_run, suite_of
 from .run_changes import change_tags, repair
@@ -226,13 +226,14 @@ def find_finished(
         )
         baseline = find_baseline(options, spec.get(SAVED), place.results, place.run_id)
         stored = stored.with_spec({SAVED: baseline and baseline.plain()})
-        report = suite.report(stored)
+        gate = check_gate(stored)
+        report = add_gate(suite.report(stored), gate)
         if options.tags:
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place)
         ending = Ending("complete", False, 0)
-        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held, gate=stored.gate)
+        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held, gate=gate)
 
 
 def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FORMATS) -> list[Path]:
@@ -324,7 +325,8 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
     prepared, place, time = start.prepared, start.place, now()
     with open_run([place.run_id], [place.results]) as stored:
         stored = stored.ended(ending.status, time)
-        report = start.suite.report(stored)
+        gate = check_gate(stored)
+        report = add_gate(start.suite.report(stored), gate)
         write_reports(report, place.folder, prepared.formats)
         finished = FinishedRun(
             place,
@@ -335,7 +337,7 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
             start.thresholds,
             prepared.subjects,
             prepared.blocked,
-            stored.gate,
+            gate,
         )
     run_writer.end(ending.status, time)
     return finished

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
@@ -20,9 +20,6 @@ from memorybench.journal.run_reader import RecordedTrial, RunReader
 
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
-
-if TYPE_CHECKING:
-    from .gate import Gate
 
 LATEST = "latest"
 """What the newest run can be called, too."""
@@ -59,13 +56,6 @@ class StoredRun:
     @property
     def folder(self) -> Path:
         return self.parts[0][0].folder
-
-    @cached_property
-    def gate(self) -> Gate | None:
-        """The comparison with the baseline of the run; None: it has none."""
-        from .gate import check_gate
-
-        return check_gate(self)
 
     def with_spec(self, changes: Mapping[str, Any]) -> StoredRun:
         """The run as if its spec had these values."""

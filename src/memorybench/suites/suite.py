@@ -162,9 +162,8 @@ class Suite:
         return facts
 
     def report(self, run: StoredRun) -> Report:
-        """The report, with the comparison with the run's baseline if it has one."""
         report: Report = self._reporting.report(run)
-        return report if run.gate is None else run.gate.add_to(report)
+        return report
 
     def passes(self, run: StoredRun) -> bool:
         """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""
