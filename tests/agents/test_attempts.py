@@ -18,7 +18,7 @@ from memorybench.agents.config_reading import load_agent_config
 from memorybench.agents.opening import agent_from
 from memorybench.core.agents import Agent, AgentReply, Workplace
 from memorybench.core.errors import ServiceError
-from memorybench.core.plans import Job, Plan
+from memorybench.core.plans import Adding, Job, Plan
 from memorybench.core.trials import Outcome, Subject
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Run
@@ -86,19 +86,30 @@ def attempted(scenario: Scenario, who: Agent) -> AttemptReport:
     return asyncio.run(attempt(STORE.open, scenario, who, serve_store, seed=0))
 
 
+class Outcomes:
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+
+    def add_outcome(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+
+    def add_sessions(self, adding: Adding) -> None:
+        raise AssertionError("an attempt adds no sessions")
+
+
 def performed(folder: Path, jobs: Iterable[Job], *, again: bool = False) -> list[Outcome]:
     jobs = list(jobs)
     plan = Plan(jobs=jobs, size=len(jobs), metrics=MEASURES)
-    outcomes: list[Outcome] = []
+    watch = Outcomes()
     opened = (
         reopen_run(folder, "r", fingerprints={})
         if again
         else open_run(folder, Run(id="r", suite="hygiene", spec={}, planned=len(jobs)))
     )
     with opened as run_writer:
-        asyncio.run(perform(plan, run_writer, watch=outcomes.append))
+        asyncio.run(perform(plan, run_writer, watch=watch))
         run_writer.end("complete")
-    return outcomes
+    return watch.outcomes
 
 
 def test_a_well_behaved_agent_passes_and_its_evidence_is_stored(coffee: Scenario) -> None:

@@ -52,6 +52,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
     for kind, names in configs.items():
         for name in names:
             yield ["describe", name, "--kind", kind]
+            yield ["describe", name, "--kind", kind, "--yaml"]
             yield ["validate", f"{kind}s/configs/{name}.yaml"]
     verbs = {"bench": ["eval"], "audit": ["audit"], "extraction": ["extraction", "run"], "hygiene": ["hygiene", "run"]}
     for run, (suite, _) in hostile_runs(folder / "harm").items():
@@ -59,10 +60,13 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["results", run]
         yield ["export", run]
         yield ["report", run]
+        yield ["show", run, "q1"]
+        yield ["compare", run, "r-evaluator"]
+        yield ["runs", "tag", run, "seen"]
     yield ["score", "r-evaluator", "--judge-model", "scripted/echo"]
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])
-    yield ["schema", "provider"]
+    yield from (["schema", "provider"], ["completion", "bash"])
 
 
 def snapshot(folder: Path) -> dict[str, str]:
@@ -110,7 +114,9 @@ def test_no_verb_runs_or_sends_anything_without_consent(tmp_path: Path, server: 
     assert finished.returncode == 0, finished.stderr
     reports: list[Report] = json.loads(finished.stdout)
     assert len(reports) == len(every)
-    assert [report for report in reports if report["events"]] == []
+    assert [report for report in reports if report["events"] and report["arguments"] != ["doctor"]] == []
+    asked_docker = [event for report in reports for event in report["events"]]
+    assert all("'version'" in event[-1] for event in asked_docker)  # doctor asks whether the user's Docker answers
     assert [report for report in reports if SENTINEL in report["err"]] == []
     assert snapshot(folder) == before
     sent = [

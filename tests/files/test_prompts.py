@@ -12,6 +12,7 @@ FOLDER = Path(memorybench.__file__).parent / "catalog" / "prompts"
 def test_every_prompt_file_has_a_use() -> None:
     names = {
         "bench-answer",
+        "bench-choice",
         "audit-answer",
         "extraction-stated",
         "extraction-written",
@@ -24,6 +25,7 @@ def test_every_prompt_file_has_a_use() -> None:
     ("name", "digest"),
     [
         ("bench-answer", "cc3dacc0be2ade9b"),
+        ("bench-choice", "f5a3599411e32036"),
         ("audit-answer", "47c45cbcd69a9607"),
         ("extraction-stated", "555c30d2fa3c7eea"),
         ("extraction-written", "9725e7d57f644a25"),

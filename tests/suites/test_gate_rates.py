@@ -66,22 +66,19 @@ def _case(random: Random, key: str, cluster: str, subject: str, chance: float) -
     return CaseScores.of([outcome], METRICS)
 
 
-def rates(pairs: int, clusters: int) -> tuple[float, float]:
-    """False alarms without a difference, and alarms with a drop of ten points."""
-    alarms = [not simulated_gate(seed, clusters).passed for seed in range(pairs)]
-    noticed = [not simulated_gate(seed, clusters, drop=0.10).passed for seed in range(pairs)]
-    return sum(alarms) / pairs, sum(noticed) / pairs
+def rate(pairs: int, clusters: int, drop: float = 0.0) -> float:
+    """The share of pairs in which the gate fails."""
+    return sum(not simulated_gate(seed, clusters, drop).passed for seed in range(pairs)) / pairs
 
 
 def test_the_gate_is_quiet_without_a_difference_and_notices_a_drop() -> None:
-    false_alarms, noticed = rates(6, clusters=12)
-    assert false_alarms <= 1 / 6  # seed by seed the same; the full sweep bounds the rate
-    assert noticed >= 0.5
+    assert rate(6, clusters=12) <= 1 / 6  # seed by seed the same; the full sweep bounds the rate
+    assert rate(6, clusters=12, drop=0.10) >= 0.5
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("clusters", [12, 30])
 def test_over_200_pairs_the_false_alarm_rate_is_at_most_7_percent(clusters: int) -> None:
-    false_alarms, noticed = rates(200, clusters)
-    assert false_alarms <= 0.07
-    assert noticed >= 0.9
+    assert rate(200, clusters) <= 0.07
+    assert rate(40, clusters, drop=0.10) >= 0.9

@@ -158,7 +158,7 @@ class RunOptions(Record):
         default_text="none, or as the run began",
     )
     max_drop: tuple[str, ...] = flag(
-        (), help="Exit with 3 on a larger drop than this, in points.", metavar="[NAME=]POINTS"
+        (), help="Exit with 3 on a larger drop, in points.", metavar="[NAME=]POINTS"
     )
     tags: tuple[str, ...] = flag(
         (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"
