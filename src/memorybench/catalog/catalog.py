@@ -205,7 +205,10 @@ class Catalog:
         return known[name][0]
 
     def _with_base(self, source: _Source) -> Entry:
-        """Return the entry of a source with the one that it extends, whose code it runs."""
+        """Return the entry with its `base` set.
+
+        A provider that extends another runs the base's code, so `file` is the base's.
+        """
         document = source.document
         if source.entry.kind != "provider" or document is None or not _extends(document):
             return source.entry

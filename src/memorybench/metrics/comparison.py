@@ -50,7 +50,7 @@ class Comparison(Record):
 
     @property
     def least_p(self) -> float:
-        """The smallest p-value that so many clusters can give: each could have the other sign."""
+        """The smallest p-value a sign-flip test can reach with this many clusters."""
         return min(1.0, 2.0 ** (1 - self.clusters))
 
 

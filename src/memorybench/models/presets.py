@@ -93,7 +93,7 @@ class Options(Record):
 def resolve(name: str, environment: Mapping[str, str], allowed: Collection[str] = ()) -> ModelAddress:
     """Resolve a model name. The key may be missing; see `ready` and `key_of`.
 
-    A server that the name contains gets only those keys that are `allowed`.
+    If the name contains a server address, only the key variables in `allowed` may be sent there.
     """
     with_address = _ADDRESS.fullmatch(name)
     prefix, model = _split(with_address["name"] if with_address else name)

@@ -127,7 +127,7 @@ def _trial_values(recorded: RecordedTrial) -> dict[str, Any]:
 
 
 def _gold_turns(case: Mapping[str, Any]) -> list[str] | None:
-    """The ids of the turns with the answer; a probe of an audit stores the turns themselves."""
+    """Return the ids of the gold turns. Audit probes store whole turns, so their ids are taken from those."""
     turns = case.get("gold_context")
     found: list[str] | None = case.get("gold_turns") if turns is None else [turn["id"] for turn in turns if turn["id"]]
     return found

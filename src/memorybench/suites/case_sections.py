@@ -140,7 +140,7 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
 
 
 def gold_sections(trial: CaseTrial) -> list[Section]:
-    """The turns that contain the answer; their ids where a run of an older version has no more."""
+    """The turns that contain the answer; only their ids if the run did not record the text."""
     lines = gold_lines(trial.case)
     return [trial.text("Gold turns", "\n".join(lines))] if lines else []
 

@@ -44,7 +44,7 @@ class CaseScores:
 
 
 class ComparedCase(Record):
-    """One case in both runs."""
+    """One case that both sides of a comparison have."""
 
     case_id: str
     variant: str = ""

@@ -148,7 +148,10 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
 
 
 def check_gate(stored: StoredRun) -> Gate | None:
-    """Compare a run with the baseline that is saved with it; None: there is none."""
+    """Compare a run with the baseline run named in its spec. Return None if it names none.
+
+    If the two cannot be compared, the result has a missed check.
+    """
     saved = stored.spec.get(SAVED)
     if saved is None:
         return None

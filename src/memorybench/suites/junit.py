@@ -81,5 +81,5 @@ def _message(outcome: Outcome) -> str:
 
 
 def _text(text: str) -> str:
-    """The text without characters that XML cannot hold."""
+    """Replace characters that XML does not allow with U+FFFD."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", sanitize(text))

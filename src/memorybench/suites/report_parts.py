@@ -294,7 +294,7 @@ def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:
 
 
 def gold_lines(case: Mapping[str, Any]) -> list[str]:
-    """Return a line for each turn that contains the answer; one with their ids where a run has no more."""
+    """Return a line for each turn that contains the answer; only their ids if the run did not record the text."""
     ids = [*case.get("gold_turns", ()), *case.get("gold_sessions", ())]
     lines = [_turn_line(turn) for turn in gold_turns(case) or ()]
     return lines or ([f"{', '.join(ids)} (text not recorded)"] if ids else [])

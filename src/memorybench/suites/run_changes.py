@@ -189,10 +189,10 @@ def _remove_empty(own: Path) -> None:
 def _first_needed(
     rows: Sequence[ListedRun], *, renaming: bool = False, ignored: Sequence[ListedRun] = ()
 ) -> tuple[ListedRun, str] | None:
-    """The first of these runs that a run that is not one of them needs, and why.
+    """Return the first of `rows` that a run outside `rows` still needs, and the reason; None if there is none.
 
-    A finished run has copies of the steps that it reused. Its report compares with its baseline again, which does not
-    matter for the `ignored` runs.
+    An unfinished run needs the runs whose steps it reuses; any run needs its baseline run. A run in `ignored` does not
+    count as needing its baseline run.
     """
     ids, ignored_ids = ({(row.folder, row.run.id) for row in some} for some in (rows, ignored))
     for folder in dict.fromkeys(row.folder for row in rows):

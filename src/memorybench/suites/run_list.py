@@ -127,7 +127,7 @@ def list_runs(
 
 
 def find_run(name: str, folders: Sequence[Path]) -> ListedRun:
-    """The run of that name, or `latest`. Raises if several folders have one."""
+    """Return the run of that name, or `latest`. Raise BadInput if it is in more than one folder."""
     run_id, found = find_folder(name, folders)
     if len(found) > 1:
         raise BadInput(name, f"in {' and '.join(map(str, found))}", remedy="name one folder with --results")

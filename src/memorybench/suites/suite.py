@@ -171,7 +171,10 @@ class Suite:
         return check is None or bool(check(run))
 
     def case_sections(self, trial: CaseTrial) -> Sequence[Section] | None:
-        """The suite's own sections about one trial; None: it has searches, answers and verdicts only."""
+        """Return the suite's own sections for a trial, or None if it is shown with the standard ones.
+
+        The standard sections are searches, answers and verdicts.
+        """
         describe = getattr(self._reporting, "case_sections", None)
         sections: Sequence[Section] | None = None if describe is None else describe(trial)
         return sections

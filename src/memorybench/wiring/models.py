@@ -140,7 +140,7 @@ class ModelResolver:
         return model if model.address is None or model.address.ready else None
 
     def has_server(self, name: str | None) -> TypeGuard[str]:
-        """Return whether the name is a card, or contains the address of its server."""
+        """Return whether the name is a model card, or a model name with a server address in it."""
         return name is not None and (has_address(name) or name in self.catalog.names("model"))
 
     def resolve(self, name: str) -> ResolvedModel:

@@ -77,7 +77,7 @@ def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Docu
 
 
 def _merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both mappings as one. Mappings in them are merged, too; any other value is replaced."""
+    """Merge `changes` into `base`, recursively; where both have a value, that of `changes` wins."""
     merged = {**base, **changes}
     for key in base.keys() & changes.keys():
         if isinstance(base[key], Mapping) and isinstance(changes[key], Mapping):
