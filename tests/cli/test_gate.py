@@ -13,6 +13,7 @@ from tests.cli.command import Command
 from tests.cli.test_compare import SAMPLE, own_benchmark
 from tests.cli.test_documents import SCHEMA
 from tests.cli.test_hygiene import AGENT, CONSENT
+from tests.doubles.refusals import refused
 
 FEW = ("--question-type", "temporal")
 EVAL = ("eval", "--providers", "bm25", *FEW)
@@ -97,6 +98,13 @@ def test_what_cannot_be_compared_is_refused_before_the_run(command: Command) -> 
         assert said.code == 2, (arguments, said.out)
         assert where in said.err, (arguments, said.err)
         assert not (command.folder / "results/new").exists(), arguments
+
+
+def test_the_error_for_other_questions_names_the_baseline_run_and_the_flags(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--end", "5", "--run-id", "first")
+    error = refused(memorybench.evaluate, providers=["bm25"], start=6, end=9, baseline="first")
+    assert "run first" in error.problem
+    assert "--limit" in error.remedy
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,9 @@ def test_a_card_without_a_price_has_an_unknown_cost(command: Command, stub: Stub
     write_cards(command.folder, card(stub.url))
     planned = command(*EVAL, "--answering-model", "acme", "--dry-run", "--json").json
     assert planned["cost"]["unknown"]
-    assert refusal(command, *EVAL, "--answering-model", "acme", "--budget", "1").where == "--budget"
+    error = refusal(command, *EVAL, "--answering-model", "acme", "--budget", "1")
+    assert error.where == "--budget"
+    assert "card" in error.remedy
     assert not stub.calls
 
 

@@ -149,6 +149,21 @@ def test_an_invalid_extension_is_located(command: Command, text: str, line: int)
     assert f"broken.yaml:{line}" in checked.err
 
 
+def test_configs_that_extend_each_other_are_named_in_order(command: Command) -> None:
+    write_card(command.folder, "a", "extends: b\n")
+    write_card(command.folder, "b", "extends: a\n")
+    write_card(command.folder, "c", "extends: c\n")
+    for name, circle in {"a": "a -> b -> a", "b": "b -> a -> b", "c": "c -> c"}.items():
+        error = refused(memorybench.evaluate, providers=[name])
+        assert (error.where, error.problem.split(": ")[1]) == (f"providers/configs/{name}.yaml:2: extends", circle)
+
+
+def test_a_setting_and_a_part_of_it_are_both_named(command: Command) -> None:
+    for expression in ("aqrag(chunking=1,chunking.size=2)", "aqrag(chunking.size=2,chunking=1)"):
+        error = refused(memorybench.evaluate, providers=[expression])
+        assert {"chunking", "chunking.size"} <= set(error.problem.split()), "the first is not a duplicate of the second"
+
+
 def test_an_extension_is_validated_by_name_of_its_file(command: Command) -> None:
     write_card(command.folder, "deep", "extends: mem0\nlimits: {maxResults: 20}\n")
     said = command("validate", "providers/configs/deep.yaml")

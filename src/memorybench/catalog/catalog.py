@@ -189,9 +189,9 @@ class Catalog:
         base = self._base(document)
         assert base.document is not None
         if base.entry.name in chain:
-            raise BadInput(
-                document.where("extends"), f'"{base.entry.name}" extends itself', expected="another provider"
-            )
+            circle = " -> ".join((chain[-1], *chain[chain.index(base.entry.name) :]))
+            expected = "a provider that does not extend this one"
+            raise BadInput(document.where("extends"), f"circular extends: {circle}", expected=expected)
         return extend(self.complete(base.document, (*chain, base.entry.name)), document)
 
     def _base(self, document: Document) -> _Source:

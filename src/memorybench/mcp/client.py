@@ -100,7 +100,7 @@ class McpClient:
             if name not in offered:
                 raise BadInput(
                     where,
-                    f"unknown tool {preview(name)}",
+                    f"the MCP server has no tool {preview(name)}",
                     expected=f"one of {sanitize(join_names(offered))}",
                     remedy=suggestion(name, offered),
                 )

@@ -98,4 +98,8 @@ def check_prices(models: Iterable[ResolvedModel | None], budget: float | None) -
     """Raise BadInput if a budget cannot be enforced because a price is unknown."""
     for model in models:
         if budget is not None and model is not None and model.price(1000, 100) is None:
-            raise BadInput("--budget", f"the price of {model.name} is unknown", remedy="use --budget none")
+            raise BadInput(
+                "--budget",
+                f"the price of {model.name} is unknown",
+                remedy="use --budget none, or give it a price in a model card",
+            )

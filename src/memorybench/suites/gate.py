@@ -142,7 +142,9 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
                 check_same_data(prepared.fingerprints, side.run.fingerprints, name, "--baseline")
                 known = {case.case_id for case in side.compared.cases[name, theirs].values()}
                 if name in prepared.cases and not known & prepared.cases[name]:
-                    raise BadInput("--baseline", f"no question of {name} in common", remedy="ask the same questions")
+                    remedy = "select the same questions (--limit, --sample-seed, --question-id)"
+                    problem = f"no question of {name} in common with run {side.run.id}"
+                    raise BadInput("--baseline", problem, remedy=remedy)
             if not shared:
                 raise BadInput("--baseline", f"run {side.run.id} has no benchmark in common", remedy="name another run")
 

@@ -82,7 +82,7 @@ def _rows(document: Document) -> list[Document]:
                 document.where(),
                 'missing key "cases"',
                 expected='a list of cases, or {"cases": [...]}',
-                remedy=f'rename {preview(close)} to "cases"' if close else "wrap the case in a list",
+                remedy=f'rename {preview(close)} to "cases"' if close else 'put the cases in a list under "cases"',
             )
         if others:
             key = min(others)
@@ -254,9 +254,8 @@ def _check_must_not_store(row: Document, written: _CaseInFile) -> None:
         if fact is not None:
             raise BadInput(
                 where,
-                f"expected_output contains it as {preview(str(fact))}",
-                expected="a text that the memory afterwards does not contain",
-                remedy="remove it from one of them",
+                f"must not be stored, but expected_output contains {preview(str(fact))}",
+                remedy="remove it from one of the two",
             )
 
 
