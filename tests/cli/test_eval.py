@@ -2,12 +2,14 @@
 
 import csv
 import json
+import shlex
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import Command, measured
+from tests.cli.test_compare import own_benchmark
 
 ARMS = ["bm25", "dense", "hybrid", "none", "full-context", "oracle"]
 
@@ -205,6 +207,7 @@ def test_a_dry_run_prints_the_plan_and_does_nothing(command: Command) -> None:
         (["eval", "--resume", "nobody"], "results.db"),
         (["eval", "--question-type", "tempral"], "--question-type:"),
         (["eval", "--threshold", "recall@5"], "--threshold:"),
+        (["eval", "--threshold", "recall@5=40%"], '"recall@5=0.4"'),
         (["eval", "--answering-model", "gpt-4o"], "OPENAI_API_KEY"),
         (["eval", "--answering-model", "scripted/poet"], "scripted/poet"),
         (["eval", "--answering-model", "olama/x"], '"ollama/x"'),
@@ -223,6 +226,17 @@ def test_a_wrong_command_line_is_an_error_before_anything_happens(
     assert named in answer.err
     assert "Traceback" not in answer.err
     assert list(command.folder.iterdir()) == [], "nothing on disk is changed"
+
+
+def test_the_suggested_command_asks_the_benchmarks_of_the_run(command: Command) -> None:
+    own_benchmark(command.folder, {"fence": "green", "door": "red"})
+    said = command("eval", "--benchmarks", "sample", "--config-dir", ".", "--providers", "bm25")
+    [suggested] = [line for line in said.out.splitlines() if "--answering-model" in line]
+    assert "--benchmarks sample" in suggested
+    assert command(*shlex.split(suggested.strip().split("    ")[0])[1:]).code == 0
+    default = command("eval", "--providers", "bm25", "--limit", "2")
+    [suggested] = [line for line in default.out.splitlines() if "--answering-model" in line]
+    assert "--benchmarks" not in suggested
 
 
 def test_the_error_for_an_unknown_run_names_the_nearest(command: Command) -> None:

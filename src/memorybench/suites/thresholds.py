@@ -47,9 +47,10 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
         try:
             thresholds.append(Threshold(name=name.strip(), least=float(value)))
         except ValueError:
-            raise BadInput(
-                "--threshold", f"invalid threshold {text!r}", expected="NAME=NUMBER, such as recall@5=0.6"
-            ) from None
+            percent = re.fullmatch(r"\s*(\d+\.?\d*)\s*%\s*", value)
+            close = f'write the share: "{name.strip()}={float(percent[1]) / 100:g}"' if percent else ""
+            expected = "NAME=NUMBER, such as recall@5=0.6"
+            raise BadInput("--threshold", f"invalid threshold {text!r}", expected=expected, remedy=close) from None
     return thresholds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,7 @@ from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
 from .recorded import ANSWERS, Recorded, RecordedProvider
 from .selection import choose_questions
-from .spec import BenchSpec, ScoreSpec
+from .spec import DEFAULT_BENCHMARKS, BenchSpec, ScoreSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
 _CLOSED_WORDS = 3
@@ -133,8 +134,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
-    answers_hint = {"memorybench eval --answering-model ollama/llama3.2 --dry-run": "what scoring answers would take"}
-    next_hint = {} if answered_by else answers_hint
+    next_hint = {} if answered_by else {_answering_command(spec): "what scoring answers would take"}
     return PreparedRun(
         spec=spec,
         totals={
@@ -153,6 +153,17 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         estimate=run.estimate,
         hints={**next_hint, "memorybench list": "what else can be measured"},
     )
+
+
+def _answering_command(spec: BenchSpec) -> str:
+    """The command that plans a run on the same benchmarks with answers."""
+    given = {
+        "--benchmarks": spec.benchmarks if spec.benchmarks != DEFAULT_BENCHMARKS else (),
+        "--config-dir": spec.config_dirs,
+        "--data-file": [f"{name}={path}" for name, path in spec.data_files.items()],
+    }
+    flags = [word for flag, values in given.items() if values for word in (flag, *values)]
+    return shlex.join(("memorybench", "eval", *flags, "--answering-model", "ollama/llama3.2", "--dry-run"))
 
 
 def prepare_scoring(spec: ScoreSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
