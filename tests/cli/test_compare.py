@@ -171,6 +171,7 @@ def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(comman
     text = command("compare", "bm25", "dense", "--format", "markdown").out
     assert text.startswith("# ")
     assert "| recall@5 |" in text
+    assert "p < 0.05" in text, "only what begins a tag is escaped"
     tokens = only_comparison(command("compare", "bm25", "dense", "--measure", "context_tokens", "--json"))
     assert (tokens["unit"], tokens["higher_is_better"]) == ("tokens", False)
     everything = command("compare", "bm25", "dense", "--measure", "all", "--json").json["comparisons"]

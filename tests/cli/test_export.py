@@ -143,6 +143,13 @@ def test_one_table_is_chosen_by_number_or_title(answered: Command, form: str) ->
     assert (said.code, said.err.split(":")[1].strip()) == (2, "--table")
 
 
+@pytest.mark.parametrize("form", ["latex", "markdown", "junit"])
+def test_a_written_file_is_named(answered: Command, form: str) -> None:
+    said = answered("export", "r", "--format", form, "--output", f"r.{form}")
+    assert f"r.{form}" in said.out
+    assert answered("export", "r", "--format", form).out == (answered.folder / f"r.{form}").read_text(encoding="utf-8")
+
+
 def test_latex_escapes_names(tmp_path: Path) -> None:
     outcome = scored("one", 1.0)
     subject = outcome.trial.subject.model_copy(update={"name": r"50%_$\x{y}~^&#"})

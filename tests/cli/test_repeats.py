@@ -56,6 +56,13 @@ def exported(command: Command, run: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(command("export", run).out)))
 
 
+def test_show_numbers_every_repeat(command: Command, stub: Stub) -> None:
+    command(*RUN, "--repeats", "2", "--run-id", "r")
+    case = exported(command, "r")[0]["item"]
+    words = [line.replace("│", " ").split() for line in command("show", "r", case).out.splitlines()]
+    assert [line[1] for line in words if line[:1] == ["bm25"]] == ["1", "2"]
+
+
 def test_answers_and_verdicts_are_repeated_and_searches_are_not(command: Command, stub: Stub) -> None:
     document = command(*JUDGED, "--repeats", "3", "--run-id", "r", "--json").json
     assert models(stub) == {"gpt-4o-mini": 36, "gpt-4o": 36}

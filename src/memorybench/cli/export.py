@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
             text = _junit(stored) if args.format == "junit" else _tables(stored, args.format, args.table)
             with _open_output(output) as file:
                 file.write(text)
+            if output is not None:
+                print(f"{args.format} written to {output}")
             return 0
         columns = layout(stored.outcomes())
         found = rows(stored.trials(), columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import assert_never
 
@@ -89,4 +90,4 @@ def _notes(section: Notes) -> list[str]:
 
 def _inline(text: str) -> str:
     """The text on one line, with the characters escaped that would end a table cell or begin HTML."""
-    return " ".join(sanitize(text).split()).replace("|", "\\|").replace("<", "&lt;")
+    return re.sub(r"<(?=[a-zA-Z/!?])", "&lt;", " ".join(sanitize(text).split()).replace("|", "\\|"))

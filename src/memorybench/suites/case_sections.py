@@ -78,7 +78,7 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
     return (
         outcome.trial.subject.name,
         outcome.trial.variant or None,
-        outcome.trial.repeat_name or None,
+        str(outcome.trial.repeat) if any(one.outcome.trial.repeat > 1 for one in view.trials) else None,
         outcome.status,
         None if value is None else f"{value:.2f}",
         hits[0] if hits else None,
