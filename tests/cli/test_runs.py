@@ -122,6 +122,7 @@ def test_runs_are_filtered(runs: Command, filters: tuple[str, ...], expected: li
         (("runs", "rename", "first", "latest"), "NEW"),
         (("runs", "prune"), "runs prune"),
         (("runs", "prune", "--older-than", "soon"), "--older-than"),
+        (("runs", "prune", "--keep", "1", "--status", "running"), "--status"),
         (("runs", "delete", "first"), "--yes"),
         (("runs", "delete", "frist", "--yes"), "results/results.db"),
         ((*EVAL, "--tag", "two words"), "--tag"),

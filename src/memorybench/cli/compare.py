@@ -15,9 +15,17 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "sides", metavar="SIDE", nargs="+", help="Name RUN, RUN:PROVIDER, FOLDER/RUN, or a provider of the latest runs"
+        "sides",
+        metavar="SIDE",
+        nargs="+",
+        help="Name RUN, RUN:PROVIDER, FOLDER/RUN, or a provider: its latest complete run",
     )
-    add_list(parser, "--measure", metavar="NAME", help="Test these measures, or all (default: the main ones)")
+    add_list(
+        parser,
+        "--measure",
+        metavar="NAME",
+        help="Test these measures; `all` for every one except time and cost (default: the main ones)",
+    )
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark (default: all that both have)")
     parser.add_argument(
         "--only",

@@ -28,7 +28,9 @@ _FOLDERS, _FILES = ("DIR", "FOLDER"), ("FILE", "PATH", "CASES", "DATASET")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", metavar="SHELL", choices=SHELLS, help=f"Complete in this shell: {', '.join(SHELLS)}")
+    parser.add_argument(
+        "shell", metavar="SHELL", choices=SHELLS, help=f"Print the script for this shell: {', '.join(SHELLS)}"
+    )
     parser.add_argument(
         "--program",
         choices=("memorybench", "memaudit"),

@@ -24,12 +24,17 @@ _PAGE = 20
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "runs", metavar="RUN", nargs="*", help="Show this run, `latest`, or list all; several are shards of one"
+        "runs",
+        metavar="RUN",
+        nargs="*",
+        help="Show this run, or `latest`; without RUN, list all. Several runs are read as shards of one",
     )
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
     parser.add_argument("--measure", metavar="NAME", help="Compare by this measure (default: the main ones)")
-    parser.add_argument("--watch", action="store_true", help="Follow a running run to its end (default: latest)")
+    parser.add_argument(
+        "--watch", action="store_true", help="Follow a running run to its end (without RUN: the latest)"
+    )
     parser.add_argument("--failures", action="store_true", help="Show what was missed, one by one")
     add_list(parser, "--providers", metavar="NAME", help="With --failures: show only these providers")
     add_list(parser, "--question-type", metavar="TYPE", help="With --failures: show only these types")

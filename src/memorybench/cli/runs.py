@@ -35,20 +35,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     delete = _add_action(actions, "delete", "delete runs with their files")
     delete.add_argument("runs", metavar="RUN", nargs="+", help="Delete this run, or `latest`")
     prune = _add_action(actions, "prune", "delete old runs that have no tags")
-    prune.add_argument("--keep", metavar="N", type=positive, help="Keep the N newest runs")
+    prune.add_argument("--keep", metavar="N", type=positive, help="Keep the N newest untagged runs")
     prune.add_argument("--older-than", metavar="AGE", type=_age, help="Delete only older runs (30d, 12h, 2w)")
-    _add_filters(prune, "Delete")
+    _add_filters(prune, "Delete", "prune")
     prune.add_argument("--dry-run", action="store_true", help="Show what would be deleted and stop")
     for action in (delete, prune):
         action.add_argument("--yes", action="store_true", help="Do not ask")
 
 
-def _add_filters(parser: argparse.ArgumentParser, verb: str) -> None:
+def _add_filters(parser: argparse.ArgumentParser, verb: str, action: str | None = None) -> None:
+    add_list(parser, "--suite", metavar="NAME", help=f"{verb} only runs of these suites")
+    statuses = ", ".join(_statuses(action))
+    add_list(parser, "--status", metavar="STATUS", help=f"{verb} only runs of this status ({statuses})")
+
+
+def _statuses(action: str | None) -> list[str]:
     from memorybench.journal.rows import RunStatus
 
-    add_list(parser, "--suite", metavar="NAME", help=f"{verb} only runs of these suites")
-    statuses = ", ".join(get_args(RunStatus))
-    add_list(parser, "--status", metavar="STATUS", help=f"{verb} only runs of this status ({statuses})")
+    return [status for status in get_args(RunStatus) if action != "prune" or status != "running"]
 
 
 def _add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
@@ -99,13 +103,15 @@ def show_runs(args: argparse.Namespace) -> int:
 
 def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[ListedRun]:
     from memorybench.core.errors import BadInput
-    from memorybench.journal.rows import RunStatus
     from memorybench.suites.registry import suites
     from memorybench.suites.run_list import list_runs
     from memorybench.text.spelling import suggestion
 
     chosen = {name: split_list(getattr(args, name, None)) for name in ("suite", "status")}
-    known = {"suite": [*(one.name for one in suites()), "calibration"], "status": list(get_args(RunStatus))}
+    known = {
+        "suite": [*(one.name for one in suites()), "calibration"],
+        "status": _statuses(getattr(args, "action", None)),
+    }
     for name, values in chosen.items():
         for value in values:
             if value not in known[name]:

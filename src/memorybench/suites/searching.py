@@ -27,7 +27,11 @@ class SearchSpec(Spec):
         None, help="Show the answering model at most N memories.", metavar="N", default_text="the benchmark's", ge=1
     )
     token_budget: int | None = flag(
-        None, help="Show it at most N estimated tokens of whole memories.", metavar="N", default_text="none", ge=1
+        None,
+        help="Show the model only memories within N estimated tokens.",
+        metavar="N",
+        default_text="none",
+        ge=1,
     )
 
 

@@ -122,7 +122,7 @@ class RepeatedSpec(JudgedSpec):
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)
     detect: tuple[Annotated[float, Field(gt=0, le=100)], ...] = flag(
-        (), help="Report the questions needed for these differences.", metavar="POINTS", default_text="2 5 10"
+        (), help="Report how many questions would detect these differences.", metavar="POINTS", default_text="2 5 10"
     )
 
 
@@ -143,22 +143,24 @@ class RunOptions(Record):
     run_id: str | None = flag(None, help="Name the run.", name="--run-id", metavar="ID", default_text="random")
     resume: str | None = flag(None, help="Continue a run; scored trials are not repeated.", metavar="RUN")
     concurrency: int | None = flag(
-        None, help="Limit the calls in flight.", metavar="N", default_text="10, or as the run began", ge=1
+        None, help="Limit the calls in flight.", metavar="N", default_text="10; with --resume: unchanged", ge=1
     )
     budget: Annotated[Dollars | Literal["none"] | None, BeforeValidator(_without_dollar_sign)] = flag(
         None,
         help="Stop spending at this amount; `none` lifts it.",
         metavar="DOLLARS",
-        default_text="none, or as the run began",
+        default_text="none; with --resume: unchanged",
     )
     baseline: str | None = flag(
         None,
-        help="Exit with 3 if worse than this run.",
+        help="Exit with 3 if significantly worse than this run.",
         metavar="RUN",
-        default_text="none, or as the run began",
+        default_text="none; with --resume: unchanged",
     )
     max_drop: tuple[str, ...] = flag(
-        (), help="Exit with 3 on a larger drop, in points.", metavar="[NAME=]POINTS"
+        (),
+        help="With --baseline: also exit with 3 on any larger drop.",
+        metavar="[NAME=]POINTS",
     )
     tags: tuple[str, ...] = flag(
         (), help="Tag the run; `memorybench runs --tag` finds it.", name="--tag", metavar="TAG"

@@ -30,7 +30,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         default_text="$MEMORYBENCH_JUDGE or gpt-4o",
     )
     providers: tuple[str, ...] = flag(
-        (), help="Ask through these memories instead of replaying conversations.", metavar="NAME"
+        (), help="Answer from these memory systems instead of the full conversation.", metavar="NAME"
     )
     kinds: tuple[ProbeType, ...] = flag(
         PROBE_TYPES, help="Ask only these kinds of probes.", name="--probes", metavar="KIND"

@@ -29,7 +29,7 @@ class BenchSpec(SearchSpec, RepeatedSpec):
         (), help="Ask only questions of these types.", name="--question-type", metavar="TYPE"
     )
     question_ids: tuple[str, ...] = flag((), help="Ask only these questions.", name="--question-id", metavar="ID")
-    failed_in: str | None = flag(None, help="Ask only questions that failed in this run.", metavar="RUN")
+    failed_in: str | None = flag(None, help="Ask only questions wrong, failed or unscored in this run.", metavar="RUN")
     seed: int | None = flag(None, help="Seed the answering model.")
     answering_model: str | None = flag(
         None, help='Answer with this model; "none" measures retrieval only.', metavar="MODEL"
@@ -69,7 +69,7 @@ class ScoreSpec(JudgedSpec):
     run: str = flag(help="Judge the answers of this run.", name="run", metavar="RUN")
     judge_model: str = flag(help="Judge with this model.", metavar="MODEL")
     repeats: int | None = flag(
-        None, help="Judge each answer N times.", metavar="N", default_text="as often as it was answered", ge=1
+        None, help="Judge each answer N times, if one per question.", metavar="N", default_text="once", ge=1
     )
     judge_prompt: str | None = flag(
         None, help="Replace the benchmark's judge prompt (file or text).", metavar="PROMPT", file_or_text=True
