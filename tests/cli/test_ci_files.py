@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -92,3 +94,10 @@ def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> N
 
     assert cases("resumed.xml") == cases("whole.xml")
     assert (command.folder / "s.md").read_text(encoding="utf-8").count("# memorybench bench: r\n") == 1
+
+
+def test_the_workflow_without_the_action_passes(command: Command) -> None:
+    page = (Path(__file__).parents[2] / "docs/ci.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"- run: memorybench (.*)", page)
+    assert command(*shlex.split(line)).code == 0
+    assert {"junit.xml", "results"} <= {path.name for path in command.folder.iterdir()}

@@ -75,7 +75,7 @@ class Gate(Record):
     def add_to(self, report: Report) -> Report:
         sections = self.comparison.sections(types=False) if self.comparison else []
         warnings = self.comparison.warnings if self.comparison else ()
-        notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline {self.baseline}", detail=True)
+        notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline run {self.baseline}", detail=True)
         return replace(
             report,
             sections=(*report.sections, notes, *sections),
@@ -85,7 +85,7 @@ class Gate(Record):
 
 
 def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results: Path, run_id: str) -> Baseline | None:
-    """The baseline that the options name, else the saved one of a run that is resumed."""
+    """The baseline run that the options name, else the saved one of a run that is resumed."""
     found = Baseline.model_validate(saved) if saved else None
     if options.baseline == _NONE:
         found = None
@@ -93,7 +93,7 @@ def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results:
         found = _locate(options.baseline, results)
     if options.max_drop:
         if found is None:
-            raise BadInput("--max-drop", "there is no baseline", remedy="add --baseline RUN")
+            raise BadInput("--max-drop", "there is no baseline run", remedy="add --baseline RUN")
         found = found.model_copy(update={"max_drop": _parse_drops(options.max_drop)})
     if found is not None and found.run == run_id and not found.folder:
         raise BadInput("--baseline", f"{run_id} cannot be its own baseline", expected="an earlier run")
@@ -205,9 +205,9 @@ def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float
 def _check(pair: Pair, max_drop: Mapping[str, float]) -> Check:
     where = f"{pair.benchmark} × {pair.first}"
     failure = _failure(pair, max_drop)
-    difference = "not compared" if pair.loss is None else f"{pair.amount(-pair.loss)} better than the baseline"
+    difference = "not compared" if pair.loss is None else f"{pair.amount(-pair.loss)} better than the baseline run"
     if pair.loss is not None and pair.loss >= 0:
-        difference = f"not significantly worse than the baseline ({pair.amount(pair.loss)})"
+        difference = f"not significantly worse than the baseline run ({pair.amount(pair.loss)})"
     text = f"baseline {'missed' if failure else 'met'}: {where}: {pair.measure} {failure or difference}"
     return Check(where=where, name=f"baseline {pair.measure}", text=text, missed=failure is not None)
 
@@ -216,7 +216,7 @@ def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:
     result = pair.comparison
     if result.difference is None or pair.loss is None:
         is_lost = pair.first_value is None and (pair.second_value is not None or (pair.only_second and not result.n))
-        return "has a value in the baseline, and none in this run" if is_lost else None
+        return "has a value in the baseline run, and none in this run" if is_lost else None
     drop = max_drop.get(pair.measure, max_drop.get(_ANY) if not pair.unit else None)
     worse = f"is worse by {pair.amount(pair.loss)}"
     if drop is not None and pair.loss * (1 if pair.unit else 100) > drop + 1e-9:
