@@ -61,6 +61,8 @@ def test_show_numbers_every_repeat(command: Command, stub: Stub) -> None:
     case = exported(command, "r")[0]["item"]
     words = [line.replace("│", " ").split() for line in command("show", "r", case).out.splitlines()]
     assert [line[1] for line in words if line[:1] == ["bm25"]] == ["1", "2"]
+    for repeat in ("1", "2"):
+        assert f"Repeat: {repeat}" in command("show", "r", case, "--repeat", repeat).out
 
 
 def test_answers_and_verdicts_are_repeated_and_searches_are_not(command: Command, stub: Stub) -> None:

@@ -78,7 +78,7 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
     return (
         outcome.trial.subject.name,
         outcome.trial.variant or None,
-        str(outcome.trial.repeat) if any(one.outcome.trial.repeat > 1 for one in view.trials) else None,
+        str(outcome.trial.repeat) if view.has_repeats else None,
         outcome.status,
         None if value is None else f"{value:.2f}",
         hits[0] if hits else None,
@@ -103,7 +103,7 @@ def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None
         "Case": view.id,
         outcome.trial.subject.role.capitalize(): outcome.trial.subject.name,
         "Variant": outcome.trial.variant,
-        "Repeat": outcome.trial.repeat_name.removeprefix("repeat "),
+        "Repeat": str(outcome.trial.repeat) if view.has_repeats else "",
         "Labels": ", ".join(f"{name}={value}" for name, value in outcome.trial.labels.items()),
         "Status": outcome.status,
     }

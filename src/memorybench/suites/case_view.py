@@ -60,6 +60,7 @@ class CaseView:
     trials: tuple[CaseTrial, ...]
     counts_turns: bool
     """Whether the benchmark counts gold turns, not gold sessions."""
+    has_repeats: bool
 
 
 def find_case(
@@ -79,6 +80,7 @@ def find_case(
         case = run_reader.case(run.id, name, case_id) or {}
         for outcome in run_reader.case_outcomes(run.id, name, case_id):
             trials.append(CaseTrial(outcome, case, tuple(run_reader.steps_of(run.id, outcome)), full))
+    has_repeats = any(trial.outcome.trial.repeat > 1 for trial in trials)
     subject = canonical_name(provider) if provider else None
     trials = _matching(trials, "--provider", subject, lambda trial: trial.outcome.trial.subject.name)
     trials = _matching(trials, "--variant", variant, lambda trial: trial.outcome.trial.variant)
@@ -86,7 +88,7 @@ def find_case(
     trials = _matching(trials, "--repeat", wanted, lambda trial: str(trial.outcome.trial.repeat))
     run_id = " + ".join(run.id for run in stored.runs)
     counts_turns = stored.spec.get("evidence", {}).get(name) != "session"
-    return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials), counts_turns)
+    return CaseView(run_id, stored.run.suite, name, case_id, trials[0].case, tuple(trials), counts_turns, has_repeats)
 
 
 def _find_id(stored: StoredRun, id: str, benchmark: str | None) -> tuple[str, str]:
