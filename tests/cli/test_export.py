@@ -194,6 +194,31 @@ def test_junit_has_a_testcase_for_every_outcome(tmp_path: Path) -> None:
     }
 
 
+def test_junit_and_failures_list_each_question_that_a_gate_on_recall_counts_as_missed(command: Command) -> None:
+    gated = ("--threshold", "recall@5=0.9", "--junit", "j.xml")
+    assert command("eval", "--providers", "bm25", "none", "--limit", "20", "--run-id", "r", *gated).code == 3
+    recall = {row["item"]: row["recall@5"] for row in table(command) if row["provider"] == "bm25"}
+    missed = {item for item, value in recall.items() if value and float(value) == 0}
+    failures = command("results", "r", "--failures", "--providers", "bm25", "--json").json
+    assert {one["trial"]["case_id"] for one in failures} == missed
+    assert {one["reason"] for one in failures} == {"not-retrieved"}
+    cases = {case.get("name", ""): case for case in suites(command.folder / "j.xml")["starter × bm25"]}
+    assert {name for name, case in cases.items() if case.find("failure") is not None} == missed
+    assert all("first 5" in case[0].get("message", "") for name, case in cases.items() if name in missed)
+    unmeasured = {item for item, value in recall.items() if not value}
+    assert {name for name, case in cases.items() if case.find("skipped") is not None} == unmeasured
+    assert missed
+    assert unmeasured
+
+
+def test_a_wrong_answer_names_how_many_memories_were_shown(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--limit", "20", "--answering-model", "scripted/quote", "--run-id", "r",
+            "--judge-model", "scripted/judge")  # fmt: skip
+    missed = command("results", "r", "--failures", "--reason", "not-retrieved", "--json").json
+    assert missed
+    assert all(f"({one['shown']['memories_shown']})" in one["shown"]["reason"] for one in missed)
+
+
 def exported(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 

@@ -29,7 +29,7 @@ from memorybench.journal.run_reader import StepRecord
 from .case_view import CaseTrial, CaseView, case_document, memories_of
 from .report_parts import gold_lines, shorten_line
 
-_MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@10")
+_MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@5")
 _MOST_MEMORIES = 10
 _MOST_PROMPTS = 6
 _MOST_ALIKE = 3

@@ -31,6 +31,8 @@ FAILURE_REASONS = {
     "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
 }
 """Why a trial is a failure, in the order in which failures are listed."""
+_NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
+"""The reason `not-retrieved` of a trial without a verdict."""
 
 
 def failure_reason(outcome: Outcome) -> str | None:
@@ -41,8 +43,21 @@ def failure_reason(outcome: Outcome) -> str | None:
         return None
     if outcome.score("miss_not_used") == 1:
         return "not-used"
-    has_verdict = any(outcome.score(name) is not None for name in ("correct", "passed"))
-    return "wrong" if has_verdict and outcome.score("miss_not_retrieved") != 1 else "not-retrieved"
+    return "wrong" if has_verdict(outcome) and outcome.score("miss_not_retrieved") != 1 else "not-retrieved"
+
+
+def failure_text(failure: Outcome) -> str:
+    """Return why a trial is a failure, as a sentence: the judge's reason if there is one."""
+    if failure.failure is not None:
+        return failure.failure.message
+    reason = _reason(failure)
+    is_not_found = reason == "not-retrieved" and not has_verdict(failure)
+    return failure.shown.reason or (_NOT_FOUND if is_not_found else FAILURE_REASONS[reason])
+
+
+def has_verdict(outcome: Outcome) -> bool:
+    """Whether an answer or a phase was judged; otherwise the retrieved memories decide."""
+    return any(outcome.score(name) is not None for name in ("correct", "passed"))
 
 
 def find_failures(
@@ -114,7 +129,7 @@ def failure_case(outcome: Outcome, case: Mapping[str, Any] | None = None, comman
         *(("gold", shorten_line(line, _LONGEST_LINE)) for line in gold_lines(case or {})[:_MOST_GOLD]),
         ("got", shown.got),
         ("context", "\n".join(context[:_CONTEXT_LINES])),
-        ("reason", shown.reason or ("" if outcome.failure else FAILURE_REASONS[reason])),
+        ("reason", shown.reason if outcome.failure else failure_text(outcome)),
     )
     kind = trial.labels.get("question_type") or trial.labels.get("probe_type") or trial.variant
     return Case(

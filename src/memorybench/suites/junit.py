@@ -10,8 +10,8 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import RecordedTrial
 from memorybench.text.sanitize import sanitize
 
-from .failures import failure_case
-from .report_parts import is_failure
+from .failures import failure_case, failure_text, has_verdict
+from .report_parts import is_failure, is_undecided
 from .thresholds import Check
 
 _RESULTS = {"scored": "failure", "unscored": "error", "failed": "error", "skipped": "skipped", "blocked": "skipped"}
@@ -65,6 +65,9 @@ def _add_trial(suite: ElementTree.Element, recorded: RecordedTrial) -> None:
         if outcome.status != "scored":
             result.set("type", outcome.failure.kind if outcome.failure else outcome.status)
         result.text = _text("\n".join(f"{name}: {text}" for name, text in failure_case(outcome, recorded.case).fields))
+    elif is_undecided(outcome):
+        message = "nothing says whether the result is right: no judged answer, and no gold evidence or no known sources"
+        ElementTree.SubElement(case, "skipped", message=message)
 
 
 def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float) -> ElementTree.Element:
@@ -72,12 +75,10 @@ def _add_case(suite: ElementTree.Element, group: str, name: str, seconds: float)
 
 
 def _message(outcome: Outcome) -> str:
-    if outcome.failure is not None:
-        return _text(outcome.failure.message)
-    if outcome.status != "scored":
-        return outcome.status
     shown = outcome.shown
-    return _text(f"expected {shown.expected!r}, got {shown.got!r}" if shown.got else shown.reason or "not found")
+    if shown.got and has_verdict(outcome):
+        return _text(f"expected {shown.expected!r}, got {shown.got!r}")
+    return _text(failure_text(outcome))
 
 
 def _text(text: str) -> str:
