@@ -35,7 +35,7 @@ def stub() -> Iterator[Stub]:
 
 @pytest.mark.usefixtures("folder")
 def test_the_example_of_the_documentation_runs(command: Command) -> None:
-    (arguments,) = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+    arguments, _ = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
     done = command(*arguments.split(), "--json")
     assert done.code == 0, done.err
     results = done.json["results"]
@@ -44,6 +44,27 @@ def test_the_example_of_the_documentation_runs(command: Command) -> None:
     assert measured["recall@5"] == (1.0, 2)
     groups = {result["group"].get("question_type") for result in results if result["group"]}
     assert groups == {"facts", "journeys"}
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_example_with_evidence_by_session_runs(command: Command) -> None:
+    _, arguments = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+    done = command(*arguments.split(), "--json")
+    assert done.code == 0, done.err
+    overall = next(result for result in done.json["results"] if not result["group"])
+    assert {(m["value"], m["n"]) for m in overall["measures"] if m["name"] == "recall@5"} == {(1.0, 2)}
+
+
+def test_paths_relative_to_a_session_are_reported_with_the_paths_that_were_meant(
+    command: Command, folder: Path
+) -> None:
+    config = folder / "benchmarks/configs/diary.yaml"
+    config.write_text(config.read_text("utf-8").replace("$.sessions[*].", ""), encoding="utf-8")
+    done = command("eval", "--benchmarks", "diary", "--providers", "bm25")
+    assert done.code == 2
+    for key, close in (("idField", "$.sessions[*].id"), ("dateField", "$.sessions[*].date")):
+        assert f"schema.context.{key}" in done.err
+        assert f"`{close}`" in done.err
 
 
 def test_an_error_in_the_data_is_reported_before_anything_runs(command: Command, folder: Path) -> None:

@@ -183,8 +183,7 @@ class ContextReader:
         are_sessions = self._ids is not None or self._dates is not None or self._turns_within is not None
         if not are_sessions and all(isinstance(member, dict) for member in members):
             return [_Raw("", members, place)]
-        names = self._one_each(item, self._ids, len(members), "ids")
-        dates = self._one_each(item, self._dates, len(members), "dates")
+        names, dates = self._ids_and_dates(item, len(members))
         sessions = []
         for index, member in enumerate(members):
             turns, within = self._turns_of(member, None if place is None else (*place, index))
@@ -211,18 +210,39 @@ class ContextReader:
             return (turns if isinstance(turns, list) else [] if turns is None else [turns]), place
         return (member, place) if isinstance(member, list) else ([member], None)
 
-    def _one_each(self, item: Document, path: Path | None, count: int, what: str) -> list[Any] | None:
-        """Return the dates or ids of the sessions, from a list or from a path into each session."""
-        if path is None:
+    def _ids_and_dates(self, item: Document, count: int) -> Sequence[list[Any] | None]:
+        """Return the ids and the dates of the sessions, from a list or from a path into each session."""
+        found: list[list[Any] | None] = []
+        problems: list[str] = []
+        place: Place | None = None
+        context = self._context
+        for key, text, path in (
+            ("idField", context.id_field, self._ids),
+            ("dateField", context.date_field, self._dates),
+        ):
+            values = None if path is None else path.all(item.value)
+            if values is not None and len(values) == 1 and isinstance(values[0], list):
+                values = values[0]
+            found.append(values)
+            if values is not None and len(values) != count:
+                place = place or (place_of(path, item.value) if path else None)
+                matched = f"`{text}` matched {_count(values, 'value')} for {_count(range(count), 'session')}"
+                close = self._path_of_each(item, text or "", count)
+                hint = f", did you mean `{close}`?" if close else ""
+                problems.append(f"schema.context.{key} is a path within the item: {matched}{hint}")
+        if problems:
+            remedy = "correct the config, or the item"
+            raise BadInput(_where(item, place), "; ".join(problems), expected="one value per session", remedy=remedy)
+        return found
+
+    def _path_of_each(self, item: Document, path: str, count: int) -> str | None:
+        """Return the path as one within each session, if each session has a match."""
+        field = self._context.field if self._context.field.startswith("$") else f"$.{self._context.field}"
+        close = f"{field.removesuffix('[*]')}[*].{path.removeprefix('$.')}"
+        try:
+            return close if len(Path.parse(close, "").all(item.value)) == count else None
+        except BadInput:
             return None
-        values = path.all(item.value)
-        if len(values) == 1 and isinstance(values[0], list):
-            values = values[0]
-        if len(values) != count:
-            problem = f"{len(values)} {what} for {count} sessions"
-            where = _where(item, place_of(path, item.value))
-            raise BadInput(where, problem, expected="one per session", remedy="correct the item")
-        return values
 
     def _empty(self, item: Document) -> BadInput:
         return BadInput(
@@ -345,6 +365,10 @@ def place_of(path: Path, value: Any) -> Place | None:
     if not path.singular:
         return None
     return next((route.steps for route in path.routes if route.all(value)), path.routes[0].steps)
+
+
+def _count(values: Sequence[Any], noun: str) -> str:
+    return f"{len(values)} {noun}{'' if len(values) == 1 else 's'}"
 
 
 def _where(item: Document, place: Place | None) -> str:
