@@ -40,6 +40,22 @@ def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Comm
     assert better.code == 0, "better is not worse"
 
 
+def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Command, good: str) -> None:
+    run = (*EVAL, "--baseline", good, "--threshold", "recall@5=1", "--threshold-on", "lower", "--run-id", "r", "--json")
+    said = command(*run)
+    assert said.code == 3
+    jsonschema.validate(said.json, SCHEMA)
+    threshold, baseline = said.json["checks"]
+    assert (threshold["where"], threshold["name"]) == ("starter × bm25", "threshold recall@5")
+    assert (threshold["missed"], threshold["limit"]) == (True, 1.0)
+    assert (baseline["name"], baseline["missed"]) == ("baseline recall@5", False)
+    assert threshold["value"] == baseline["value"] == baseline["limit"]
+    saved = command.folder / "results/r"
+    assert json.loads((saved / "report.json").read_text())["checks"] == said.json["checks"]
+    assert threshold["text"] in (saved / "report.md").read_text()
+    assert threshold["text"] in said.err
+
+
 def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
     run = ("eval", "--providers", "dense", *FEW, "--baseline", f"{good}:bm25", "--json")
     free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")

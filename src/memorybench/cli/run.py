@@ -75,10 +75,12 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     options = make_spec(RunOptions, chosen)
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
-        complete = running.find_finished(suite, command, given, options, args.threshold, wiring.redact)
+        complete = running.find_finished(
+            suite, command, given, options, args.threshold, wiring.redact, args.threshold_on
+        )
         if complete is not None:
             return _show_finished(complete, options, args)
-    start = running.start(suite, command, given, options, wiring, args.threshold)
+    start = running.start(suite, command, given, options, wiring, args.threshold, args.threshold_on)
     if args.dry_run:
         _show_plan(start, args.json)
         return 0

@@ -176,11 +176,18 @@ def check_gate(stored: StoredRun) -> Gate | None:
 
 def report_of(stored: StoredRun) -> Report:
     """Return the report of a run, with the comparison with its baseline if it has one."""
-    return add_gate(suite_of(stored.run).report(stored), check_gate(stored))
+    return add_checks(suite_of(stored.run).report(stored), (), check_gate(stored))
 
 
-def add_gate(report: Report, gate: Gate | None) -> Report:
-    return report if gate is None else gate.add_to(report)
+def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
+    """Add the thresholds and the comparison with the baseline; `checks` of the JSON document lists both."""
+    if thresholds:
+        notes = Notes(tuple(check.text for check in thresholds), title="Thresholds", detail=True)
+        report = replace(report, sections=(*report.sections, notes))
+    if gate is not None:
+        report = gate.add_to(report)
+    checks = [check.plain() for check in (*thresholds, *(gate.checks if gate else ()))]
+    return replace(report, document={**report.document, "checks": checks}) if checks else report
 
 
 def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:
@@ -209,7 +216,14 @@ def _check(pair: Pair, max_drop: Mapping[str, float]) -> Check:
     if pair.loss is not None and pair.loss >= 0:
         difference = f"not significantly worse than the baseline run ({pair.amount(pair.loss)})"
     text = f"baseline {'missed' if failure else 'met'}: {where}: {pair.measure} {failure or difference}"
-    return Check(where=where, name=f"baseline {pair.measure}", text=text, missed=failure is not None)
+    return Check(
+        where=where,
+        name=f"baseline {pair.measure}",
+        text=text,
+        missed=failure is not None,
+        value=pair.first_value,
+        limit=pair.second_value,
+    )
 
 
 def _failure(pair: Pair, max_drop: Mapping[str, float]) -> str | None:

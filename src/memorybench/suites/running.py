@@ -35,7 +35,7 @@ from memorybench.reporting.step_summary import append_summary
 
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
-from .gate import SAVED, Baseline, Gate, add_gate, check_baseline, check_gate, find_baseline
+from .gate import SAVED, Baseline, Gate, add_checks, check_baseline, check_gate, find_baseline
 from .junit import to_junit
 from .registry import open_run, suite_of
 from .run_changes import change_tags, repair
@@ -71,6 +71,7 @@ class Start:
     """Dollars that all processes of the run may spend together."""
     thresholds: Sequence[Threshold] = ()
     baseline: Baseline | None = None
+    threshold_on: Held = "value"
 
     @property
     def resuming(self) -> bool:
@@ -100,6 +101,7 @@ def start(
     options: RunOptions,
     wiring: Wiring,
     thresholds: Sequence[str] = (),
+    threshold_on: Held = "value",
 ) -> Start:
     """Prepares a new run from the given fields of its spec, or the run that `options.resume` names.
 
@@ -139,7 +141,7 @@ def start(
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
-    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline)
+    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on)
 
 
 def _new_run_id(options: RunOptions) -> str:
@@ -203,6 +205,7 @@ def find_finished(
     options: RunOptions,
     thresholds: Sequence[str] = (),
     redact: Callable[[str], str] = str,
+    threshold_on: Held = "value",
 ) -> FinishedRun | None:
     """Return the run that `options.resume` names, or None if it is not named or has trials that are not scored.
 
@@ -227,7 +230,7 @@ def find_finished(
         baseline = find_baseline(options, spec.get(SAVED), place.results, place.run_id)
         stored = stored.with_spec({SAVED: baseline and baseline.plain()})
         gate = check_gate(stored)
-        report = add_gate(suite.report(stored), gate)
+        report = add_checks(suite.report(stored), threshold_checks(stored.summary, checked, threshold_on, held), gate)
         if options.tags:
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
@@ -326,7 +329,8 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
     with open_run([place.run_id], [place.results]) as stored:
         stored = stored.ended(ending.status, time)
         gate = check_gate(stored)
-        report = add_gate(start.suite.report(stored), gate)
+        checks = threshold_checks(stored.summary, start.thresholds, start.threshold_on, prepared.subjects)
+        report = add_checks(start.suite.report(stored), checks, gate)
         write_reports(report, place.folder, prepared.formats)
         finished = FinishedRun(
             place,

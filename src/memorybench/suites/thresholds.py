@@ -38,6 +38,10 @@ class Check(Record):
     text: str
     """The sentence that is printed."""
     missed: bool
+    value: float | None = None
+    """The value of the measure; None: it has none."""
+    limit: float | None = None
+    """What the value is compared with: the threshold, or the value of the baseline run."""
 
 
 def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
@@ -113,7 +117,16 @@ def threshold_checks(
             text, missed = _compare(threshold, measure, bound, on)
             where = f"{result.benchmark} × {result.subject}"
             line = f"threshold {'missed' if missed else 'met'}: {where}: {text}"
-            checks.append(Check(where=where, name=f"threshold {threshold.name}", text=line, missed=missed))
+            checks.append(
+                Check(
+                    where=where,
+                    name=f"threshold {threshold.name}",
+                    text=line,
+                    missed=missed,
+                    value=measure.value,
+                    limit=threshold.least,
+                )
+            )
     return checks
 
 
