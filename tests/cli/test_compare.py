@@ -25,6 +25,23 @@ evaluation: {method: exact-match}
 """
 
 
+def test_settings_of_variants_are_listed_one_by_one_by_subject(command: Command) -> None:
+    variants = ("bm25", "bm25(k1=2.0,b=0.3)", "bm25(k1=2.5,b=0.3)")
+    assert command("eval", "--providers", *variants, "--end", "8", "--run-id", "r").code == 0
+    settings = command("compare", "r", "--json").json["settings"]
+    rows = [(one["first_side"], one["second_side"], one["name"], one["first"], one["second"]) for one in settings]
+    assert rows == [
+        ("bm25", "bm25(b=0.3,k1=2)", "bm25: b", "default", "0.3"),
+        ("bm25", "bm25(b=0.3,k1=2)", "bm25: k1", "default", "2"),
+        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: b", "default", "0.3"),
+        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: k1", "default", "2.5"),
+        ("bm25(b=0.3,k1=2)", "bm25(b=0.3,k1=2.5)", "bm25: k1", "2", "2.5"),
+    ]
+    said = command("compare", "r:bm25", f"r:{rows[0][1]}")
+    assert "no such line" not in said.out
+    assert " first " not in said.out.partition("starter:")[0]
+
+
 def own_benchmark(folder: Path, answers: dict[str, str]) -> None:
     (folder / "benchmarks").mkdir(exist_ok=True)
     (folder / "benchmarks/sample.yaml").write_text(BENCHMARK)

@@ -12,7 +12,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Column, Notes, Provenance, Report, Section, Table, text_column
-from memorybench.journal.rows import Fingerprint, Run, changed_lines
+from memorybench.journal.rows import Fingerprint, Run, changed_lines, config_text
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.formatting import value
 from memorybench.text.spelling import suggestion
@@ -55,6 +55,9 @@ class Setting(Record):
     second_run: str
     first: str
     second: str
+    first_side: str = ""
+    """The run; the subject if both are of one run."""
+    second_side: str = ""
 
 
 class RunComparison(Record):
@@ -153,7 +156,7 @@ def compare_sides(
                 warnings[f"Not compared, because only {side.text} has it: {', '.join(alone)}."] = None
         for names in names_in_both:
             for setting in _settings(first.run, second.run, names):
-                settings.setdefault((setting.name, setting.first_run, setting.second_run), setting)
+                settings.setdefault((setting.name, setting.first_side, setting.second_side), setting)
             pairs += _compare_subjects(first, second, names, benchmark, measures, warnings)
     pairs = adjust(pairs)
     tests = max((pair.tests for pair in pairs), default=1)
@@ -270,7 +273,8 @@ def _side_facts(side: Side) -> SideFacts:
 
 def _settings(first: Run, second: Run, names: tuple[str, str]) -> Iterator[Setting]:
     """What differs between two runs, as far as it concerns these subjects."""
-    runs = {"first_run": first.id, "second_run": second.id}
+    sides = names if first.id == second.id else (first.id, second.id)
+    runs = {"first_run": first.id, "second_run": second.id, "first_side": sides[0], "second_side": sides[1]}
     if first.program != second.program:
         yield Setting(name="version", first=first.program, second=second.program, **runs)
     ours, theirs = _spec_fields(first), _spec_fields(second)
@@ -283,6 +287,14 @@ def _settings(first: Run, second: Run, names: tuple[str, str]) -> Iterator[Setti
         if one is None or other is None:
             yield Setting(name=name, first=_presence(one), second=_presence(other), **runs)
             continue
+        (one, own), (other, its) = _without_settings(one), _without_settings(other)
+        bases = list(dict.fromkeys(subject.partition("(")[0] for subject in names))
+        absent = "default" if len(bases) == 1 else None
+        title = bases[0] if name == "provider" and len(bases) == 1 else name
+        for key in sorted(own.keys() | its.keys()):
+            if own.get(key) != its.get(key):
+                texts = [_value_text(found.get(key, absent)) for found in (own, its)]
+                yield Setting(name=f"{title}: {key}", first=texts[0], second=texts[1], **runs)
         before, after = changed_lines(one, other)
         if before or after:
             yield Setting(name=name, first=_lines_text(before, one), second=_lines_text(after, other), **runs)
@@ -307,6 +319,20 @@ def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
         for name, mark in run.fingerprints.items()
         if name == own or not name.startswith("provider ")
     }
+
+
+def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]]:
+    """Return the fingerprint of a config without its name and its section `settings`, and that section."""
+    try:
+        config, end = json.JSONDecoder().raw_decode(mark.text or "")
+    except ValueError:
+        config = None
+    if not isinstance(config, dict):
+        return mark, {}
+    settings = config.get("settings")
+    others = {key: value for key, value in config.items() if key not in ("name", "settings")}
+    text = config_text(others) + (mark.text or "")[end:]
+    return mark.model_copy(update={"text": text}), settings if isinstance(settings, dict) else {}
 
 
 def _presence(mark: Fingerprint | None) -> str:
@@ -335,14 +361,12 @@ def _shorten(text: str) -> str:
 
 
 def _settings_tables(settings: Sequence[Setting]) -> Iterator[Section]:
-    by_runs: dict[tuple[str, str], list[Setting]] = {}
+    by_sides: dict[tuple[str, str], list[Setting]] = {}
     for setting in settings:
-        by_runs.setdefault((setting.first_run, setting.second_run), []).append(setting)
-    for (first, second), own in by_runs.items():
+        by_sides.setdefault((setting.first_side, setting.second_side), []).append(setting)
+    for (first, second), own in by_sides.items():
         rows = tuple((one.name, one.first, one.second) for one in own)
         columns = (text_column("setting"), text_column(first, wrap=True), text_column(second, wrap=True))
-        if first == second:
-            columns = (text_column("setting"), text_column("first", wrap=True), text_column("second", wrap=True))
         yield Table("Settings that differ", columns, rows[:_MOST_SETTINGS], rows[_MOST_SETTINGS:])
         if len(rows) > _MOST_SETTINGS:
             yield Notes((f"… and {len(rows) - _MOST_SETTINGS} more settings: --format markdown shows all.",))
