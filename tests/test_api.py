@@ -1,6 +1,8 @@
 """Evaluations from Python."""
 
 import asyncio
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -56,4 +58,15 @@ def test_outcomes_become_a_data_frame(tmp_path: Path) -> None:
     frame = evaluate(providers=["bm25"], limit=5, output=tmp_path).to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert len(frame) == 5
-    assert frame["recall@5"].between(0, 1).all()
+    assert frame["recall@5"].dropna().between(0, 1).all()
+    assert str(frame["created"].dtype).startswith("datetime64")
+    assert str(frame["answer_seconds"].dtype) == str(frame["correct"].dtype) == "float64"
+    assert all(json.loads(text)["scores"] for text in frame["metadata"])
+
+
+def test_a_data_frame_without_pandas_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = evaluate(providers=["none"], limit=2, output=tmp_path)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(BadInput) as caught:
+        result.to_pandas()
+    assert (caught.value.where, caught.value.__cause__) == ("to_pandas", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -86,11 +87,18 @@ class RunResult:
         """One row per question and provider, with the columns of `memorybench export`. Needs pandas."""
         try:
             import pandas
-        except ImportError as error:
-            raise BadInput("to_pandas", "pandas is not installed", remedy="pip install pandas") from error
+        except ImportError:
+            raise BadInput("to_pandas", "pandas is not installed", remedy="pip install pandas") from None
         with open_run([self.run_id], [self.folder]) as stored:
-            frame = pandas.DataFrame(rows(stored.trials(), layout(stored.outcomes())))
-            return frame.drop(columns="metadata")  # its labels and scores are columns
+            columns = layout(stored.outcomes())
+            frame = pandas.DataFrame(rows(stored.trials(), columns))
+        for name, kind in columns.kinds.items():
+            if kind == "time":
+                frame[name] = pandas.to_datetime(frame[name], utc=True)
+            elif kind == "number" or (kind == "integer" and frame[name].isna().all()):
+                frame[name] = frame[name].astype("float64")
+        frame["metadata"] = [json.dumps(value, ensure_ascii=False) for value in frame["metadata"]]
+        return frame
 
 
 def run(command: str, **values: Any) -> RunResult:
