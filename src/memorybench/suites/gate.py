@@ -18,7 +18,7 @@ from .registry import suite_of
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
 from .sides import ComparedRun, Side, are_costs, open_sides
 from .spec import RunOptions
-from .thresholds import Check
+from .thresholds import Check, check_thresholds, threshold_checks
 
 if TYPE_CHECKING:
     from .stored_run import StoredRun
@@ -175,8 +175,15 @@ def check_gate(stored: StoredRun) -> Gate | None:
 
 
 def report_of(stored: StoredRun) -> Report:
-    """Return the report of a run, with the comparison with its baseline if it has one."""
-    return add_checks(suite_of(stored.run).report(stored), (), check_gate(stored))
+    """Return the report of a run, with its targets and the comparison with its baseline if it has them."""
+    suite, spec = suite_of(stored.run), stored.spec
+    checks: list[Check] = []
+    if spec.get("targets"):  # thresholds that the user gave are not saved
+        subjects = [one.trial.subject for one in stored.outcomes()]
+        held = [subject.name for subject in subjects if subject.role != "baseline"]
+        targets = check_thresholds((), held, suite.metrics(stored), spec["targets"], spec.get("lower_bounds", {}))
+        checks = threshold_checks(stored.summary, targets, "value", held)
+    return add_checks(suite.report(stored), checks, check_gate(stored))
 
 
 def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
