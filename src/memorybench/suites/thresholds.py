@@ -85,9 +85,9 @@ def check_thresholds(
             problem = f"invalid value {threshold.least:g} of {threshold.name}"
             raise BadInput("--threshold", problem, expected="a share between 0 and 1", remedy=close)
     usual = [
-        Threshold(name=name, least=least, if_any=True)
-        for name, least in targets.items()
-        if name not in {threshold.name for threshold in named}
+        Threshold(name=name, least=targets[name], if_any=True)
+        for name in known  # a saved spec has another order
+        if name in targets and name not in {threshold.name for threshold in named}
     ]
     return [one.model_copy(update={"lower_bound": lower_bounds.get(one.name, "")}) for one in (*usual, *named)]
 
