@@ -342,3 +342,27 @@ def test_reused_steps_have_no_latency(command: Command) -> None:
     command("eval", "--providers", "bm25", "--limit", "6", "--run-id", "second", "--reuse", "first")
     pair = only_comparison(command("compare", "first", "second", "--measure", "latency", "--json"))
     assert pair["comparison"]["n"] == 0
+
+
+def test_a_run_of_another_folder_needs_no_default_folder(command: Command) -> None:
+    command("eval", "--providers", "bm25", "hybrid", "--end", "20", "--output", "shared", "--run-id", "first")
+    (command.folder / "results").mkdir()
+    said = command("compare", "shared/first:bm25", "shared/first:hybrid", "--json")
+    assert only_comparison(said)["first_run"] == "first"
+    whole = command("results", "first", "--results", "shared", "--json").json
+    assert command("results", "shared/first", "--json").json == whole
+    assert command("show", "shared/first", "amara-q01", "--json").code == 0
+    assert "show shared/first amara" in command("results", "shared/first", "--failures").out
+    assert command("export", "shared/first", "--format", "csv").code == 0
+    assert command("report", "shared/latest").code == 0
+    assert command("results", "shared/first", "--watch").code == 0
+    assert command("runs", "tag", "shared/first", "kept", "--json").json == {"run_id": "first", "tags": ["kept"]}
+    assert command("runs", "rename", "shared/first", "second").code == 0
+    assert command("runs", "delete", "shared/second", "--yes").code == 0
+    (command.folder / "results").rmdir()
+    for folder in ("results", "audit-results"):
+        command("eval", "--providers", "bm25", "--end", "2", "--output", folder)
+    unknown = command("results", "--watch", "nosuch").err
+    assert "results/results.db and audit-results/results.db" in unknown
+    missing = command("results", "nowhere/first")
+    assert (missing.code, "FOLDER/RUN" in missing.err) == (2, True)

@@ -20,7 +20,9 @@ FORMATS = ("csv", "json", "jsonl", "parquet", "latex", "markdown", "junit", "ins
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="Export this run; several are read as shards of one")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="Export this run, or FOLDER/RUN; several are read as shards of one"
+    )
     parser.add_argument("--format", choices=FORMATS, default="csv", help="Choose the format (default: csv)")
     parser.add_argument(
         "--output",

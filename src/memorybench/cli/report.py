@@ -10,7 +10,9 @@ from .arguments import add_json, add_results, folders
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="Report this run; several are read as shards of one")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="Report this run, or FOLDER/RUN; several are read as shards of one"
+    )
     parser.add_argument(
         "--format", choices=("all", "json", "markdown"), default="all", help="Choose the format (default: all)"
     )
@@ -33,8 +35,7 @@ def run(args: argparse.Namespace) -> int:
             raise BadInput("--output", "missing; the shards have a folder each", expected="a folder for their report")
         report = report_of(stored)
         if args.output is None:
-            results = next(folder for folder in folders(args) if (folder / stored.run.id).is_dir())
-            files = rewrite_reports(report, RunPlace(results, stored.run.id), formats)
+            files = rewrite_reports(report, RunPlace(stored.folder, stored.run.id), formats)
         else:
             try:
                 files = write_reports(report, args.output, formats)

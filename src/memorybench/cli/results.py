@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_list, add_results, folders, positive, split_list
 from .output import print_paged
-from .show import show_command
+from .show import run_names, show_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "runs",
         metavar="RUN",
         nargs="*",
-        help="Show this run, or `latest`; without RUN, list all. Several runs are read as shards of one",
+        help="Show this run, FOLDER/RUN or `latest`; without RUN, list all. Several runs are read as shards of one",
     )
     add_list(parser, "--compare", metavar="PROVIDER", help="Compare these providers; see `memorybench compare`")
     parser.add_argument("--benchmark", metavar="NAME", help="Compare on this benchmark")
@@ -126,7 +126,7 @@ def _show_failures(args: argparse.Namespace, stored: StoredRun) -> None:
                 else f"Only {len(failures)} failures."
             )
         if last < len(failures):
-            next_page = _next_page(args, dict.fromkeys(run.id for run in stored.runs), last)
+            next_page = _next_page(args, run_names(args, stored), last)
             out.print(f"Next: {as_typed(next_page)}", soft_wrap=True)
 
     print_paged(draw)

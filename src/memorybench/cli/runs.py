@@ -66,8 +66,10 @@ def _add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.suites.run_changes import repair
+    from memorybench.suites.stored_run import folder_of
 
-    for folder in folders(args):
+    names = [getattr(args, "run", ""), *getattr(args, "runs", ())]
+    for folder in {*folders(args), *(own for name in names if (own := folder_of(name)) is not None)}:
         repair(folder)
     if args.action is None:
         return show_runs(args)

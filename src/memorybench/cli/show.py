@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="Read this run, or `latest`; several are shards of one")
+    parser.add_argument(
+        "runs", metavar="RUN", nargs="+", help="Read this run, FOLDER/RUN or `latest`; several are shards of one"
+    )
     parser.add_argument("case", metavar="CASE", help="Show the case with this id, or unique beginning of an id")
     parser.add_argument("--provider", metavar="NAME", help="Show this provider, model, store or agent (default: all)")
     parser.add_argument("--benchmark", metavar="NAME", help="Look in this benchmark only")
@@ -61,13 +63,20 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
     """Return the command that shows one trial of a run."""
     from memorybench.reporting.typed_commands import as_typed
 
-    words = ["memorybench", "show", *dict.fromkeys(run.id for run in stored.runs), trial.case_id]
+    words = ["memorybench", "show", *run_names(args, stored), trial.case_id]
     words += ["--provider", trial.subject.name]
     words += ["--benchmark", trial.benchmark] if len(stored.spec.get("benchmarks", ())) > 1 else []
     words += ["--variant", trial.variant] if trial.variant else []
     words += ["--repeat", str(trial.repeat)] if stored.spec.get("repeats", 1) > 1 else []
     words += ["--results", *map(str, args.results)] if args.results else []
     return as_typed(shlex.join(words))
+
+
+def run_names(args: argparse.Namespace, stored: StoredRun) -> list[str]:
+    """The runs as a command with the same --results names them."""
+    searched = folders(args)
+    names = (run.id if one.folder in searched else str(one.folder / run.id) for one, run in stored.parts)
+    return list(dict.fromkeys(names))
 
 
 def _show_trial(view: CaseView, own: Sequence[Section] | None) -> None:

@@ -15,7 +15,6 @@ from memorybench.core.measures import Metric
 from memorybench.core.records import digest
 from memorybench.core.trials import Outcome, Score
 from memorybench.files.expressions import canonical_name
-from memorybench.journal.database import FILE_NAME
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.metrics.rates import Mean
@@ -23,7 +22,7 @@ from memorybench.text.spelling import suggestion
 
 from .comparison import CaseScores
 from .registry import suite_of
-from .stored_run import LATEST, StoredRun, resolve_run, with_current_status
+from .stored_run import LATEST, StoredRun, find_folder, folder_of, resolve_run, with_current_status
 from .summary import subjects_of
 
 Cases = Mapping[str, CaseScores]
@@ -128,12 +127,10 @@ def open_sides(
                 opened[folder] = stack.enter_context(RunReader.open(folder))
             return opened[folder]
 
-        searched = {folder: reader(folder) for folder in folders}
-        named: dict[str, tuple[Path, str, str]] = {}
-        for text in dict.fromkeys(texts):
-            place = _locate_run(text, searched)
-            if place is not None:
-                named[text] = place
+        located = {text: _run_in_folder(text) for text in dict.fromkeys(texts)}
+        searched = {} if all(located.values()) else {folder: reader(folder) for folder in folders}
+        places = {text: place or _locate_run(text, searched) for text, place in located.items()}
+        named = {text: place for text, place in places.items() if place is not None}
         rest = [text for text in dict.fromkeys(texts) if text not in named]
         taken = {(folder, run) for folder, run, _ in named.values()}
         if rest:
@@ -168,17 +165,21 @@ def _with_costs(trial: RecordedTrial) -> Outcome:
 
 
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:
-    """Folder, run and subject of RUN, RUN:SUBJECT or FOLDER/RUN; None: it names no run."""
+    """Folder, run and subject of RUN or RUN:SUBJECT; None: it names no run."""
     head, _, subject = text.partition(":")
     head, subject = resolve_run(head, readers) if head == LATEST else head, canonical_name(subject)
     for folder, run_reader in readers.items():
         if run_reader.has(head):
             return folder, head, subject
-    path = Path(head)
-    if path.name != head and (path.parent / FILE_NAME).exists():
-        with RunReader.open(path.parent, thorough=False) as run_reader:
-            return path.parent, run_reader.run(path.name).id, subject
     return None
+
+
+def _run_in_folder(text: str) -> tuple[Path, str, str] | None:
+    """Folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None: it names no folder with results."""
+    head, _, subject = text.partition(":")
+    if (folder := folder_of(head)) is None:
+        return None
+    return folder, find_folder(head, ())[0], canonical_name(subject)
 
 
 def _candidates(

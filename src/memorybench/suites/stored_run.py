@@ -14,9 +14,11 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
+from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
+from memorybench.text.spelling import suggestion
 
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
@@ -95,21 +97,21 @@ Metrics = Callable[[StoredRun], Sequence[Metric]]
 
 @contextmanager
 def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) -> Iterator[StoredRun]:
-    """Opens runs by id from these folders; several must be shards of one spec."""
-    with _open_readers(folders) as readers:
-        parts = tuple(part for run in dict.fromkeys(runs) for part in _find_run(run, readers))
+    """Opens runs by id from these folders, or as FOLDER/RUN; several must be shards of one spec."""
+    with ExitStack() as stack:
+        parts = tuple(part for name in dict.fromkeys(runs) for part in _find_run(name, folders, stack))
         _check_shards([run for _, run in parts])
         yield StoredRun(parts, metrics)
 
 
-@contextmanager
-def _open_readers(folders: Sequence[Path]) -> Iterator[Mapping[Path, RunReader]]:
-    with ExitStack() as stack:
-        yield {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
-
-
-def _find_run(name: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunReader, Run]]:
+def _find_run(name: str, folders: Sequence[Path], stack: ExitStack) -> list[tuple[RunReader, Run]]:
     """Finds a run in every folder that has it: two machines may have given their shards the same id."""
+    if (own := folder_of(name)) is not None:
+        name, folders = Path(name).name, [own]
+    if "/" in name:
+        expected = "RUN, or FOLDER/RUN of a folder with results.db"
+        raise BadInput(name, f"{Path(name).parent} has no {FILE_NAME}", expected=expected)
+    readers = {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
     run = resolve_run(name, readers)
     found = [
         (run_reader, with_current_status(run_reader.run(run), folder))
@@ -117,16 +119,26 @@ def _find_run(name: str, readers: Mapping[Path, RunReader]) -> list[tuple[RunRea
         if run_reader.has(run)
     ]
     if not found:
-        list(readers.values())[-1].run(run)  # raises, naming the nearest
+        known = [one.id for run_reader in readers.values() for one in run_reader.runs()]
+        raise BadInput(
+            " and ".join(str(folder / FILE_NAME) for folder in readers),
+            f"run {run!r} not found",
+            remedy=suggestion(run, known) or "`memorybench runs` lists runs; name another folder as FOLDER/RUN",
+        )
     return found
+
+
+def folder_of(name: str) -> Path | None:
+    """The results folder of FOLDER/RUN; None: the name has none, or the folder has no results."""
+    path = Path(name)
+    return path.parent if path.name != name and (path.parent / FILE_NAME).exists() else None
 
 
 def find_folder(name: str, folders: Sequence[Path]) -> tuple[str, list[Path]]:
     """The id of the run with that name, or of the latest, and the folders that have it."""
-    with _open_readers(folders) as readers:
-        parts = _find_run(name, readers)
-        run = parts[0][1].id
-        return run, [folder for folder, run_reader in readers.items() if run_reader.has(run)]
+    with ExitStack() as stack:
+        parts = _find_run(name, folders, stack)
+        return parts[0][1].id, [run_reader.folder for run_reader, _ in parts]
 
 
 def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
