@@ -172,3 +172,14 @@ def test_an_audit_and_an_extraction_have_canaries_too(command: Command, stub: St
         run = ("extraction", "run", "--extractor", "hoarder", "--judge-model", "gpt-4o", "--no-targets")
         document = command(*run, "--canaries", number, "--json").json
         assert canary_calls(document) == (0 if number == "off" else 3)
+
+
+def test_corrected_values_keep_their_measure_in_a_narrow_terminal(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "48")
+    saying(stub, lambda prompt: "yes")
+    shown = command(*RUN, "--judge-model", "gpt-4o").out
+    table = shown[shown.index("Corrected for the errors of the judge") :].split("╰")[0]
+    assert "measure" in table
+    assert "corrected" in table

@@ -221,10 +221,10 @@ def correction_tables(run: StoredRun, checks: Sequence[JudgeCheck]) -> list[Sect
     if not rows:
         return []
     columns = (
-        text_column("benchmark", priority=2),
-        text_column("subject"),
-        text_column("measure", priority=1),
-        Column("as judged [95%]", "interval"),
+        text_column("benchmark", priority=3),
+        text_column("subject", priority=2),
+        text_column("measure"),
+        Column("as judged [95%]", "interval", priority=1),
         Column("corrected [95%]", "interval"),
     )
     undecided = "Undecided: the canaries do not show that the judge tells right answers from wrong ones."

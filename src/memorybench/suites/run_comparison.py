@@ -393,8 +393,8 @@ def _measure_table(pairs: Sequence[Pair]) -> Table:
         text_column("measure"),
         Column(" / ".join(_column_names(pairs[0]))),
         Column("difference [95%]"),
-        Column("p", priority=1),
-        Column("n"),
+        Column("p"),
+        Column("n", priority=1),
         Column("wins/losses/ties", priority=2),
         Column("only one has", priority=3),
     )
