@@ -9,6 +9,9 @@ import jsonschema
 import pytest
 
 import memorybench
+from memorybench.metrics.comparison import Comparison
+from memorybench.suites.comparison import Pair
+from memorybench.suites.gate import _check
 from tests.cli.command import Command
 from tests.cli.test_compare import SAMPLE, own_benchmark
 from tests.cli.test_documents import SCHEMA
@@ -165,3 +168,31 @@ def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch:
     assert run.gate is not None
     assert run.gate.passed
     assert memorybench.load_run("good", "main").gate is None
+
+
+def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command, good: str) -> None:
+    other = ("eval", "--providers", "dense", *FEW, "--run-id", "other")
+    refused = command(*other, "--baseline", good)
+    assert (refused.code, "--baseline: run good has bm25" in refused.err) == (2, True)
+    assert not (command.folder / "results/other").exists()
+    assert command(*other, "--baseline", f"{good}:bm25").code in (0, 3)
+
+
+def test_a_baseline_of_another_suite_in_another_folder_is_recognised(command: Command) -> None:
+    command("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--run-id", "a1")
+    said = command(*EVAL, "--baseline", "a1")
+    assert (said.code, "is a run of audit" in said.err) == (2, True)
+
+
+def test_lines_of_the_gate_say_what_was_compared() -> None:
+    def line(difference: float | None) -> str:
+        result = Comparison(difference=difference, n=4, planned=4)
+        pair = Pair(first="bm25", second="bm25", measure="recall@5", benchmark="starter", comparison=result)
+        check = _check(pair, {})
+        assert not check.missed
+        return check.text
+
+    assert line(None).startswith("baseline not compared: ")
+    assert line(0.0) == line(-0.0) == line(0.00001)
+    assert "no difference" in line(0.0)
+    assert "2.0 points better" in line(0.02)

@@ -18,6 +18,8 @@ from .registry import suite_of
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
 from .sides import ComparedRun, Side, are_costs, open_sides
 from .spec import RunOptions
+from .stored_run import LATEST
+from .suite import default_folders
 from .thresholds import Check, check_thresholds, threshold_checks
 
 if TYPE_CHECKING:
@@ -101,7 +103,8 @@ def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results:
 
 
 def _locate(text: str, results: Path) -> Baseline:
-    folders = [results] if (results / FILE_NAME).exists() else []
+    wanted = [results] if text.partition(":")[0] == LATEST else [results, *default_folders()]
+    folders = [folder for folder in dict.fromkeys(wanted) if (folder / FILE_NAME).exists()]
     try:
         with open_sides([text], folders, runs_only=True) as (side,):
             other = side.compared.folder.resolve() != results.resolve()
@@ -136,6 +139,9 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
         subjects = prepared.subjects or tuple(dict.fromkeys(name for _, name in prepared.totals))
         pairs = pair_subjects(subjects, side.subjects, "--baseline")
         for ours, theirs in pairs:
+            if side.subject is None and ours != theirs and side.compared.roles[theirs] in ("provider", "baseline"):
+                remedy = f"to compare other providers, name it: --baseline {baseline.run}:{theirs}"
+                raise BadInput("--baseline", f"run {side.run.id} has {theirs}, but not {ours}", remedy=remedy)
             asked = [name for name, subject in prepared.totals if subject == ours]
             shared = [name for name in asked if (name, theirs) in side.compared.cases]
             for name in shared:
@@ -219,10 +225,16 @@ def judge(comparison: RunComparison, baseline: str, max_drop: Mapping[str, float
 def _check(pair: Pair, max_drop: Mapping[str, float]) -> Check:
     where = f"{pair.benchmark} × {pair.first}"
     failure = _failure(pair, max_drop)
-    difference = "not compared" if pair.loss is None else f"{pair.amount(-pair.loss)} better than the baseline run"
-    if pair.loss is not None and pair.loss >= 0:
+    verdict = "missed" if failure else "met"
+    if pair.loss is None:
+        verdict, difference = verdict if failure else "not compared", "has no value in both runs"
+    elif pair.amount(abs(pair.loss)) == pair.amount(0):
+        difference = "shows no difference from the baseline run"
+    elif pair.loss < 0:
+        difference = f"{pair.amount(-pair.loss)} better than the baseline run"
+    else:
         difference = f"not significantly worse than the baseline run ({pair.amount(pair.loss)})"
-    text = f"baseline {'missed' if failure else 'met'}: {where}: {pair.measure} {failure or difference}"
+    text = f"baseline {verdict}: {where}: {pair.measure} {failure or difference}"
     return Check(
         where=where,
         name=f"baseline {pair.measure}",
