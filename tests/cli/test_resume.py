@@ -97,3 +97,16 @@ def test_a_budget_given_to_a_run_without_one_is_kept(command: Command, stub: Stu
     calls = len(stub.calls)
     command("eval", "--resume", "r")
     assert len(stub.calls) == calls
+
+
+def test_calls_of_scripted_models_are_not_reported_as_charged(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command("eval", "--providers", "bm25", "--end", "5", "--answering-model", "scripted/quote", "--run-id", "r")
+    monkeypatch.setenv("COLUMNS", "40")
+    assert "more columns in a wider terminal or report.md" in " ".join(command("results", "r").out.split())
+    with sqlite3.connect(command.folder / "results/results.db") as db:  # as a kill in the middle of calls leaves it
+        db.execute("DELETE FROM steps WHERE name = 'answer'")
+    (command.folder / "results/r/report.md").unlink()
+    assert command("results", "r", "--json").json["possibly_charged_twice"] == 0
+    assert "report.md" not in command("results", "r").out

@@ -190,3 +190,19 @@ def test_headings_are_whole_again_once_columns_are_dropped() -> None:
     text = shown(Report(title="t", sections=(table,)), 60)
     assert "value of it" in text
     assert "1 more column in report.md" in text
+
+
+@pytest.mark.parametrize("width", [30, 40])
+def test_rows_fit_in_a_terminal_without_unicode(width: int) -> None:
+    raw = io.BytesIO()
+    out = Console(file=io.TextIOWrapper(raw, "ascii", errors="replace"), width=width, highlight=False)
+    table = Table("T…", (text_column("run"), text_column("text", wrap=True)), (("a…", "±5 …" * 6), ("b", "≥ 1")))
+    show_report(out, Report(title="t", sections=(table, Notes(("… ± " * 30,)))))
+    out.file.flush()
+    text = raw.getvalue().decode("ascii")
+    assert "?" not in text
+    assert "+/-5 ..." in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert rows
+    assert {len(line) for line in rows} == {len(rows[0])}
+    assert all(len(line) <= width for line in text.splitlines())

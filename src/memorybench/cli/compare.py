@@ -89,4 +89,4 @@ def _show(compared: RunComparison, args: argparse.Namespace) -> None:
     out = console()
     show_header(out, "MEMORYBENCH COMPARE", compared.facts())
     report = compared.report(getattr(args, "only", None), getattr(args, "limit", None), getattr(args, "offset", 0))
-    show_report(out, report, whole_in="--format markdown")
+    show_report(out, report, whole_in="a wider terminal or --format markdown")

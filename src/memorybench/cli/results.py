@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _show(args: argparse.Namespace) -> int:
     from memorybench.reporting.json_document import to_json
-    from memorybench.reporting.terminal import console, show_header, show_report
+    from memorybench.reporting.terminal import console, show_header, show_report, whole_in
     from memorybench.suites.gate import report_of
     from memorybench.suites.registry import open_run, suite_of
 
@@ -78,7 +78,7 @@ def _show(args: argparse.Namespace) -> int:
         else:
             out = console()
             show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
-            show_report(out, report_of(stored))
+            show_report(out, report_of(stored), whole_in(stored.folder / stored.run.id))
     return 0
 
 

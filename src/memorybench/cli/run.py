@@ -126,13 +126,13 @@ def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -
 def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
     """Shows a run that --resume found complete."""
     from memorybench.reporting.json_document import to_json
-    from memorybench.reporting.terminal import console, show_report
+    from memorybench.reporting.terminal import console, show_report, whole_in
 
     if args.json:
         sys.stdout.write(to_json(finished.report))
     else:
         out = console()
-        show_report(out, finished.report)
+        show_report(out, finished.report, whole_in(finished.place.folder))
         out.print(f"\nRun {finished.place.run_id} is complete; nothing was repeated. Results: {finished.place.folder}/")
     return _end(finished, options, args)
 
@@ -172,11 +172,11 @@ def _show_samples(prepared: PreparedRun) -> None:
 
 def _show(start: Start, finished: FinishedRun) -> None:
     from memorybench.reporting.report_files import FORMATS
-    from memorybench.reporting.terminal import console, show_hints, show_report
+    from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
     from memorybench.suites.suite import RESULTS
 
     out, summary, place = console(), finished.summary, start.place
-    show_report(out, finished.report)
+    show_report(out, finished.report, whole_in(place.folder))
     files = ", ".join(FORMATS[name][0] for name in reversed(start.prepared.formats))
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
     if finished.ending.interrupted or summary.status == "partial":

@@ -8,7 +8,7 @@ import io
 import os
 import sys
 
-_PLAIN = str.maketrans({"–": "-", "—": "-", "…": "...", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "✓": "+", "✗": "-"})
+from memorybench.text.sanitize import PLAIN
 
 
 class OutputLost(BaseException):
@@ -81,7 +81,7 @@ def _wrap(stream: io.TextIOBase | None, number: int) -> io.TextIOWrapper:
 
 def _plain_text(error: UnicodeError) -> tuple[str, int]:
     assert isinstance(error, UnicodeEncodeError)
-    text = error.object[error.start : error.end].translate(_PLAIN)
+    text = error.object[error.start : error.end].translate(PLAIN)
     return "".join(character if character.isascii() else "?" for character in text), error.end
 
 

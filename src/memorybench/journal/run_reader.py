@@ -237,9 +237,10 @@ class RunReader:
         return total, highest, unknown
 
     def possibly_charged_twice(self, run: str) -> int:
-        """Count paid calls without a reply: interrupted by a crash or by a lost connection."""
+        """Count paid calls without a reply: interrupted by a crash or a lost connection. Scripted models are free."""
         (interrupted,) = self._db.execute(
-            f"SELECT count(*) FROM attempts WHERE run = :run AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",  # noqa: S608
+            "SELECT count(*) FROM attempts WHERE run = :run AND subject NOT LIKE 'scripted/%'"  # noqa: S608
+            f" AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",
             {"run": run},
         ).fetchone()
         (uncertain,) = self._db.execute(

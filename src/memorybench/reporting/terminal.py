@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from memorybench.core.report_sections import (
@@ -19,7 +20,7 @@ from memorybench.core.report_sections import (
     Table,
     Text,
 )
-from memorybench.text.sanitize import sanitize
+from memorybench.text.sanitize import PLAIN, sanitize
 
 from .formatting import cell_text, footnotes
 from .typed_commands import as_typed
@@ -42,6 +43,17 @@ def console() -> Console:
     return out
 
 
+def whole_in(run: Path) -> str:
+    """Where all columns of the tables of a run are shown."""
+    return "a wider terminal or report.md" if (run / "report.md").exists() else "a wider terminal"
+
+
+def _clean(out: Console, text: str) -> str:
+    """The text as the console can print it: what the encoding lacks is replaced before lines are laid out."""
+    text = sanitize(text)
+    return text if out.encoding.startswith("utf") else text.translate(PLAIN)
+
+
 def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
     """Shows the provenance of a run in a box."""
     from rich import box
@@ -51,7 +63,7 @@ def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
     drawn = RichTable(box=box.ROUNDED, show_header=True, header_style="bold", width=min(out.width, 80))
     drawn.add_column(Align.center(title), overflow="fold")
     for name, fact in facts.items():
-        drawn.add_row(f"{name}: {sanitize(fact)}")
+        drawn.add_row(f"{name}: {_clean(out, fact)}")
     out.print(drawn)
 
 
@@ -66,12 +78,12 @@ def show_report(out: Console, report: Report, whole_in: str = "report.md") -> No
     """Shows all but the header, which is shown before a run begins; `whole_in` says where all columns are."""
     for line in report.verdict:
         out.print()
-        out.print(sanitize(line), style="bold")
+        out.print(_clean(out, line), style="bold")
     for section in report.sections:
         if not section.detail:
             show_section(out, section, whole_in)
     for line in report.warnings:
-        out.print(sanitize(line), style="yellow")
+        out.print(_clean(out, line), style="yellow")
 
 
 def show_section(out: Console, section: Section, whole_in: str = "report.md") -> None:
@@ -89,7 +101,7 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
                 out.print()
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
-                out.print(as_typed(sanitize(text)), style="bold yellow" if section.warning else "")
+                out.print(as_typed(_clean(out, text)), style="bold yellow" if section.warning else "")
         case Provenance():
             pass
         case _:
@@ -102,32 +114,32 @@ def show_table(out: Console, table: Table, whole_in: str = "a wider terminal") -
     from rich.table import Table as RichTable
     from rich.text import Text as RichText
 
-    shown = _fitting_columns(table, out.width)
+    shown = _fitting_columns(out, table)
     drawn = RichTable(
         box=box.ROUNDED, title_justify="left", title_style="bold", show_header=any(c.heading for c in table.columns)
     )
     for _, column in shown:
-        drawn.add_column(sanitize(column.heading), justify=column.align, no_wrap=not column.wrap, overflow="fold")
+        drawn.add_column(_clean(out, column.heading), justify=column.align, no_wrap=not column.wrap, overflow="fold")
     for row in table.rows:
-        drawn.add_row(*(RichText(_text(row[place], column), style=_style(row[place])) for place, column in shown))
-    out.print(sanitize(table.title), style="bold")  # a title of rich's wraps at the table's width
+        drawn.add_row(*(RichText(_text(out, row[place], column), style=_style(row[place])) for place, column in shown))
+    out.print(_clean(out, table.title), style="bold")  # a title of rich's wraps at the table's width
     out.print(drawn)
     hidden = len(table.columns) - len(shown)
     if hidden:
         out.print(f"{hidden} more column{'' if hidden == 1 else 's'} in {whole_in}", style="dim")
     for note in footnotes(replace(table, detail_rows=())):
-        out.print(note, style="dim")
+        out.print(_clean(out, note), style="dim")
 
 
 def _style(cell: Cell) -> str:
     return "red" if isinstance(cell, tuple) and any(state.good is False for state in cell) else ""
 
 
-def _text(cell: Cell, column: Column) -> str:
-    return sanitize(cell_text(cell, column.shows))
+def _text(out: Console, cell: Cell, column: Column) -> str:
+    return _clean(out, cell_text(cell, column.shows))
 
 
-def _fitting_columns(table: Table, width: int) -> list[tuple[int, Column]]:
+def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
     """The columns that fit, with their places.
 
     Where the terminal is too narrow, headings are broken into lines, then intervals and counts are left out, then
@@ -139,13 +151,13 @@ def _fitting_columns(table: Table, width: int) -> list[tuple[int, Column]]:
         broken = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
         short = [(place, replace(one, shows="value") if _can_shorten(one) else one) for place, one in broken]
         for form in (columns, broken, short):
-            if _width(table, form) <= width:
+            if _width(out, table, form) <= out.width:
                 return form
         if not any(column.priority for _, column in columns):
             break
         columns.remove(max(columns, key=lambda numbered: (numbered[1].priority, numbered[0])))
     wrapped = [(place, replace(one, wrap=one.wrap or one.align == "left")) for place, one in broken]
-    while _width(table, wrapped, _NARROWEST) > width and len(wrapped) > 2:
+    while _width(out, table, wrapped, _NARROWEST) > out.width and len(wrapped) > 2:
         wrapped.pop()
     return wrapped
 
@@ -154,12 +166,12 @@ def _can_shorten(column: Column) -> bool:
     return column.priority > 0 and column.shows in ("interval", "value_of_n")
 
 
-def _width(table: Table, columns: Sequence[tuple[int, Column]], wrapped: int = _WRAPPED_WIDTH) -> int:
+def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wrapped: int = _WRAPPED_WIDTH) -> int:
     from rich.cells import cell_len
 
     total = 1
     for place, column in columns:
-        texts = [*column.heading.split("\n"), *(_text(row[place], column) for row in table.rows)]
+        texts = [*_clean(out, column.heading).split("\n"), *(_text(out, row[place], column) for row in table.rows)]
         longest = max(map(cell_len, texts))
         total += 3 + (min(longest, wrapped) if column.wrap else longest)
     return total
@@ -175,18 +187,18 @@ def show_cases(out: Console, cases: Iterable[Case], if_empty: str) -> None:
 
 
 def show_case(out: Console, case: Case) -> None:
-    out.print("  ".join(sanitize(part) for part in case.heading if part), style="bold")
+    out.print("  ".join(_clean(out, part) for part in case.heading if part), style="bold")
     for name, text in case.fields:
         lines = (line for line in _wrapped(out, text, 12) if line.strip())
         for place, line in enumerate(lines):
             out.print(f"  {'' if place else name:<9} {line}", soft_wrap=True)
     if case.command:
-        out.print(f"  {'show':<9} {sanitize(case.command)}", soft_wrap=True)  # a command must stay on one line
+        out.print(f"  {'show':<9} {_clean(out, case.command)}", soft_wrap=True)  # a command must stay on one line
     out.print()
 
 
 def show_text(out: Console, section: Text) -> None:
-    out.print(sanitize(section.title), style="bold")
+    out.print(_clean(out, section.title), style="bold")
     for line in _wrapped(out, section.text.strip("\n"), 2):
         out.print(f"  {line}".rstrip(), soft_wrap=True)
 
@@ -195,5 +207,5 @@ def _wrapped(out: Console, text: str, indent: int) -> Iterator[str]:
     """The lines of a text, wrapped so that they fit with an indent."""
     from rich.text import Text as RichText
 
-    for line in sanitize(text).expandtabs(4).split("\n"):
+    for line in _clean(out, text).expandtabs(4).split("\n"):
         yield from (part.plain.rstrip() for part in RichText(line).wrap(out, max(20, out.width - indent)))

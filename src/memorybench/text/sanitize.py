@@ -17,6 +17,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 EXCERPT = 300
 """Characters of another program's output that an error message quotes."""
+PLAIN = str.maketrans(
+    {"–": "-", "—": "-", "…": "...", "×": "x", "→": "->", "≥": ">=", "≤": "<=", "✓": "+", "✗": "-", "±": "+/-"}
+)
+"""What is printed instead of characters that an encoding such as ASCII lacks."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
