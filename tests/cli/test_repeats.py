@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 import memorybench
+from memorybench.core.report_sections import Notes, Table
+from memorybench.suites.noise import NeededQuestions, Noise, noise_sections
 from tests.cli.command import Command
 from tests.cli.test_audit import SAMPLE
 from tests.doubles.refusals import refused
@@ -205,3 +207,28 @@ def test_baseline_differences_count_questions_and_not_answers(command: Command, 
     pairs = command("compare", "r:bm25", "r:none", "--measure", "accuracy", "--json").json["comparisons"]
     assert [pair["comparison"]["n"] for pair in pairs] == [12]
     assert pairs[0]["comparison"]["difference"] == pytest.approx(difference["difference"])
+
+
+def test_noise_is_put_in_a_sentence_and_needed_questions_are_listed_once() -> None:
+    needed = tuple(NeededQuestions(difference=d, without_repeats=9, with_repeats=9) for d in (0.05, 0.1))
+    row = Noise(
+        benchmark="starter",
+        subject="bm25",
+        measure="accuracy",
+        repeats=2,
+        n=20,
+        between_questions=0.1,
+        between_repeats=0.05,
+        truncated=False,
+        changed_answers=0.5,
+        changed_scores=0.2,
+        needed=needed,
+    )
+    _, said, table, _ = noise_sections([row])
+    assert isinstance(said, Notes)
+    assert isinstance(table, Table)
+    assert "4 of 20 questions" in str(said.lines[0])
+    assert "±9.8 points" in str(said.lines[0])
+    assert table.rows == (("bm25", "accuracy", 1, 9, 9),)
+    repeated = row.model_copy(update={"needed": tuple(one.model_copy(update={"with_repeats": 5}) for one in needed)})
+    assert sorted(noise_sections([repeated])[2].rows) == [("bm25", "accuracy", 1, 9, 9), ("bm25", "accuracy", 2, 5, 5)]

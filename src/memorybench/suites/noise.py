@@ -54,6 +54,15 @@ class Noise(Record):
     changed_scores: float
     needed: tuple[NeededQuestions, ...]
 
+    def sentence(self) -> str:
+        """What the noise means for another run: the half width of a 95 % interval of the difference of two runs."""
+        changed = round(self.changed_scores * self.n)
+        points = 100 * 1.96 * sqrt(2 * self.between_repeats / (self.n * self.repeats))
+        return (
+            f"{self.subject}: {changed} of {self.n} questions changed their {self.measure} between repeats; another run"
+            f" of the same would differ by about ±{points:.1f} points (95 %)."
+        )
+
 
 class _Values:
     """The values of one measure of one subject."""
@@ -197,11 +206,13 @@ def noise_sections(rows: Sequence[Noise]) -> list[Section]:
         (row.subject, row.measure, times, *(getattr(one, field) for one in row.needed))
         for row in rows
         for times, field in ((1, "without_repeats"), (row.repeats, "with_repeats"))
+        if times == 1 or any(one.without_repeats != one.with_repeats for one in row.needed)
     )
     truncated = ", ".join(f"{row.measure} of {row.subject}" for row in rows if row.truncated)
     lines = (*_EXPLANATION, *([_TRUNCATED.format(truncated)] if truncated else []))
     return [
         Table(f"Noise over {rows[0].repeats} repeats", columns, spreads),
+        Notes(tuple(row.sentence() for row in rows)),
         Table("Questions needed to detect a difference", needed_columns, needed, level=3),
         Notes(lines),
     ]
