@@ -134,7 +134,11 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
     if not trial.named("answer") and shown.got:
         sections.append(trial.text("Answer", shown.got))
     if not trial.named("search", "answer") and shown.context:
-        count = f"{shown.memories_shown} memories, not recorded one by one; " if shown.memories_shown else ""
+        count = (
+            f"{shown.memories_shown} memor{'y' if shown.memories_shown == 1 else 'ies'}, not recorded one by one; "
+            if shown.memories_shown
+            else ""
+        )
         sections.append(Text("Context", f"{count}it begins:\n{shown.context}"))
     return [*sections, *([trial.text("Why", shown.reason)] if shown.reason else [])]
 

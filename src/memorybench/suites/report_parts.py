@@ -177,7 +177,7 @@ def wide_interval_notes(summary: Summary, benchmark: str, name: str, baselines: 
     lines = []
     for (n, clusters), subjects in wide.items():
         histories = "history" if clusters == 1 else "histories"
-        line = f"Wide interval of {', '.join(subjects)}: {n} questions of {clusters} {histories}"
+        line = f"Wide interval of {', '.join(subjects)}: {n} question{'s' * (n != 1)} of {clusters} {histories}"
         needed = max(subjects.values())
         if needed > n:
             line += f"; about {needed:,} questions are needed for ±{100 * NARROW:.0f} points"

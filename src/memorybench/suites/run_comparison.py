@@ -163,10 +163,9 @@ def compare_sides(
     fewest = max((pair.comparison.least_p for pair in pairs if pair.comparison.p is not None), default=0.0)
     if fewest * tests >= 0.05:
         few = min(pair.comparison.clusters for pair in pairs if pair.comparison.p is not None)
-        groups = f"{few} independent groups of questions (histories, conversations or cases)"
-        warnings[f"No difference can be significant: there are only {groups} for {tests} test{'s'[: tests > 1]}."] = (
-            None
-        )
+        groups = f"{few} independent group{'s' * (few != 1)} of questions (histories, conversations or cases)"
+        only = f"there {'is' if few == 1 else 'are'} only {groups} for {tests} test{'s' * (tests > 1)}"
+        warnings[f"No difference can be significant: {only}."] = None
     return RunComparison(
         suite=sides[0].run.suite,
         sides=tuple(_side_facts(side) for side in sides),
@@ -425,7 +424,7 @@ def _unpaired(pairs: Sequence[Pair]) -> Iterator[str]:
     for pair in pairs:
         parts = [(pair.only_first, pair.names[0]), (pair.only_second, pair.names[1])]
         if alone := " and ".join(f"{n} of {name}" for n, name in parts if n):
-            paired = f"{pair.measure}: {pair.comparison.n} questions are paired"
+            paired = f"{pair.measure}: questions paired: {pair.comparison.n}"
             yield f"{paired}; {alone} have no counterpart and are left out."
 
 

@@ -39,6 +39,7 @@ _COLUMNS = tuple(
     )
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
+_ONE_HISTORY = "No interval: all questions are about one history; --limit N samples from all of them."
 _NEEDS_JUDGE = "Word overlap is not accuracy, which needs a judge: `memorybench score {} --judge-model MODEL`."
 _MAX_LABELS = 30
 """A table by label with more rows is left to report.json."""
@@ -84,6 +85,8 @@ def report(run: StoredRun) -> Report:
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
         tables.append(_results_table(benchmark, results, main, failed))
         tables += sections.wide_interval_notes(summary, benchmark, main, BASELINES)
+        if any(map(_has_no_interval, results)):
+            tables.append(Notes((_ONE_HISTORY,), warning=True))
         if main == "answer_f1" and not run.spec["judge"]:
             tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
@@ -93,8 +96,6 @@ def report(run: StoredRun) -> Report:
         over = None if result.group else result.measure(OVER_BUDGET)
         if over is not None and over.value:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
-    if any(_has_no_interval(result) for result in summary.results if not result.group):
-        warnings += ("No interval: all questions are about one history; --limit N samples from all of them.",)
     noise = measure_noise(run, headline_measures(run))
     checks = judge_checks(run, {"accuracy": False})
     return Report(
@@ -191,7 +192,7 @@ def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
     ]
     measure = next(iter(pairs.values())).measure
     columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
-    title = f"Difference from baseline in {measure}, points [95%] (* significant)"
+    title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction)"
     return [Table(title, columns, tuple(rows), level=3)]
 
 
