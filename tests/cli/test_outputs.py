@@ -76,3 +76,25 @@ def test_a_suite_is_described_by_its_name_and_its_verb(command: Command) -> None
 
 def test_a_results_folder_is_validated_by_its_database(finished: Command) -> None:
     assert "1 runs" in finished("validate", "results").out
+
+
+@pytest.mark.parametrize("format", ["csv", "json", "parquet", "markdown", "junit"])
+def test_an_export_creates_the_folder_of_its_file(command: Command, format: str) -> None:
+    command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
+    said = command("export", "r", "--format", format, "--output", f"out/{format}/x")
+    assert said.code == 0, said.err
+    assert (command.folder / f"out/{format}/x").stat().st_size
+
+
+def test_runs_list_is_runs_and_errors_name_what_is_expected(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
+    assert command("runs", "list", "--json").json == command("runs", "--json").json
+    assert 'expected "7d"' in command("runs", "prune", "--older-than", "7").err
+    assert "expected bash, zsh or fish" in command("completion").err
+
+
+def test_a_table_without_intervals_says_so_before_the_next_one(command: Command) -> None:
+    shown = command("eval", "--providers", "bm25", "oracle", "--end", "10").out
+    assert "No interval: " in shown
+    assert shown.index("No interval: ") < shown.index("Difference from baseline")
+    assert "Holm" in shown

@@ -34,6 +34,9 @@ class Parser(argparse.ArgumentParser):
         where, separator, problem = message.removeprefix("argument ").partition(": ")
         if message.startswith("the following arguments are required"):
             where, problem = problem, "missing"
+            allowed = next((list(one.choices) for one in self._actions if one.metavar == where and one.choices), [])
+            if len(allowed) > 1:
+                problem += f"; expected {', '.join(allowed[:-1])} or {allowed[-1]}"
         elif message.startswith("unrecognized arguments"):
             where, problem = problem.split()[0], "unknown argument"
         elif not separator:

@@ -25,6 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
     parser.set_defaults(action=None)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=False)
+    listing = _add_action(actions, "list", "list runs, as without an action")
+    add_list(listing, "--tag", metavar="TAG", help="List only runs with one of these tags")
+    _add_filters(listing, "List")
     tag = _add_action(actions, "tag", "add tags to a run, or remove them")
     tag.add_argument("run", metavar="RUN", help="Tag this run, or `latest`")
     tag.add_argument("tags", metavar="TAG", nargs="+", help="Add this tag")
@@ -248,8 +251,9 @@ def _confirmed(rows: Sequence[ListedRun]) -> bool:
 def _age(text: str) -> timedelta:
     number, unit = text[:-1], _UNITS.get(text[-1:])
     if unit is None or not number.isdecimal() or len(number) > 6:
-        raise argparse.ArgumentTypeError(f"invalid age {text!r}; expected a number with h, d or w, such as 30d")
+        expected = f'"{text}d"' if text.isdecimal() else "a number with h, d or w, such as 30d"
+        raise argparse.ArgumentTypeError(f"invalid age {text!r}; expected {expected}")
     return timedelta(**{unit: int(number)})
 
 
-_ACTIONS = {"tag": _tag, "rename": _rename, "delete": _delete, "prune": _prune}
+_ACTIONS = {"list": show_runs, "tag": _tag, "rename": _rename, "delete": _delete, "prune": _prune}

@@ -15,9 +15,11 @@ from memorybench.core.errors import BadInput, JournalError
 def replacing(path: Path) -> Iterator[TextIO]:
     """Open a text file for writing that replaces `path` when it is complete; BadInput if it cannot be written.
 
-    A device, a pipe, a socket or a link is not replaced: the text is written into it.
+    Its folder is made if there is none. A device, a pipe, a socket or a link is not replaced: the text is written
+    into it.
     """
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with _draft(path) as file:
             yield file
     except OSError as error:
