@@ -90,3 +90,9 @@ def test_resume_leaves_the_calls_that_are_left(command: Command, stub: Stub) -> 
     document = command("eval", "--resume", "r", "--dry-run", "--json").json
     assert calls(document, "answer") == 20 - done
     assert len(stub.calls) == done
+
+
+def test_a_dry_run_without_a_judge_says_that_accuracy_is_not_measured(command: Command) -> None:
+    run = ("eval", "--providers", "bm25", "--limit", "5", "--dry-run", "--answering-model", "scripted/quote")
+    assert "Accuracy is not measured" in command(*run).out
+    assert "Accuracy is not measured" not in command(*run, "--judge-model", "scripted/judge").out

@@ -167,7 +167,11 @@ def _show_samples(prepared: PreparedRun) -> None:
     for benchmark, sample in prepared.details.get("samples", {}).items():
         print(f"{benchmark}: {sample_text(sample)}")
         if getattr(prepared.spec, "limit", None) and 1 < sample["clusters"] < sample["cases_available"]:
-            print("A sample needs the sessions of all its histories; --end N needs fewer, but says less about others.")
+            print(
+                "To add fewer histories, take the first N questions: --end N. They may be easier or harder than others."
+            )
+    if getattr(prepared.spec, "answering_model", None) and not getattr(prepared.spec, "judge_model", None):
+        print("Accuracy is not measured; to measure it, add --judge-model MODEL.")
 
 
 def _show(start: Start, finished: FinishedRun) -> None:
