@@ -37,7 +37,7 @@ def bill(stub: Stub) -> float:
     return sum((TOKENS[0] * dear + TOKENS[1] * dearer) / 1e6 for dear, dearer in rates)
 
 
-ARMS = ("eval", "--providers", "bm25", "oracle", "--limit", "15", "--answering-model", "gpt-4o-mini")
+ARMS = ("eval", "--providers", "bm25", "oracle", "--end", "15", "--answering-model", "gpt-4o-mini")
 
 
 def test_a_judged_run_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:

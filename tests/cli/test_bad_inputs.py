@@ -198,7 +198,7 @@ CASES = [
     Case("export missing", "missing"),
     Case("export r --format xlsx", "--format"),
     Case("export r --output .", ".:"),
-    Case("export r --output missing/x.csv", "missing/x.csv"),
+    Case("export r --output results/results.db/x.csv", "results/results.db/x.csv"),
     Case("export r --output taken/x.csv", "taken/x.csv", taken="a file"),
     Case("export r --format inspect", "--output"),
     Case("export r --format inspect --output taken", "taken", taken="a file"),

@@ -19,7 +19,7 @@ def suites(path: Path) -> dict[str, ElementTree.Element]:
 
 def test_a_run_writes_junit_with_its_thresholds(command: Command) -> None:
     said = command(
-        *("eval", "--providers", "bm25", "none", "--limit", "6", "--junit", "junit.xml"),
+        *("eval", "--providers", "bm25", "none", "--end", "6", "--junit", "junit.xml"),
         *("--threshold", "recall@5=0.0", "--threshold", "recall@10=1.0"),
     )
     assert said.code == 3
@@ -32,7 +32,7 @@ def test_a_run_writes_junit_with_its_thresholds(command: Command) -> None:
 
 
 def test_a_resumed_run_that_is_complete_writes_junit_again(command: Command) -> None:
-    assert command("eval", "--providers", "bm25", "--limit", "3", "--run-id", "r", "--junit", "one.xml").code == 0
+    assert command("eval", "--providers", "bm25", "--end", "3", "--run-id", "r", "--junit", "one.xml").code == 0
     assert command("eval", "--resume", "r", "--junit", "two.xml").code == 0
     one, two = ((command.folder / name).read_text(encoding="utf-8") for name in ("one.xml", "two.xml"))
     assert one == two
@@ -40,7 +40,7 @@ def test_a_resumed_run_that_is_complete_writes_junit_again(command: Command) -> 
 
 @pytest.mark.parametrize("flag", ["--junit", "--step-summary"])
 def test_a_file_that_cannot_be_written_is_refused_before_the_run(command: Command, flag: str) -> None:
-    said = command("eval", "--providers", "bm25", "--limit", "2", flag, "missing/file")
+    said = command("eval", "--providers", "bm25", "--end", "2", flag, "missing/file")
     assert (said.code, said.err.split(":")[1].strip()) == (2, flag)
     assert not (command.folder / "results").exists()
 
@@ -49,7 +49,7 @@ def test_github_gets_the_report_as_a_step_summary(command: Command, monkeypatch:
     summary = command.folder / "summary.md"
     summary.write_text("an earlier step\n", encoding="utf-8")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
-    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--threshold", "recall@5=1.0")
+    arguments = ("eval", "--providers", "bm25", "--end", "3", "--threshold", "recall@5=1.0")
     assert command(*arguments, "--run-id", "r").code == 3
     text = summary.read_text(encoding="utf-8")
     report = (command.folder / "results" / "r" / "report.md").read_text(encoding="utf-8")
@@ -61,7 +61,7 @@ def test_github_gets_the_report_as_a_step_summary(command: Command, monkeypatch:
 def test_a_step_summary_stays_below_the_limit_of_github(command: Command) -> None:
     summary = command.folder / "summary.md"
     summary.write_bytes(b"x\n" * (512 * 1024 - 500))
-    assert command("eval", "--providers", "bm25", "--limit", "3", "--step-summary", "summary.md").code == 0
+    assert command("eval", "--providers", "bm25", "--end", "3", "--step-summary", "summary.md").code == 0
     assert 1024 * 1024 - 1000 < summary.stat().st_size <= 1024 * 1024
     assert "report.md" in summary.read_text(encoding="utf-8")[-200:]
 
@@ -69,7 +69,7 @@ def test_a_step_summary_stays_below_the_limit_of_github(command: Command) -> Non
 def test_a_secret_reaches_neither_junit_nor_the_summary(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTES_API_KEY", "sentinel-4711-secret")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(command.folder / "summary.md"))
-    command("eval", "--providers", "bm25", "--limit", "2", "--junit", "j.xml", "--run-id", "sentinel-4711-secret")
+    command("eval", "--providers", "bm25", "--end", "2", "--junit", "j.xml", "--run-id", "sentinel-4711-secret")
     for name in ("j.xml", "summary.md"):
         assert "sentinel-4711" not in (command.folder / name).read_text(encoding="utf-8")
 
@@ -82,7 +82,7 @@ def test_python_writes_the_same_files(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> None:
-    arguments = ("eval", "--providers", "bm25", "--limit", "6")
+    arguments = ("eval", "--providers", "bm25", "--end", "6")
     assert command(*arguments, "--run-id", "whole", "--junit", "whole.xml").code == 0
     assert command.killed(*arguments, "--run-id", "r", "--junit", "killed.xml", "--step-summary", "s.md", at=6)
     assert not (command.folder / "killed.xml").exists()

@@ -30,21 +30,21 @@ def subjects(document: dict) -> list[tuple[str, str]]:
 
 def test_a_config_of_a_built_in_adapter_is_a_provider_of_its_own(command: Command) -> None:
     drop_in(command, "providers", MY_BM25)
-    document = command("eval", "--providers", "bm25", "my-bm25", "--limit", "6", "--json").json
+    document = command("eval", "--providers", "bm25", "my-bm25", "--end", "6", "--json").json
     assert subjects(document) == [("starter", "bm25"), ("starter", "my-bm25")]
     assert document["counts"]["scored"] == 12
 
 
 def test_two_benchmarks_over_one_dataset_are_kept_apart(command: Command) -> None:
     drop_in(command, "benchmarks", MY_STARTER)
-    said = command("eval", "--benchmarks", "starter", "my-starter", "--providers", "bm25", "--limit", "6", "--json")
+    said = command("eval", "--benchmarks", "starter", "my-starter", "--providers", "bm25", "--end", "6", "--json")
     assert subjects(said.json) == [("starter", "bm25"), ("my-starter", "bm25")]
     assert said.json["counts"]["scored"] == 12
 
 
 def test_a_run_of_an_edited_benchmark_is_not_resumed(command: Command) -> None:
     path = drop_in(command, "benchmarks", MY_STARTER)
-    arguments = ("eval", "--benchmarks", "my-starter", "--providers", "bm25", "--limit", "6", "--concurrency", "1")
+    arguments = ("eval", "--benchmarks", "my-starter", "--providers", "bm25", "--end", "6", "--concurrency", "1")
     assert command.killed(*arguments, "--run-id", "r", at=55)
     path.write_text(MY_STARTER.replace("defaultLimit: 1", "defaultLimit: 9"))
     said = command("eval", "--resume", "r")
@@ -58,7 +58,7 @@ def test_a_run_whose_model_has_a_new_address_is_not_resumed(command: Command, mo
         for stub in (first, second):
             stub.always(completion("tea"))
         monkeypatch.setenv("OPENAI_BASE_URL", f"{first.url}/v1")
-        arguments = ("--providers", "none", "--limit", "9", "--answering-model", "gpt-4o", "--concurrency", "1")
+        arguments = ("--providers", "none", "--end", "9", "--answering-model", "gpt-4o", "--concurrency", "1")
         assert command.killed("eval", *arguments, "--run-id", "r", at=15)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{second.url}/v1")
         said = command("eval", "--resume", "r")
@@ -69,7 +69,7 @@ def test_a_run_whose_model_has_a_new_address_is_not_resumed(command: Command, mo
 
 @pytest.mark.slow
 def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -> None:
-    arguments = ("eval", "--providers", "bm25", "--limit", "2", "--concurrency", "1")
+    arguments = ("eval", "--providers", "bm25", "--end", "2", "--concurrency", "1")
     killed = 0
     for place in range(50, 70):
         if not command.killed(*arguments, "--run-id", f"r{place}", at=place):
@@ -85,7 +85,7 @@ def test_a_secret_in_the_data_changes_no_measure_and_repeats_no_call(
 ) -> None:
     monkeypatch.setenv("DB_PASSWORD", "Christmas")
     monkeypatch.setenv("SECRET_KEY", "memories")
-    arms = ("eval", "--providers", "bm25", "--limit", "30", "--answering-model", "scripted/quote", "--json")
+    arms = ("eval", "--providers", "bm25", "--end", "30", "--answering-model", "scripted/quote", "--json")
     first = command(*arms, "--run-id", "first").json
     again = command(*arms, "--run-id", "again", "--reuse", "first").json
     assert again["results"] == first["results"]
@@ -94,11 +94,11 @@ def test_a_secret_in_the_data_changes_no_measure_and_repeats_no_call(
 
 
 def test_providers_are_compared_in_one_run_or_else_by_their_latest_runs(command: Command) -> None:
-    command("eval", "--providers", "bm25", "hybrid", "--limit", "60", "--run-id", "both")
-    command("eval", "--providers", "hybrid", "--limit", "20", "--run-id", "later")
+    command("eval", "--providers", "bm25", "hybrid", "--end", "60", "--run-id", "both")
+    command("eval", "--providers", "hybrid", "--end", "20", "--run-id", "later")
     (pair,) = command("results", "--compare", "bm25", "hybrid", "--json").json
     assert (pair["first_run"], pair["second_run"]) == ("both", "both"), "the run that holds both is used"
-    command("eval", "--providers", "none", "--limit", "20", "--run-id", "apart")
+    command("eval", "--providers", "none", "--end", "20", "--run-id", "apart")
     (pair,) = command("results", "--compare", "none", "hybrid", "--measure", "context_tokens", "--json").json
     assert (pair["first_run"], pair["second_run"]) == ("apart", "later"), "the latest run of hybrid"
 
@@ -118,7 +118,7 @@ def test_a_reply_that_cannot_be_stored_is_charged_and_reported(
     with Stub() as stub:
         stub.always(completion("half \ud83d", tokens=(1000, 100)))
         monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        said = command("eval", "--providers", "none", "--limit", "2", "--answering-model", "gpt-4o", "--json").json
+        said = command("eval", "--providers", "none", "--end", "2", "--answering-model", "gpt-4o", "--json").json
     assert said["counts"]["failed"] == 2
     assert said["circumstances"]["spent"]["cost"] == pytest.approx(0.007)
     assert said["possibly_charged_twice"] == 0
@@ -135,13 +135,13 @@ def test_a_reply_that_cannot_be_stored_is_charged_and_reported(
 def test_thresholds_accept_older_names_and_need_a_provider(
     command: Command, arguments: list[str], code: int, named: str
 ) -> None:
-    answer = command("eval", "--limit", "10", *arguments)
+    answer = command("eval", "--end", "10", *arguments)
     assert answer.code == code
     assert named in answer.out + answer.err
 
 
 def test_providers_that_have_not_started_are_in_the_report_of_a_partial_run(command: Command) -> None:
-    arguments = ("eval", "--providers", "bm25", "none", "--limit", "4", "--concurrency", "1")
+    arguments = ("eval", "--providers", "bm25", "none", "--end", "4", "--concurrency", "1")
     assert command.killed(*arguments, "--run-id", "r", at=55)
     document = command("results", "r", "--json").json
     assert document["status"] == "partial", "nobody is writing it any more"
@@ -150,7 +150,7 @@ def test_providers_that_have_not_started_are_in_the_report_of_a_partial_run(comm
 
 def test_a_scripted_judge_decides_and_its_canaries_are_reported(command: Command) -> None:
     said = command(
-        "eval", "--providers", "oracle", "--limit", "30", "--answering-model", "scripted/quote",
+        "eval", "--providers", "oracle", "--end", "30", "--answering-model", "scripted/quote",
         "--judge-model", "scripted/judge", "--run-id", "r",
     )  # fmt: skip
     assert said.code == 0

@@ -60,7 +60,7 @@ def server_on(bound: socket.socket) -> Iterator[None]:
         thread.join()
 
 
-EVAL = ("eval", "--providers", "oracle", "--limit", "60", "--run-id", "r", "--concurrency", "4")
+EVAL = ("eval", "--providers", "oracle", "--end", "60", "--run-id", "r", "--concurrency", "4")
 MODELS = ("--answering-model", "gpt-4o", "--judge-model", "none")
 
 

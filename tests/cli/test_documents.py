@@ -28,7 +28,7 @@ JUDGED = [
     "more", [[], ["--answering-model", "scripted/quote"], JUDGED], ids=["retrieval only", "answered", "judged twice"]
 )
 def test_the_report_follows_its_schema(command: Command, more: list[str]) -> None:
-    said = command("eval", "--providers", "bm25", "full-context", "--limit", "8", "--run-id", "r", "--json", *more)
+    said = command("eval", "--providers", "bm25", "full-context", "--end", "8", "--run-id", "r", "--json", *more)
     jsonschema.validate(said.json, SCHEMA)
     jsonschema.validate(json.loads(Path("results/r/report.json").read_text()), SCHEMA)
     assert command("results", "r", "--json").json == said.json
@@ -83,7 +83,7 @@ def test_a_report_says_how_it_was_made(command: Command, monkeypatch: pytest.Mon
 
 
 def test_what_a_report_depends_on_is_the_same_in_two_runs(command: Command) -> None:
-    arguments = ("eval", "--providers", "bm25", "--limit", "3", "--json")
+    arguments = ("eval", "--providers", "bm25", "--end", "3", "--json")
     one, other = command(*arguments), command(*arguments, "--concurrency", "1")
     assert one.json["provenance"] == other.json["provenance"]
     changed = command(*arguments, "--seed", "7")

@@ -16,7 +16,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_writer import reopen_run
 from tests.cli.command import Command
 
-EVAL = ("eval", "--providers", "bm25", "--limit", "2", "--answering-model", "scripted/quote")
+EVAL = ("eval", "--providers", "bm25", "--end", "2", "--answering-model", "scripted/quote")
 
 
 @pytest.fixture(scope="module")

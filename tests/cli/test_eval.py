@@ -69,7 +69,7 @@ def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, place
 
 
 def test_a_store_that_vanished_is_filled_again_and_never_searched_empty(command: Command) -> None:
-    arguments = ("--providers", "bm25", "--limit", "24", "--concurrency", "1", "--run-id", "r", "--json")
+    arguments = ("--providers", "bm25", "--end", "24", "--concurrency", "1", "--run-id", "r", "--json")
     whole = command("eval", *arguments, "--output", "whole").json
     assert command.killed("eval", *arguments, at=100)
     for file in command.folder.glob("results/r/stores/*"):
@@ -125,8 +125,8 @@ def test_shards_from_two_folders_read_as_one_run(command: Command) -> None:
 
 
 def test_runs_that_are_not_shards_are_not_merged(command: Command) -> None:
-    command("eval", "--providers", "none", "--limit", "5", "--run-id", "a")
-    command("eval", "--providers", "oracle", "--limit", "5", "--run-id", "b")
+    command("eval", "--providers", "none", "--end", "5", "--run-id", "a")
+    command("eval", "--providers", "oracle", "--end", "5", "--run-id", "b")
     said = command("results", "a", "b")
     assert said.code == 2
     assert said.err.startswith("memorybench: a and b: ")
@@ -144,7 +144,7 @@ def test_comparing_two_providers_says_whether_they_differ(command: Command) -> N
 
 
 def test_similar_providers_have_no_significant_difference(command: Command) -> None:
-    command("eval", "--providers", "bm25", "dense", "--limit", "30")
+    command("eval", "--providers", "bm25", "dense", "--end", "30")
     said = command("results", "--compare", "bm25", "dense")
     assert "no significant difference" in said.out
 
@@ -165,7 +165,7 @@ def test_export_has_the_columns_and_keeps_formulas_out_of_spreadsheets(command: 
 
 def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> None:
     said = command(
-        "eval", "--providers", "oracle", "none", "--limit", "60", "--answering-model", "scripted/quote", "--json"
+        "eval", "--providers", "oracle", "none", "--end", "60", "--answering-model", "scripted/quote", "--json"
     )
     document = said.json
     assert recall(document, "oracle", "answer_f1") > recall(document, "none", "answer_f1")
@@ -173,7 +173,7 @@ def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> Non
 
 
 def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Command) -> None:
-    arms = ("eval", "--providers", "bm25", "none", "--limit", "60")
+    arms = ("eval", "--providers", "bm25", "none", "--end", "60")
     assert command(*arms, "--threshold", "recall@5=0.1").code == 0
     assert command(*arms, "--threshold", "recall@5=0.99").code == 3
     said = command(*arms, "--threshold", "recall@5=0.55", "--threshold-on", "lower")
@@ -234,13 +234,13 @@ def test_the_suggested_command_asks_the_benchmarks_of_the_run(command: Command) 
     [suggested] = [line for line in said.out.splitlines() if "--answering-model" in line]
     assert "--benchmarks sample" in suggested
     assert command(*shlex.split(suggested.strip().split("    ")[0])[1:]).code == 0
-    default = command("eval", "--providers", "bm25", "--limit", "2")
+    default = command("eval", "--providers", "bm25", "--end", "2")
     [suggested] = [line for line in default.out.splitlines() if "--answering-model" in line]
     assert "--benchmarks" not in suggested
 
 
 def test_the_error_for_an_unknown_run_names_the_nearest(command: Command) -> None:
-    command("eval", "--providers", "none", "--limit", "3", "--run-id", "done")
+    command("eval", "--providers", "none", "--end", "3", "--run-id", "done")
     assert "did you mean 'done'" in command("eval", "--resume", "dome").err
     assert "--resume done" in command("eval", "--run-id", "done").err
 
@@ -253,7 +253,7 @@ def test_a_flag_cannot_change_a_run_that_is_resumed(command: Command) -> None:
 
 def test_json_is_the_only_output_on_standard_output(command: Command) -> None:
     for arguments in (
-        ("eval", "--providers", "none", "--limit", "3", "--run-id", "r"),
+        ("eval", "--providers", "none", "--end", "3", "--run-id", "r"),
         ("results", "r"),
         ("results",),
         ("results", "r", "--failures"),
@@ -265,7 +265,7 @@ def test_json_is_the_only_output_on_standard_output(command: Command) -> None:
 
 
 def test_failures_show_the_question_and_what_was_found_instead(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--limit", "30", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--end", "30", "--run-id", "r")
     said = command("results", "r", "--failures")
     assert "question" in said.out
     assert "expected" in said.out

@@ -18,7 +18,7 @@ from tests.cli.command import Command
 from tests.suites.recorded import record, scored, undone
 
 ROOT = Path(__file__).parents[2]
-ANSWERED = ("eval", "--providers", "bm25", "none", "--limit", "6", "--answering-model", "scripted/quote")
+ANSWERED = ("eval", "--providers", "bm25", "none", "--end", "6", "--answering-model", "scripted/quote")
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_junit_and_failures_list_each_question_that_a_gate_on_recall_counts_as_m
 
 
 def test_a_wrong_answer_names_how_many_memories_were_shown(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--limit", "20", "--answering-model", "scripted/quote", "--run-id", "r",
+    command("eval", "--providers", "bm25", "--end", "20", "--answering-model", "scripted/quote", "--run-id", "r",
             "--judge-model", "scripted/judge")  # fmt: skip
     missed = command("results", "r", "--failures", "--reason", "not-retrieved", "--json").json
     assert missed

@@ -18,7 +18,7 @@ from memorybench.wiring.live import LiveWiring
 from tests.cli.command import Command, Said, measured
 from tests.engine.workload import in_child
 
-EVAL = ("eval", "--providers", "bm25", "none", "--limit", "40", "--seed", "1", "--run-id", "r")
+EVAL = ("eval", "--providers", "bm25", "none", "--end", "40", "--seed", "1", "--run-id", "r")
 OUTPUT = ("--output", "disk/results")
 
 

@@ -15,7 +15,7 @@ from tests.cli.command import Command
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Call, Stub, completion
 
-RUN = ("eval", "--providers", "bm25", "oracle", "--limit", "60", "--answering-model", "scripted/quote")
+RUN = ("eval", "--providers", "bm25", "oracle", "--end", "60", "--answering-model", "scripted/quote")
 JUDGED = (*RUN, "--judge-model", "gpt-4o", "--json")
 
 

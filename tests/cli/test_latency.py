@@ -41,7 +41,7 @@ def test_a_python_adapter_is_timed_in_its_thread(command: Command) -> None:
     search = {}
     for concurrency in (1, 10):
         said = command(
-            "eval", "--providers", "slow", "--limit", "12", "--allow-code", "--concurrency", str(concurrency), "--json"
+            "eval", "--providers", "slow", "--end", "12", "--allow-code", "--concurrency", str(concurrency), "--json"
         )
         assert said.code == 0, said.err
         search[concurrency] = stages(said.json, "slow")["search"]["seconds_p50"]
@@ -67,7 +67,7 @@ def test_the_index_of_an_embedded_provider_is_built_before_the_first_search(
 ) -> None:
     name = provider.__name__.lower()
     monkeypatch.setattr(provider, "build_index", _slow(provider.build_index))
-    said = command("eval", "--providers", name, "--limit", "6", "--json")
+    said = command("eval", "--providers", name, "--end", "6", "--json")
     assert said.code == 0, said.err
     found = stages(said.json, name)
     assert found["wait_until_searchable"]["seconds_p50"] >= DELAY
@@ -75,7 +75,7 @@ def test_the_index_of_an_embedded_provider_is_built_before_the_first_search(
 
 
 def test_a_run_of_an_earlier_version_says_how_it_was_timed(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
     now = command("results", "r", "--json").json
     assert now["circumstances"]["timing"] == "target"
     with sqlite3.connect(command.folder / "results" / "results.db") as db:

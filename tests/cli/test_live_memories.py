@@ -129,7 +129,7 @@ def hygiene(command: Command, *arguments: str, scenarios: tuple[str, ...] = SCEN
 
 
 def evaluate(command: Command, *arguments: str) -> Said:
-    run = ("eval", "--providers", "notes", "--limit", "2", "--answering-model", "none", "--allow-code", "--json")
+    run = ("eval", "--providers", "notes", "--end", "2", "--answering-model", "none", "--allow-code", "--json")
     return command(*run, *arguments)
 
 
@@ -339,7 +339,7 @@ def test_eval_adds_nothing_to_a_scope_that_has_entries(command: Command, notes: 
 def test_a_killed_eval_is_resumed_and_cleared(command: Command, server: NotesServer, notes: Path, at: int) -> None:
     before = notes.read_bytes()
     write_config(command, "providers", PROVIDER.replace("SERVER", f"url: {server.url}"))
-    run = ("eval", "--providers", "notes", "--limit", "2", "--answering-model", "none", "--allow-code")
+    run = ("eval", "--providers", "notes", "--end", "2", "--answering-model", "none", "--allow-code")
     assert command.killed(*run, "--run-id", "r", at=at)
     said = command("eval", "--resume", "r", "--allow-code", "--json")
     assert said.code == 0, said.err
@@ -392,7 +392,7 @@ def evaluate_account(command: Command, account: Stub, config: str, *arguments: s
     folder = command.folder / "providers/configs"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "spaces.yaml").write_text(config.replace("URL", account.url))
-    run = ("eval", "--providers", "spaces", "--limit", "2", "--answering-model", "none", "--allow-code", "--json")
+    run = ("eval", "--providers", "spaces", "--end", "2", "--answering-model", "none", "--allow-code", "--json")
     return command(*run, *arguments)
 
 

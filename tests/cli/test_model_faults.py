@@ -103,7 +103,7 @@ def test_the_budget_is_enforced_and_costs_add_up(command: Command, stub: Stub) -
     """[24] gpt-4o at 1,000 tokens in and 100 out costs $0.0035 a call."""
     stub.always(completion("Paris", tokens=(1000, 100)))
     said = command(
-        "eval", "--providers", "oracle", "--limit", "40", "--answering-model", "gpt-4o", "--concurrency", "2",
+        "eval", "--providers", "oracle", "--end", "40", "--answering-model", "gpt-4o", "--concurrency", "2",
         "--budget", "0.0175", "--run-id", "r", "--json",
     )  # fmt: skip
     assert said.code == 1

@@ -15,7 +15,7 @@ from tests.cli.command import Command
 from tests.doubles.stub import Stub, completion, message, reply
 
 KEY = "own-key-of-the-card-0123456789"
-EVAL = ("eval", "--providers", "bm25", "--limit", "2")
+EVAL = ("eval", "--providers", "bm25", "--end", "2")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.cli.command import Command
 
 @pytest.fixture
 def finished(command: Command) -> Command:
-    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r").code == 0
     return command
 
 
@@ -53,7 +53,7 @@ def test_a_report_in_a_link_is_written_through_it(command: Command) -> None:
     folder = command.folder / "results" / "r"
     folder.mkdir(parents=True)
     (folder / "report.md").symlink_to(command.folder / "elsewhere.md")
-    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r").code == 0
     assert (folder / "report.md").is_symlink()
     assert "bm25" in (command.folder / "elsewhere.md").read_text(encoding="utf-8")
 

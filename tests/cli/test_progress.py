@@ -201,7 +201,7 @@ def test_failures_are_marked_in_the_final_table_with_their_reason(gated: Command
 
 
 def test_a_run_without_failures_has_no_column_for_them(command: Command) -> None:
-    said = command("eval", "--providers", "bm25", "--limit", "2")
+    said = command("eval", "--providers", "bm25", "--end", "2")
     assert "failed" not in next(line for line in said.out.splitlines() if "provider" in line)
 
 

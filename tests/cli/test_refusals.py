@@ -92,7 +92,7 @@ def test_an_adapter_that_cannot_be_created_leaves_nothing_behind(command: Comman
         "    def add(self, scope, session): pass\n"
         "    def search(self, scope, query, limit): return []\n"
     )
-    arguments = ("eval", "--providers", "bm25", "broken", "--limit", "2", "--allow-code", "--run-id", "a")
+    arguments = ("eval", "--providers", "bm25", "broken", "--end", "2", "--allow-code", "--run-id", "a")
     said = command(*arguments)
     assert said.code == 2
     assert "no licence" in said.err

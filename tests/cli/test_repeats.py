@@ -17,7 +17,7 @@ from tests.cli.test_audit import SAMPLE
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Call, Stub, completion
 
-RUN = ("eval", "--providers", "bm25", "--limit", "12", "--answering-model", "gpt-4o-mini", "--canaries", "off")
+RUN = ("eval", "--providers", "bm25", "--end", "12", "--answering-model", "gpt-4o-mini", "--canaries", "off")
 JUDGED = (*RUN, "--judge-model", "gpt-4o")
 
 
@@ -143,7 +143,7 @@ def test_scoring_can_repeat_the_judge_alone(command: Command, stub: Stub) -> Non
 
 
 def test_noise_is_reported_by_subject(command: Command, stub: Stub) -> None:
-    said = command(*JUDGED, "--limit", "60", "--repeats", "3", "--run-id", "r", "--json")
+    said = command(*JUDGED, "--end", "60", "--repeats", "3", "--run-id", "r", "--json")
     (noise,) = said.json["noise"]
     assert (noise["subject"], noise["measure"], noise["repeats"]) == ("bm25", "accuracy", 3)
     assert noise["changed_answers"] == 1.0, "every answer has its number"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import Command
 
-EVAL = ("eval", "--providers", "bm25", "--limit", "2", "--answering-model", "scripted/quote")
+EVAL = ("eval", "--providers", "bm25", "--end", "2", "--answering-model", "scripted/quote")
 
 
 def no_hard_links(*args: object, **options: object) -> None:

@@ -17,7 +17,7 @@ from memorybench.journal.rows import Fingerprint
 from tests.cli.command import Command
 from tests.doubles.stub import Stub, completion
 
-EVAL = ("eval", "--providers", "bm25", "--limit", "8", "--run-id", "r")
+EVAL = ("eval", "--providers", "bm25", "--end", "8", "--run-id", "r")
 
 
 def write_fingerprint_of_previous_release(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
@@ -65,7 +65,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
         yield stub
 
 
-PAID = ("eval", "--providers", "oracle", "--limit", "30", "--answering-model", "gpt-4o", "--concurrency", "1")
+PAID = ("eval", "--providers", "oracle", "--end", "30", "--answering-model", "gpt-4o", "--concurrency", "1")
 
 
 def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:

@@ -14,7 +14,7 @@ from tests.cli.command import Command, measured
 from tests.engine.workload import in_child
 
 SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
-EVAL = ("eval", "--providers", "bm25", "none", "--limit", "3", "--run-id", "r")
+EVAL = ("eval", "--providers", "bm25", "none", "--end", "3", "--run-id", "r")
 SUITES = {
     "bench": EVAL,
     "audit": ("audit", str(SAMPLE), "--model", "scripted/quote", "--judge-model", "none", "--run-id", "r"),
@@ -99,7 +99,7 @@ def test_resuming_a_finished_run_shows_its_report(command: Command) -> None:
         (("--threshold", "recall@5=0"), 0),
         (("--threshold", "recall@1=1.0"), 3),
         (("--threshold", "no-such-measure=1"), 2),
-        (("--limit", "5"), 2),
+        (("--end", "5"), 2),
         (("--run-id", "other"), 2),
     ],
 )

@@ -29,9 +29,9 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        assert main([*EVAL, "--limit", "6", "--run-id", "first"]) == 0
-        assert main([*EVAL, "--limit", "6", "--run-id", "second", "--reuse", "first", "--tag", "paper", "v2"]) == 0
-        assert main(["eval", "--providers", "bm25", "oracle", "--limit", "4", "--run-id", "third"]) == 0
+        assert main([*EVAL, "--end", "6", "--run-id", "first"]) == 0
+        assert main([*EVAL, "--end", "6", "--run-id", "second", "--reuse", "first", "--tag", "paper", "v2"]) == 0
+        assert main(["eval", "--providers", "bm25", "oracle", "--end", "4", "--run-id", "third"]) == 0
     finally:
         os.chdir(before)
     return folder / "results"
@@ -62,7 +62,7 @@ def rows_of(command: Command, run: str) -> int:
 
 
 def make_partial(command: Command, *arguments: str) -> None:
-    assert command.killed(*EVAL, "--limit", "6", "--concurrency", "1", *arguments, at=10)
+    assert command.killed(*EVAL, "--end", "6", "--concurrency", "1", *arguments, at=10)
 
 
 def test_runs_are_listed_newest_first_with_headline_n_and_tags(runs: Command) -> None:
@@ -149,7 +149,7 @@ def test_tags_are_added_and_removed(runs: Command) -> None:
 def test_a_tag_that_is_a_secret_reaches_no_file(runs: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-abcdefghijklmnop")
     runs("runs", "tag", "first", "sk-abcdefghijklmnop")
-    runs(*EVAL, "--limit", "2", "--run-id", "new", "--tag", "sk-abcdefghijklmnop")
+    runs(*EVAL, "--end", "2", "--run-id", "new", "--tag", "sk-abcdefghijklmnop")
     runs("eval", "--resume", "new", "--tag", "sk-abcdefghijklmnop")
     for path in (runs.folder / "results").rglob("*"):
         assert path.is_dir() or b"sk-abcdefghijklmnop" not in path.read_bytes(), path
@@ -238,7 +238,7 @@ def test_a_deleted_run_is_gone_and_others_are_unchanged(runs: Command) -> None:
     assert rows_of(runs, "first") == 0
     assert not (runs.folder / "results" / "first").exists()
     assert [runs("results", run, "--json").json for run in ("second", "third")] == others
-    assert runs(*EVAL, "--limit", "6", "--run-id", "first").code == 0, "its name is free again"
+    assert runs(*EVAL, "--end", "6", "--run-id", "first").code == 0, "its name is free again"
 
 
 def test_a_run_that_a_process_writes_is_not_deleted(runs: Command) -> None:
@@ -293,9 +293,9 @@ def test_prune_deletes_old_runs_without_tags(runs: Command, arguments: tuple[str
 
 
 def test_a_baseline_is_kept_as_long_as_the_run_that_is_compared_with_it(command: Command) -> None:
-    assert command(*EVAL, "--limit", "6", "--run-id", "w1").code == 0
+    assert command(*EVAL, "--end", "6", "--run-id", "w1").code == 0
     for earlier, run in (("w1", "w2"), ("w2", "w3"), ("w3", "w4")):
-        assert command(*EVAL, "--limit", "6", "--run-id", run, "--baseline", earlier).code == 0
+        assert command(*EVAL, "--end", "6", "--run-id", run, "--baseline", earlier).code == 0
     assert command("runs", "delete", "w1", "--yes").code == 2
     assert command("runs", "rename", "w3", "week3").code == 0
     assert command("report", "w4", "--json").code == 0
@@ -350,6 +350,6 @@ def test_a_killed_rename_is_undone_or_completed_by_the_next_command(command: Com
 
 def test_a_new_run_after_a_killed_delete_finds_nothing_of_the_old_one(command: Command, recorded: Path) -> None:
     for _ in at_every_kill(command, recorded, "runs", "delete", "first", "--yes"):
-        said = command(*EVAL, "--limit", "2", "--run-id", "first", "--json")
+        said = command(*EVAL, "--end", "2", "--run-id", "first", "--json")
         assert said.code in (0, 2), "2: it still exists"
         assert said.code == 2 or said.json["counts"]["planned"] == 2

@@ -45,7 +45,7 @@ def test_a_key_that_a_server_echoes_is_in_no_file_or_output(
         stub.always(behaviour)
         monkeypatch.setenv("OPENAI_API_KEY", SENTINEL)
         monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
-        arguments = ("eval", "--providers", "oracle", "--limit", "3", "--answering-model", "gpt-4o", "--run-id", "r")
+        arguments = ("eval", "--providers", "oracle", "--end", "3", "--answering-model", "gpt-4o", "--run-id", "r")
         said = [command(*debug, *arguments), command("results", "r", "--failures"), command("export", "r")]
         assert any(SENTINEL in call.headers.get("Authorization", "") for call in stub.calls), "the key was sent"
     for one in said:

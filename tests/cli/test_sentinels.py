@@ -110,7 +110,7 @@ def write_provider(command: Command, stub: Stub, old: str = "", new: str = "", m
     Path("acme.yaml").write_text(text.replace(old, new, 1) + more)
 
 
-EVAL = ["eval", "--providers", "acme", "--limit", "4", "--config-dir", ".", "--allow-code"]
+EVAL = ["eval", "--providers", "acme", "--end", "4", "--config-dir", ".", "--allow-code"]
 AUTH = ("auth: {type: none}", "auth: {type: bearer, envVar: ACME_AUTH}")
 HEADER = ("    path: /search\n", '    path: /search\n    headers: {X-Acme: "${ACME_VIA}"}\n')
 

@@ -128,7 +128,7 @@ def test_an_unknown_name_is_an_error_with_what_there_is(
     said = answered("show", *arguments)
     assert said.code == 2
     assert where in said.err.split(": ")[1]
-    assert "expected" in said.err or "did you mean" in said.err or "lists them" in said.err
+    assert "expected" in said.err or "did you mean" in said.err or "lists runs" in said.err
 
 
 def test_tries_tokens_cost_and_failed_attempts_of_each_step(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from memorybench.cli.main import main
 from tests.cli.command import Command
 
 PROGRAM = (sys.executable, "-m", "memorybench")
-EVAL = (*PROGRAM, "eval", "--providers", "bm25", "--limit", "2", "--run-id", "r")
+EVAL = (*PROGRAM, "eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
 
 
 def run_in_shell(redirection: str, command: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[bytes]:
@@ -83,7 +83,7 @@ def output_in(encoding: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -
 def test_a_terminal_without_unicode_gets_text_it_can_show(
     command: Command, monkeypatch: pytest.MonkeyPatch, encoding: str
 ) -> None:
-    shown = output_in(encoding, monkeypatch, "eval", "--providers", "bm25", "--limit", "2", "--run-id", "r")
+    shown = output_in(encoding, monkeypatch, "eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
     assert b"bm25" in shown
     assert_complete(command.folder)
 
@@ -110,7 +110,7 @@ def test_an_error_in_showing_progress_does_not_stop_a_run(command: Command, monk
         raise RuntimeError("no")
 
     monkeypatch.setattr("memorybench.reporting.progress_view.share", fail)
-    assert command("eval", "--providers", "bm25", "--limit", "2", "--run-id", "r").code == 0
+    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r").code == 0
     assert_complete(command.folder)
 
 

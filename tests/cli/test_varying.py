@@ -22,7 +22,7 @@ from tests.providers.http_memory import CONFIG, KEY
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = ROOT / "data/sample-dataset.json"
-EVAL = ("eval", "--limit", "8", "--run-id", "r")
+EVAL = ("eval", "--end", "8", "--run-id", "r")
 TWO = ("--providers", "bm25(k1=2,b=0)", "bm25(around_words=0)")
 
 
@@ -76,7 +76,7 @@ def test_a_killed_run_is_resumed_with_its_settings(command: Command, flags: tupl
 
 def test_unchanged_steps_of_an_expression_are_reused(command: Command) -> None:
     assert command(*EVAL, "--providers", "bm25(k1=2)").code == 0
-    said = command("eval", "--limit", "8", "--providers", "bm25(k1=2.0)", "--reuse", "r", "--run-id", "s", "--json")
+    said = command("eval", "--end", "8", "--providers", "bm25(k1=2.0)", "--reuse", "r", "--run-id", "s", "--json")
     assert said.code == 0, said.err
     (search,) = (stage for stage in said.json["circumstances"]["stages"] if stage["name"] == "search")
     assert search["reused"] == search["steps"] == 8
@@ -203,9 +203,9 @@ def context_tokens(document: dict[str, Any]) -> dict[str, float]:
 def test_the_context_is_cut_for_every_provider_but_not_for_baselines(command: Command) -> None:
     providers = ("--providers", "bm25", "bm25(k1=0)", "full-context", "oracle", "--answering-model", "scripted/quote")
     judge = ("--judge-model", "scripted/judge")
-    usual = context_tokens(command("eval", "--limit", "4", *providers, *judge, "--json").json)
-    small = command("eval", "--limit", "4", *providers, *judge, "--context-limit", "2", "--json")
-    tiny = command("eval", "--limit", "4", *providers, *judge, "--token-budget", "60", "--json")
+    usual = context_tokens(command("eval", "--end", "4", *providers, *judge, "--json").json)
+    small = command("eval", "--end", "4", *providers, *judge, "--context-limit", "2", "--json")
+    tiny = command("eval", "--end", "4", *providers, *judge, "--token-budget", "60", "--json")
     assert small.code == tiny.code == 0
     for name in ("bm25", "bm25(k1=0)"):
         assert context_tokens(small.json)[name] < usual[name]
@@ -224,7 +224,7 @@ def test_a_budget_without_room_for_one_memory_is_reported(command: Command) -> N
 
 def test_the_header_shows_limits_that_were_given(command: Command) -> None:
     assert "Search:" not in command(*EVAL, "--providers", "bm25").out
-    said = command("eval", "--limit", "4", "--providers", "bm25", "--top-k", "7", "--context-limit", "3")
+    said = command("eval", "--end", "4", "--providers", "bm25", "--top-k", "7", "--context-limit", "3")
     (line,) = (line for line in said.out.splitlines() if "Search:" in line)
     assert "7" in line
     assert "3" in line
