@@ -1,7 +1,6 @@
 """An audit over a real local model, replayed and through a memory: plumbing, not merit."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,10 +14,12 @@ SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
 
 
 def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
-    environment = {**os.environ, "VLLM_BASE_URL": server}
-    asked = ("audit", str(SAMPLE), "--model", "vllm/smollm2", "--judge-model", "none", "--json", "--concurrency", "1")
+    minutes = 15 * 60_000  # a busy machine is slow
+    card = {"name": "local", "baseUrl": f"{server}/v1", "model": "smollm2", "timeout": minutes}
+    (folder / "models.yaml").write_text(json.dumps({"models": [card]}))
+    asked = ("audit", str(SAMPLE), "--model", "local", "--judge-model", "none", "--json", "--concurrency", "1")
     command = [sys.executable, "-m", "memorybench", *asked, *arguments]
-    said = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    said = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert said.returncode in (0, 1), said.stderr
     document: dict[str, object] = json.loads(said.stdout)
     return document

@@ -21,7 +21,17 @@ def test_answers_and_verdicts_of_a_real_server_survive_a_kill(local_llm: str, tm
         return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
 
     begun = memorybench(
-        "eval", "--providers", "bm25", "--limit", "1", "--run-id", "r", *MODELS, MEMORYBENCH_FAULT_AT="60"
+        "eval",
+        "--providers",
+        "bm25",
+        "--limit",
+        "1",
+        "--run-id",
+        "r",
+        "--canaries",
+        "24",
+        *MODELS,
+        MEMORYBENCH_FAULT_AT="60",
     )
     assert begun.returncode == -9, begun.stderr
     document = json.loads(memorybench("eval", "--resume", "r", "--json").stdout)

@@ -42,7 +42,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inspect")
     results = folder / "results"
     common = ["--limit", "12", "--output", str(results)]
-    answering = ["--answering-model", "scripted/quote"]
+    answering = ["--answering-model", "scripted/quote", "--judge-model", "scripted/judge"]
     assert main(["eval", "--providers", "bm25", "none", "--run-id", "answered", *answering, *common]) == 0
     assert main(["eval", "--providers", "full-context", "--run-id", "found", "--answering-model", "none", *common]) == 0
     outcomes = [
