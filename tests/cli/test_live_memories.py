@@ -256,7 +256,7 @@ def hygiene_resumed(command: Command, *arguments: str) -> Said:
     return command("hygiene", "run", "--resume", "r", "--allow-code", "--json", *arguments)
 
 
-@pytest.mark.parametrize("at", [9, pytest.param(5, marks=pytest.mark.slow), pytest.param(15, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("at", [9, pytest.param(5, marks=pytest.mark.slow), pytest.param(12, marks=pytest.mark.slow)])
 def test_what_a_killed_run_left_is_deleted_when_it_is_resumed(
     command: Command, server: NotesServer, notes: Path, at: int
 ) -> None:
