@@ -51,7 +51,9 @@ IN_ORDER = [
 
 
 async def check_entailment(steps: Steps, judge: EntailmentJudge, limit: int | None = None) -> CanaryReport:
-    """Recorded as steps: a resumed or reusing run does not pay again. What can not be read is counted by itself.
+    """Ask the judge about pairs of facts whose verdict is known. Unreadable replies are counted separately.
+
+    Verdicts are recorded steps, so a run that is resumed, or that reuses another, does not pay for them again.
 
     `limit` takes the first pairs, in which right and wrong ones alternate.
     """

@@ -87,7 +87,7 @@ class Gate(Record):
 
 
 def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results: Path, run_id: str) -> Baseline | None:
-    """The baseline run that the options name, else the saved one of a run that is resumed."""
+    """Return the baseline run of `--baseline`; without it, the one saved with a run that is resumed."""
     found = Baseline.model_validate(saved) if saved else None
     if options.baseline == _NONE:
         found = None

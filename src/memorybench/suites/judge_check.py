@@ -80,7 +80,7 @@ class Corrected(Record):
     judged: float
     """The share of answers that the judge decided; code decided the others."""
     undecided: bool
-    """Whether the canaries do not show that the judge tells right from wrong answers: there is no correction."""
+    """True if the canaries do not show that the judge is better than a guess. Then nothing is corrected."""
 
 
 class JudgeCheck(Record):

@@ -57,7 +57,7 @@ class ListedRun:
 
     @cached_property
     def headlines(self) -> list[Headline]:
-        """The best subject of each benchmark; baselines count only if there are no others."""
+        """Return the best subject of each benchmark. Baselines are left out, unless the run has nothing else."""
         report = self._report
         if not report:
             return []
