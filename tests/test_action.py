@@ -94,7 +94,7 @@ def test_the_example_of_the_page_uses_inputs_that_exist() -> None:
 def test_a_run_leaves_the_exit_code_and_the_files(
     runner: dict[str, str], tmp_path: Path, threshold: str, code: int
 ) -> None:
-    arguments = "--providers bm25 --limit 4 --run-id 'r'"
+    arguments = "--providers bm25 --end 4 --run-id 'r'"
     inputs = {**INPUTS, "ARGUMENTS": arguments, "THRESHOLD": threshold}
     done = perform("Run memorybench", runner, tmp_path, **inputs)
     assert done.returncode == 0, done.stderr
@@ -108,10 +108,10 @@ def test_a_run_leaves_the_exit_code_and_the_files(
 
 
 def test_a_run_is_compared_with_its_baseline(runner: dict[str, str], tmp_path: Path) -> None:
-    first = {**INPUTS, "ARGUMENTS": "--providers bm25 --limit 24 --run-id main", "BASELINE": "baseline/results/main"}
+    first = {**INPUTS, "ARGUMENTS": "--providers bm25 --end 24 --run-id main", "BASELINE": "baseline/results/main"}
     done = perform("Run memorybench", runner, tmp_path, **{**first, "RESULTS": "baseline/results"})
     assert "::warning::" in done.stdout  # the first run of a repository has no baseline
-    worse = {**first, "ARGUMENTS": "--providers bm25 --limit 24 --top-k 1 --run-id r", "MAX_DROP": "3 recall@10=5"}
+    worse = {**first, "ARGUMENTS": "--providers bm25 --end 24 --top-k 1 --run-id r", "MAX_DROP": "3 recall@10=5"}
     perform("Run memorybench", runner, tmp_path, **worse)
     assert [line for line in (tmp_path / "output").read_text().splitlines() if "code" in line] == [
         "exit-code=0",

@@ -49,7 +49,8 @@ def test_the_commands_of_the_tutorial_work(
     commands = re.findall(r"^\$ memorybench (.*)$", TUTORIAL, re.MULTILINE)
     assert len(commands) >= 6
     for command in commands:
-        arguments = command.partition(" > ")[0].replace("--limit 60", "--limit 12").replace("=0.4", "=0.0").split()
+        command = re.sub(r"--limit \d+", "--end 12", command.partition(" > ")[0])
+        arguments = command.replace("=0.4", "=0.0").split()
         assert main(arguments) == 0, (command, capsys.readouterr())
 
 
@@ -94,7 +95,7 @@ def test_every_command_of_the_readme_exits_with_0(
     assert len(in_blocks) >= 10
     assert len(in_text) >= 4
     for command in dict.fromkeys([*in_blocks, *in_text]):
-        arguments = shlex.split(command.replace("--limit 100", "--limit 12"), comments=True)
+        arguments = shlex.split(command.replace("--limit 100", "--end 12"), comments=True)
         if arguments == ["eval"]:
-            arguments += ["--limit", "12"]  # a minute otherwise
+            arguments += ["--end", "12"]  # a minute otherwise
         assert main(arguments) == 0, (command, capsys.readouterr())

@@ -76,8 +76,8 @@ def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
 
 
 def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(command: Command) -> None:
-    command("eval", "--providers", "bm25", "oracle", "--limit", "10", "--run-id", "one")
-    command("eval", "--providers", "dense", "--limit", "10", "--run-id", "two")
+    command("eval", "--providers", "bm25", "oracle", "--end", "10", "--run-id", "one")
+    command("eval", "--providers", "dense", "--end", "10", "--run-id", "two")
     pair = only_comparison(command("compare", "one", "two", "--json"))
     assert (pair["first"], pair["second"]) == ("bm25", "dense")
     refused = command("compare", "one:bm25", "two:bm25")
@@ -86,8 +86,8 @@ def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(comman
 
 def test_providers_are_taken_from_the_latest_runs_and_the_runs_are_named(command: Command) -> None:
     """E10, U12."""
-    command("eval", "--providers", "bm25", "--limit", "5", "--run-id", "old")
-    command("eval", "--providers", "bm25", "dense", "hybrid", "--limit", "20", "--run-id", "new")
+    command("eval", "--providers", "bm25", "--end", "5", "--run-id", "old")
+    command("eval", "--providers", "bm25", "dense", "hybrid", "--end", "20", "--run-id", "new")
     document = command("compare", "bm25", "dense", "hybrid", "--json").json
     assert [side["run"] for side in document["sides"]] == ["new"] * 3
     assert [(pair["first"], pair["second"]) for pair in document["comparisons"]] == [
@@ -115,7 +115,7 @@ def test_a_provider_that_finds_nothing_is_compared_by_the_value_that_its_table_s
         "    def search(self, scope, query, limit): return []\n"
         "    def clear(self, scope): pass\n"
     )
-    run = ("eval", "--providers", "bm25", "void", "--limit", "10", "--config-dir", ".", "--allow-code", "--run-id", "r")
+    run = ("eval", "--providers", "bm25", "void", "--end", "10", "--config-dir", ".", "--allow-code", "--run-id", "r")
     results = command(*run, "--json").json["results"]
     shown = {
         result["subject"]: next(m["value"] for m in result["measures"] if m["name"] == "recall@5")
@@ -138,14 +138,14 @@ def test_a_provider_that_reports_no_sources_has_no_recall_to_compare(command: Co
         "        return [Memory(id='m', content='something')] if len(query) % 3 else []\n"
         "    def clear(self, scope): pass\n"
     )
-    command("eval", "--providers", "bm25", "mute", "--limit", "10", "--config-dir", ".", "--allow-code")
+    command("eval", "--providers", "bm25", "mute", "--end", "10", "--config-dir", ".", "--allow-code")
     pair = only_comparison(command("compare", "bm25", "mute", "--json"))
     assert (pair["second_value"], pair["comparison"]["difference"], pair["comparison"]["n"]) == (None, None, 0)
 
 
 def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None:
     """E10."""
-    command("eval", "--providers", "bm25", "oracle", "--limit", "20", "--run-id", "r")
+    command("eval", "--providers", "bm25", "oracle", "--end", "20", "--run-id", "r")
     pair = only_comparison(command("compare", "bm25", "oracle", "--json"))
     (alias,) = command("results", "--compare", "bm25", "oracle", "--json").json
     assert alias.items() >= {k: v for k, v in pair.items() if k not in ("cases", "comparison")}.items()
@@ -161,7 +161,7 @@ def test_results_compare_is_an_alias_with_the_old_keys(command: Command) -> None
 
 
 def test_the_questions_behind_the_figures_are_listed_in_pages(command: Command) -> None:
-    command("eval", "--providers", "bm25", "oracle", "--limit", "60", "--run-id", "r")
+    command("eval", "--providers", "bm25", "oracle", "--end", "60", "--run-id", "r")
     pair = only_comparison(command("compare", "oracle", "bm25", "--only", "wins", "--json"))
     assert len(pair["cases"]) == pair["wins"] > 3
     assert all(case["first"] > case["second"] and case["result"] == "win" for case in pair["cases"])
@@ -182,7 +182,7 @@ def test_the_questions_behind_the_figures_are_listed_in_pages(command: Command) 
 
 
 def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(command: Command) -> None:
-    command("eval", "--providers", "bm25", "dense", "--limit", "20", "--answering-model", "scripted/quote")
+    command("eval", "--providers", "bm25", "dense", "--end", "20", "--answering-model", "scripted/quote")
     schema = command("schema", "comparison").json
     jsonschema.validate(command("compare", "bm25", "dense", "--only", "changed", "--json").json, schema)
     text = command("compare", "bm25", "dense", "--format", "markdown").out
@@ -198,7 +198,7 @@ def test_the_document_follows_its_schema_and_markdown_has_the_same_tables(comman
 
 
 def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
-    command("eval", "--providers", "bm25", "dense", "--limit", "12", "--answering-model", "scripted/quote")
+    command("eval", "--providers", "bm25", "dense", "--end", "12", "--answering-model", "scripted/quote")
     pairs = command("compare", "bm25", "dense", "--measure", "latency", "cost", "--json").json["comparisons"]
     assert [(pair["measure"], pair["unit"], pair["comparison"]["n"]) for pair in pairs] == [
         ("latency", "s", 12),
@@ -206,10 +206,10 @@ def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
     ]
     assert pairs[0]["first_value"] > 0
     assert not any(pair["higher_is_better"] for pair in pairs)
-    same = command("eval", "--providers", "bm25", "--limit", "12", "--baseline", "bm25", "--max-drop", "cost=0")
+    same = command("eval", "--providers", "bm25", "--end", "12", "--baseline", "bm25", "--max-drop", "cost=0")
     assert (same.code, same.err.split(": ")[1]) == (2, "--baseline"), "a baseline is a run, not a provider"
     limited = ("--baseline", "latest:bm25", "--max-drop", "cost=0", "latency=60", "--json")
-    said = command("eval", "--providers", "bm25", "--limit", "12", "--answering-model", "scripted/quote", *limited)
+    said = command("eval", "--providers", "bm25", "--end", "12", "--answering-model", "scripted/quote", *limited)
     assert said.code == 0
     assert {pair["measure"] for pair in said.json["baseline"]["comparison"]["comparisons"]} >= {"cost", "latency"}
 
@@ -316,30 +316,30 @@ def test_a_case_with_other_content_is_left_out(command: Command) -> None:
     ],
 )
 def test_sides_that_cannot_be_compared_are_refused(command: Command, sides: tuple[str, ...], where: str) -> None:
-    command("eval", "--providers", "bm25", "--limit", "3", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--end", "3", "--run-id", "r")
     command("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "h")
     said = command("compare", *sides)
     assert (said.code, said.err.split(": ")[1]) == (2, where)
 
 
 def test_a_run_of_another_folder_is_a_side(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--limit", "5", "--run-id", "r", "--output", "elsewhere")
-    command("eval", "--providers", "dense", "--limit", "5", "--run-id", "r")
+    command("eval", "--providers", "bm25", "--end", "5", "--run-id", "r", "--output", "elsewhere")
+    command("eval", "--providers", "dense", "--end", "5", "--run-id", "r")
     pair = only_comparison(command("compare", "r", "elsewhere/r", "--json"))
     assert (pair["first"], pair["second"]) == ("dense", "bm25")
 
 
 def test_python_compares_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    memorybench.evaluate(providers=["bm25", "dense"], limit=5, run_id="r")
+    memorybench.evaluate(providers=["bm25", "dense"], end=5, run_id="r")
     compared = memorybench.compare("r:bm25", "r:dense", measures=["recall@10"])
     (pair,) = compared.comparisons
     assert (pair.measure, pair.first, pair.second, len(pair.cases)) == ("recall@10", "bm25", "dense", pair.comparison.n)
 
 
 def test_reused_steps_have_no_latency(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--limit", "6", "--run-id", "first")
-    command("eval", "--providers", "bm25", "--limit", "6", "--run-id", "second", "--reuse", "first")
+    command("eval", "--providers", "bm25", "--end", "6", "--run-id", "first")
+    command("eval", "--providers", "bm25", "--end", "6", "--run-id", "second", "--reuse", "first")
     pair = only_comparison(command("compare", "first", "second", "--measure", "latency", "--json"))
     assert pair["comparison"]["n"] == 0
 

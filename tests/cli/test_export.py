@@ -196,7 +196,7 @@ def test_junit_has_a_testcase_for_every_outcome(tmp_path: Path) -> None:
 
 def test_junit_and_failures_list_each_question_that_a_gate_on_recall_counts_as_missed(command: Command) -> None:
     gated = ("--threshold", "recall@5=0.9", "--junit", "j.xml")
-    assert command("eval", "--providers", "bm25", "none", "--limit", "20", "--run-id", "r", *gated).code == 3
+    assert command("eval", "--providers", "bm25", "none", "--end", "30", "--run-id", "r", *gated).code == 3
     recall = {row["item"]: row["recall@5"] for row in table(command) if row["provider"] == "bm25"}
     missed = {item for item, value in recall.items() if value and float(value) == 0}
     failures = command("results", "r", "--failures", "--providers", "bm25", "--json").json

@@ -371,7 +371,7 @@ def test_the_examples_of_the_documentation_work(command: Command) -> None:
         write_card(command.folder, name, block)
         assert command("validate", f"providers/configs/{name}.yaml").code == 0
     for line in re.findall(r"^\$ memorybench (.*)$", text, re.MULTILINE):
-        said = command(*shlex.split(line.partition(" > ")[0].replace("--limit 20", "--limit 4")))
+        said = command(*shlex.split(line.partition(" > ")[0].replace("--limit 20", "--end 4")))
         assert said.code == 0, (line, said.err)
 
 
