@@ -21,7 +21,7 @@ from memorybench.files.templates import Template
 from memorybench.files.validation import validated
 from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import join_names, suggestion, unknown_name
 
 from .config import AnswerPrompt, BenchmarkConfig, Context, JudgePrompts, SchemaMapping
 from .prompts import answer_prompt, judge_prompt
@@ -60,12 +60,7 @@ def read_benchmark(
     for index, name in enumerate(config.metrics):
         # a plug-in's retrieval metric is known by its name without the cutoff
         if metrics is not None and not {name, name.partition("@")[0]} & set(metrics):
-            raise BadInput(
-                document.where("metrics", index),
-                f"unknown metric {preview(name)}",
-                expected=f"one of {join_names(metrics)}",
-                remedy=suggestion(name, metrics),
-            )
+            raise unknown_name(document.where("metrics", index), f"unknown metric {preview(name)}", name, metrics)
     return config
 
 
@@ -240,12 +235,7 @@ def _check_evaluation(config: BenchmarkConfig, document: Document) -> None:
         for kind, text in prompts.by_question_type.items():
             where = part.where(name, "by_question_type", kind)
             if types and kind not in types:
-                raise BadInput(
-                    where,
-                    f"unknown question type {preview(kind)}",
-                    expected=f"one of {join_names(types)}",
-                    remedy=suggestion(kind, types),
-                )
+                raise unknown_name(where, f"unknown question type {preview(kind)}", kind, types)
             parse(text, where)
 
 

@@ -11,7 +11,7 @@ from memorybench.files.located import Document
 from memorybench.files.names import safe_name
 from memorybench.files.yaml_file import load_yaml
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import camel, join_names, suggestion
+from memorybench.text.spelling import camel, unknown_name
 
 from .config import ExtractorConfig
 from .plugin import load_type, type_names
@@ -31,12 +31,7 @@ def read_extractor(document: Document, environment: Mapping[str, str] | None = N
 def _check(config: ExtractorConfig, document: Document) -> None:
     safe_name(config.name, document.where("name"))
     if config.type not in type_names():
-        raise BadInput(
-            document.where("type"),
-            f"unknown type {preview(config.type)}",
-            expected=f"one of {join_names(type_names())}",
-            remedy=suggestion(config.type, type_names()),
-        )
+        raise unknown_name(document.where("type"), f"unknown type {preview(config.type)}", config.type, type_names())
     extractor = load_type(config.type)
     for name in sorted(config.model_fields_set - _COMMON_KEYS - extractor.keys):
         problem = f'has no effect if type is "{config.type}"'

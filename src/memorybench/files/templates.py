@@ -10,7 +10,7 @@ from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import join_names, unknown_name
 
 _TOKEN = re.compile(r"(?P<literal>\$\$\{)|\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)\}|(?P<other>\$\{[^}\n]*\}?)")
 
@@ -65,12 +65,7 @@ def value_of(name: str, values: Mapping[str, Any], where: str) -> Any:
 
 def check_known(name: str, known: Collection[str], where: str) -> None:
     if name not in known:
-        raise BadInput(
-            where,
-            f"unknown variable {preview(name)}",
-            expected=f"one of {join_names(known)}",
-            remedy=suggestion(name, known),
-        )
+        raise unknown_name(where, f"unknown variable {preview(name)}", name, known)
 
 
 def _placeholder(token: re.Match[str], known: Collection[str], where: str) -> Placeholder:

@@ -15,7 +15,7 @@ from memorybench.core.trials import Outcome
 from memorybench.files.expressions import canonical_name
 from memorybench.journal.run_reader import StepRecord
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import join_names, suggestion, unknown_name
 
 from .failures import failure_reason
 from .report_parts import gold_turns, shorten_line
@@ -122,12 +122,7 @@ def _matching(
     names = dict.fromkeys(map(name_of, trials))
     matches = [trial for trial in trials if wanted in (None, name_of(trial))]
     if not matches:
-        raise BadInput(
-            flag,
-            f"{preview(wanted)} not found",
-            expected=f"one of {join_names(names)}",
-            remedy=suggestion(str(wanted), names),
-        )
+        raise unknown_name(flag, f"{preview(wanted)} not found", str(wanted), names)
     return matches
 
 

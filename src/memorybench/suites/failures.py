@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from memorybench.core.errors import BadInput
 from memorybench.core.report_sections import Case, Column, Row, Table, text_column
 from memorybench.core.trials import Outcome
 from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import unknown_name
 
 from .report_parts import gold_lines, gold_turns, is_failure, shorten_line
 from .stored_run import StoredRun
@@ -86,12 +85,7 @@ def find_failures(
 def _check(flag: str, names: Collection[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            raise BadInput(
-                flag,
-                f"{preview(name)} not found",
-                expected=f"one of {join_names(known)}",
-                remedy=suggestion(name, known),
-            )
+            raise unknown_name(flag, f"{preview(name)} not found", name, known)
 
 
 def _reason(failure: Outcome) -> str:

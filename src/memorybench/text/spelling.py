@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from memorybench.core.errors import BadInput
+
 _MOST_NAMES = 30
 
 
@@ -21,6 +23,11 @@ def suggestion(name: str, known: Collection[str]) -> str:
     """Return `did you mean "path"?`, or "" if no known name is close."""
     close = nearest(name, known)
     return f'did you mean "{close}"?' if close else ""
+
+
+def unknown_name(where: str, problem: str, name: str, known: Collection[str]) -> BadInput:
+    """Return the error for a name that is not known: it lists the known names and suggests the closest."""
+    return BadInput(where, problem, expected=f"one of {join_names(known)}", remedy=suggestion(name, known))
 
 
 def join_names(known: Collection[str]) -> str:

@@ -18,7 +18,7 @@ from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.core.records import digest
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview, sanitize
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import unknown_name
 
 PREFIX = "memorybench-"
 """Prefix of the name of every stack of ours."""
@@ -75,11 +75,11 @@ class Stack:
             raise BadInput(str(self.file), f"invalid compose file: {self._shorten(config.error)}")
         services = sorted(config.output.split())
         if self.service not in services:
-            raise BadInput(
+            raise unknown_name(
                 f"{self.where}: docker.service",
                 f"{self.file} has no service {preview(self.service)}",
-                expected=f"one of {join_names(services)}",
-                remedy=suggestion(self.service, services),
+                self.service,
+                services,
             )
         if self._has_docker:
             # its errors are clearer than those of `docker info`
