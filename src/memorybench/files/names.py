@@ -16,38 +16,21 @@ _RUN_ID = re.compile(r"(?!\.)(?!.*\.\.)[A-Za-z0-9._-]{1,64}")
 
 def safe_name(text: str, where: str) -> str:
     """Return `text` if it is a valid name: lower-case letters, digits, hyphens and underscores."""
-    if _NAME.fullmatch(text):
-        return text
-    raise BadInput(
-        where,
-        f"{preview(text)} is not a valid name",
-        expected=f"1 to {_LONGEST} of a-z 0-9 _ -",
-        remedy=_suggest(text.lower(), r"[^a-z0-9_-]+"),
-    )
+    expected = f"1 to {_LONGEST} of a-z 0-9 _ -"
+    return _check(_NAME, text, where, "name", expected, _suggest(text.lower(), r"[^a-z0-9_-]+"))
 
 
 def safe_run_id(text: str, where: str) -> str:
     """Return `text` if it is a valid run id, which is also a folder name."""
-    if _RUN_ID.fullmatch(text):
-        return text
-    raise BadInput(
-        where,
-        f"{preview(text)} is not a valid run id",
-        expected=f"1 to {_LONGEST} of A-Z a-z 0-9 . _ -, not beginning with a dot, without two dots together",
-        remedy=_suggest(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+"),
-    )
+    expected = f"1 to {_LONGEST} of A-Z a-z 0-9 . _ -, not beginning with a dot, without two dots together"
+    remedy = _suggest(re.sub(r"\.\.+", ".", text).lstrip("."), r"[^A-Za-z0-9._-]+")
+    return _check(_RUN_ID, text, where, "run id", expected, remedy)
 
 
 def safe_tag(text: str, where: str) -> str:
     """Return `text` if it is a valid tag of a run: a word that a list of tags can hold."""
-    if _TAG.fullmatch(text):
-        return text
-    raise BadInput(
-        where,
-        f"{preview(text)} is not a valid tag",
-        expected=f"1 to {_LONGEST} letters, digits and . _ : / + = @ -, beginning with a letter or digit",
-        remedy=_suggest(text, r"[^\w.:/+=@-]+"),
-    )
+    expected = f"1 to {_LONGEST} letters, digits and . _ : / + = @ -, beginning with a letter or digit"
+    return _check(_TAG, text, where, "tag", expected, _suggest(text, r"[^\w.:/+=@-]+"))
 
 
 def inside(folder: Path, path: Path | str, where: str) -> Path:
@@ -60,6 +43,12 @@ def inside(folder: Path, path: Path | str, where: str) -> Path:
     if resolved is None or not resolved.is_relative_to(root):
         raise BadInput(where, f"{preview(str(path))} is outside of {folder}", expected="a path inside that folder")
     return resolved
+
+
+def _check(pattern: re.Pattern[str], text: str, where: str, kind: str, expected: str, remedy: str) -> str:
+    if pattern.fullmatch(text):
+        return text
+    raise BadInput(where, f"{preview(text)} is not a valid {kind}", expected=expected, remedy=remedy)
 
 
 def _suggest(text: str, forbidden: str) -> str:
