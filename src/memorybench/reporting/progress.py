@@ -18,7 +18,6 @@ from memorybench.core.trials import STATUSES, Outcome
 FILE_NAME = ".progress"
 """In the folder of a run while a process performs it; read by `results --watch`."""
 _HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
-_SECONDS_BETWEEN_FILES = 1.0
 _WINDOW = 120.0
 """Seconds over which a rate is measured: the first part of a resumed run is faster than the rest."""
 _LONGEST_REASON = 200
@@ -260,26 +259,39 @@ def _mean(values: list[float | None]) -> float | None:
 @contextmanager
 def published(progress: RunProgress, folder: Path) -> Iterator[None]:
     """Write the progress into the run's folder every second, for other processes; a full disk does not matter."""
-    path, ended = folder / FILE_NAME, threading.Event()
+    path, draft = folder / FILE_NAME, folder / f"{FILE_NAME}.part"
 
     def publish() -> None:
-        while not ended.wait(_SECONDS_BETWEEN_FILES):
-            with suppress(Exception):  # an error in showing progress must not stop the run
-                draft = path.with_name(f"{FILE_NAME}.part")
-                draft.touch(mode=0o600)
-                draft.write_text(progress.snapshot().model_dump_json(), encoding="utf-8")
-                draft.replace(path)
+        draft.touch(mode=0o600)
+        draft.write_text(progress.snapshot().model_dump_json(), encoding="utf-8")
+        draft.replace(path)
 
-    thread = threading.Thread(target=publish, name="progress", daemon=True)
+    try:
+        with every_second(publish):
+            yield
+    finally:
+        for file in (path, draft):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+
+
+@contextmanager
+def every_second(work: Callable[[], None]) -> Iterator[None]:
+    """Call `work` every second in a thread while the context is open."""
+    ended = threading.Event()
+
+    def repeat() -> None:
+        while not ended.wait(1.0):
+            with suppress(Exception):  # an error in showing progress must not stop the run
+                work()
+
+    thread = threading.Thread(target=repeat, name="progress", daemon=True)
     thread.start()
     try:
         yield
     finally:
         ended.set()
         thread.join()
-        for file in (path, path.with_name(f"{FILE_NAME}.part")):
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
 
 
 def read_progress(folder: Path) -> Snapshot | None:

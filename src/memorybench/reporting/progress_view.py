@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from memorybench.text.sanitize import sanitize
 
 from .formatting import about, share
-from .progress import Block, RunProgress, Snapshot
+from .progress import Block, RunProgress, Snapshot, every_second
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -33,7 +32,7 @@ def show_progress(progress: RunProgress) -> Iterator[None]:
         return
     lines = ProgressLines()
     progress.on_stage_end = lines.end_stage
-    with _ticking(lambda: lines.show(progress.snapshot())):
+    with every_second(lambda: lines.show(progress.snapshot())):
         yield
 
 
@@ -52,27 +51,8 @@ def follow_progress(read: Callable[[], Snapshot | None]) -> Iterator[None]:
             yield
     else:
         lines = ProgressLines(time.monotonic())
-        with _ticking(lambda: lines.show(read_latest())):
+        with every_second(lambda: lines.show(read_latest())):
             yield
-
-
-@contextmanager
-def _ticking(tick: Callable[[], None]) -> Iterator[None]:
-    """Call `tick` every second."""
-    ended = threading.Event()
-
-    def work() -> None:
-        while not ended.wait(1.0):
-            with suppress(Exception):  # an error in showing progress must not stop the run
-                tick()
-
-    thread = threading.Thread(target=work, name="progress lines", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 class ProgressLines:
