@@ -18,7 +18,7 @@ from memorybench.core.agents import AgentReply, ToolCall
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
 from memorybench.core.spending import Spending, Tally
-from memorybench.models.schemas import closed
+from memorybench.models.replying import closed
 from memorybench.models.scripted import Script, ScriptedModel
 from memorybench.secrets.redaction import Redactor
 from tests.agents.scripted import workplace
@@ -26,7 +26,7 @@ from tests.doubles.refusals import refused
 
 pytest.importorskip("mcp")
 
-from memorybench.agents.actions import InvalidAction, action_schema, read_action
+from memorybench.agents.builtin import InvalidAction, action_schema, read_action
 from memorybench.mcp.client import Tool
 from memorybench.mcp.http import open_mcp_http
 

@@ -1,6 +1,6 @@
 import pytest
 
-from memorybench.judging.injection import talks_to_judge
+from memorybench.judging.judge import talks_to_judge
 
 HARMLESS = [
     "Lisbon",

@@ -21,8 +21,7 @@ from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport, check_judge
 from memorybench.judging.canary_cases import CASES, KINDS, RIGHT
-from memorybench.judging.injection import talks_to_judge
-from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged
+from memorybench.judging.judge import EMPTY, Judge, Verdict, self_judged, talks_to_judge
 from memorybench.judging.prompts import named_prompt
 from memorybench.models.scripted import Line, ScriptedModel
 from tests.engine.workload import run_once

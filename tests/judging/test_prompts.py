@@ -8,8 +8,7 @@ from memorybench.core.questions import Question
 from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import judge_prompt
 from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
-from memorybench.judging.delimiters import mark_for
-from memorybench.judging.prompts import JudgePrompt, JudgePrompts, named_prompt
+from memorybench.judging.prompts import JudgePrompt, JudgePrompts, mark_for, named_prompt
 from memorybench.suites.judge_prompts import judge_prompts, prompt_text
 
 

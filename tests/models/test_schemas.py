@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from memorybench.models.schemas import closed
+from memorybench.models.replying import closed
 
 
 def test_objects_require_all_properties_and_allow_no_others() -> None:

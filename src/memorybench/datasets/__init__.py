@@ -9,7 +9,6 @@ index.py           the index of a large file, which makes the next run start fas
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)
 context.py         sessions, turns and gold marks of an item
 evidence.py        resolves cited evidence ids to turns and sessions
-choices.py         multiple choice
 dates.py           parses dates
 errata.py          corrected answer keys
 nolima.py          NoLiMa: needles in books

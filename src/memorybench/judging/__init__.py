@@ -1,11 +1,9 @@
 """Judges: a model decides whether a response is right; an unclear verdict is Unreadable, never a guess.
 
 verdicts.py      read_verdict: parses the reply of a judge
-remarks.py       whether the remarks beside a verdict support it
-prompts.py       chooses and renders the judge prompt of a question (texts: catalog/prompts/)
-delimiters.py    encloses untrusted text in delimiters that it cannot close
-injection.py     detects responses that address the judge
-judge.py         Judge: renders the prompt, calls the model, records the verdict
+prompts.py       chooses and renders the judge prompt of a question (texts: catalog/prompts/), and encloses untrusted
+                 text in delimiters that it cannot close
+judge.py         Judge: renders the prompt, calls the model, records the verdict; detects responses that address it
 canaries.py      check_judge: tests a judge with responses of known correctness
 canary_cases.py  those responses, by prompt
 

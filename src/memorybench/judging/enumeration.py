@@ -21,8 +21,8 @@ from memorybench.files.json_text import decode
 from memorybench.files.prompts import load_prompt
 from memorybench.text.sanitize import preview
 
-from .delimiters import fenced, mark_for
 from .facts import MemoryFact, fact_from
+from .prompts import fenced, mark_for
 
 STATED, WRITTEN = "stated", "written"
 """The names of the two steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""

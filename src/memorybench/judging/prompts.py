@@ -10,14 +10,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 
-from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
+from memorybench.core.records import digest
 from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
 from memorybench.files.templates import Template
-from memorybench.text.spelling import join_names, suggestion
+from memorybench.text.spelling import unknown_name
 
-from .delimiters import fenced, mark_for
+_LENGTH = 16
+
+
+def mark_for(prompt: str, texts: Mapping[str, str]) -> str:
+    """Returns a mark that occurs in none of the texts.
+
+    Its author cannot predict it, because it depends on all texts. It is the same for the same call, so that a resumed
+    run finds the recorded verdict of the same prompt.
+    """
+    marks = (digest([prompt, dict(texts), attempt])[:_LENGTH] for attempt in count())
+    everything = "\n".join((prompt, *texts.values()))
+    return next(mark for mark in marks if mark not in everything)
+
+
+def fenced(name: str, text: str, mark: str) -> str:
+    return f"<{name} {mark}>\n{text}\n</{name} {mark}>"
+
 
 DEFAULT, ABSTENTION = "default", "abstention"
 _GOLD_NAMES = {"rubric": "rubric", ABSTENTION: "explanation"}
@@ -70,12 +87,7 @@ class JudgePrompt:
 def named_prompt(name: str, where: str = "evaluationPrompt") -> JudgePrompt:
     """Returns one of the prompts that ship with memorybench."""
     if name not in JUDGE_PROMPTS:
-        raise BadInput(
-            where,
-            f'unknown judge prompt "{name}"',
-            expected=f"one of {join_names(JUDGE_PROMPTS)}",
-            remedy=suggestion(name, JUDGE_PROMPTS),
-        )
+        raise unknown_name(where, f'unknown judge prompt "{name}"', name, JUDGE_PROMPTS)
     return JudgePrompt(name, Template((load_prompt(f"judge-{name}"),), f"judge prompt {name}"), kind=name)
 
 

@@ -11,8 +11,7 @@ from memorybench.core.conversation import Turn
 
 from .presets import ModelAddress, Options
 from .prices import Usage
-from .replying import count, joined_text, members, text_or
-from .schemas import closed
+from .replying import closed, count, joined_text, members, text_or
 from .server import Server, model_subject
 
 if TYPE_CHECKING:

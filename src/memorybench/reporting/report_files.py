@@ -1,15 +1,42 @@
-"""Writes report files into a folder."""
+"""Writes report files into a folder, and the summary of a GitHub workflow step."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from memorybench.core.errors import BadInput
 from memorybench.core.report_sections import Report
 from memorybench.files.writing import write_file
 
 from .json_document import to_json
 from .markdown import to_markdown
+
+_LONGEST_SUMMARY = 1024 * 1024
+"""Bytes. GitHub shows nothing of a longer summary of a step."""
+_CUT = "\n\n> The report is shortened: GitHub shows at most 1 MiB. The whole report is report.md in the run's folder.\n"
+
+
+def append_summary(path: Path, markdown: str, redact: Callable[[str], str]) -> None:
+    """Append what fits, whole lines only. The file may hold text of earlier commands of the same step."""
+    try:
+        used = path.stat().st_size if path.is_file() else 0
+        text = _fitting(redact(markdown) + "\n", _LONGEST_SUMMARY - used)
+        with path.open("a", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadInput(
+            str(path), f"cannot be written ({error.strerror}); the run is saved", remedy="name another file"
+        ) from error
+
+
+def _fitting(text: str, room: int) -> str:
+    encoded = text.encode("utf-8", "backslashreplace")
+    if len(encoded) <= room:
+        return encoded.decode()
+    kept = encoded[: max(0, room - len(_CUT.encode()))].rpartition(b"\n")[0]
+    return kept.decode() + _CUT if kept else ""
+
 
 FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
     "json": ("report.json", to_json),

@@ -6,7 +6,7 @@ registry.py    the four suites, and those of installed packages
 running.py     starts, resumes and performs a run; exit codes
 wiring.py      Wiring: how suites get providers, models, stores and data
 stored_run.py summary.py comparison.py report_parts.py inspect_log.py   from saved runs to reports
-answering.py ingest.py mixing.py judge_prompts.py estimates.py thresholds.py   shared by suites
+answering.py ingest.py judge_prompts.py estimates.py thresholds.py   shared by suites
 calibration.py `judge calibrate`
 bench/ audit/ extraction/ hygiene/   one folder per suite: suite, spec, prepare, plan, measures, report
 """

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import platform
+import re
 import secrets
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,6 @@ from memorybench.core.errors import BadInput, JournalError
 from memorybench.core.plans import Watch
 from memorybench.core.report_sections import Report
 from memorybench.core.timing import TIMING
-from memorybench.core.versions import installed_versions
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
 from memorybench.files.names import safe_run_id, safe_tag
@@ -30,8 +32,7 @@ from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.progress import RunProgress, published
-from memorybench.reporting.report_files import FORMATS, write_reports
-from memorybench.reporting.step_summary import append_summary
+from memorybench.reporting.report_files import FORMATS, append_summary, write_reports
 
 from .blocking import blocking
 from .estimates import Estimate, check_prices, without_recorded
@@ -46,6 +47,21 @@ from .suite import SCOPE_SUFFIX, STARTED_WITH, Command, Opening, PreparedRun, Ru
 from .summary import Summary
 from .thresholds import Check, Held, Threshold, check_thresholds, parse_thresholds, threshold_checks
 from .wiring import Wiring
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of Python, the operating system, and the packages that memorybench depends on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for requirement in metadata.requires("memorybench") or ():
+        if re.search(r"""extra == ["'](dev|docs)""", requirement):
+            continue
+        name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue  # of an extra that is not installed
+    return found
+
 
 CONCURRENCY = 10
 STORES = "stores"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heapreplace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,6 +17,20 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.text.spelling import suggestion
 
 from .report_parts import is_failure
+
+SIDE_BY_SIDE = 16
+"""Haystacks whose questions are mixed. Constant, so that the order of work does not depend on the concurrency."""
+
+T = TypeVar("T")
+
+
+def mixed(groups: Sequence[Sequence[T]], width: int) -> Iterator[T]:
+    """Yield the members of all groups, taking turns among `width` groups at a time."""
+    for start in range(0, len(groups), width):
+        rows = zip_longest(*([(member,) for member in group] for group in groups[start : start + width]))
+        for row in rows:
+            yield from (place[0] for place in row if place is not None)
+
 
 CaseT = TypeVar("CaseT", bound=Case)
 

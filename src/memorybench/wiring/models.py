@@ -16,7 +16,7 @@ from memorybench.journal.rows import config_text
 from memorybench.models.presets import PRESETS, ModelAddress, Options, address_of_card, has_address, key_of, resolve
 from memorybench.models.prices import Usage, price, price_by_card
 from memorybench.models.rehearsal import PREFIX, rehearse
-from memorybench.models.windows import fetch_window, known_window
+from memorybench.models.server import fetch_window, known_window
 from memorybench.text.spelling import suggestion
 
 from .consent import check_consent

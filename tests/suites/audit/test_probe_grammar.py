@@ -11,7 +11,7 @@ from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.grammar import readings
 from memorybench.suites.audit.patterns import PATTERNS, Pattern
-from memorybench.suites.audit.templates import structured_reading
+from memorybench.suites.audit.reading import structured_reading
 from memorybench.suites.audit.wellformed import malformed
 from tests.suites.audit.probing import conversation, fact, probes_of, reasons
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memorybench.suites.audit.scoring import chosen_option, mentions, refuses
+from memorybench.suites.audit.judgement import chosen_option, mentions, refuses
 
 REFUSALS = """
 I don't know.

@@ -16,11 +16,10 @@ import pytest
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 from memorybench.datasets.audit import load_audit
-from memorybench.suites.audit.admissions import ADMISSIONS, DENIALS, Admission
 from memorybench.suites.audit.generation import generate
-from memorybench.suites.audit.judgement import Judgement, is_answered, judge_answer
+from memorybench.suites.audit.judgement import Judgement, chosen_option, is_answered, judge_answer, mentions, refuses
 from memorybench.suites.audit.probes import PROBE_TYPES, Policy, Probe, ProbeType
-from memorybench.suites.audit.scoring import chosen_option, mentions, refuses
+from memorybench.suites.audit.refusals import ADMISSIONS, DENIALS, Admission
 
 Group = Mapping[str, Any]
 GROUPS: list[Group] = json.loads((Path(__file__).parent / "labelled_replies.json").read_text())

@@ -13,10 +13,74 @@ from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
 
-from .durations import days_right
+from .options import chosen_option
 from .probes import Probe
-from .scoring import chosen_option, mentions, names_as_current, refuses
-from .standings import standings
+from .refusals import refuses
+from .spoken import sentences, unadorned, value_words
+from .standings import Standing, standings
+from .words import MONTHS
+
+_ABOUT_THE_PAST = re.compile(r"\b(?:was|were|did|had|used to)\b")
+_UNDECIDED = frozenset((Standing.PARTLY, Standing.ONE_OF_TWO, Standing.WAS))
+
+
+def mentions(text: str, value: str, question: str = "") -> bool | None:
+    """Return whether a reply gives a value as the answer to the question; None: unclear.
+
+    A denied value is not given, nor is an earlier one, unless the question is about the past, nor one of three or more
+    alternatives. One of two alternatives, one in a list of bare names, and a part of the value are unclear.
+    """
+    senses = standings(text, value, question)
+    past = _ABOUT_THE_PAST.search(question.lower()) is not None
+    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in senses):
+        return True
+    if Standing.WAS in senses and len(sentences(text)) == 1:
+        return True  # a single sentence with `it was` may be about the present
+    return None if senses & _UNDECIDED else False
+
+
+def names_as_current(text: str, current: str, stale: Sequence[str], question: str = "") -> bool | None:
+    """Return whether a reply names one value as current and the others as earlier ones; None: unclear."""
+    for_current = [standing for standing in standings(text, current, question) if standing >= Standing.PAST]
+    for_stale = [one for value in stale for one in standings(text, value, question) if one >= Standing.PAST]
+    if not for_current or not for_stale or max(for_current) == max(for_stale):
+        return None
+    return max(for_current) > max(for_stale)
+
+
+_FORGIVEN = 1
+_MONTH = "|".join(MONTHS)
+_DATE = re.compile(
+    r"(?:\b(?:from|to|between|and|until|on|since) )?"
+    rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?:,? \d{{4}})?"
+    rf"|\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?)"
+)
+"""It tells when, and counts nothing."""
+_TERMS = re.compile(r"^.*=")
+"""Of a sum only what comes out of it is told."""
+_INEXACT = re.compile(
+    r"\b(?:between|from|least|most|to|than|over|under|nearly|almost|not|never|or)(?: \w+){0,2} \d|\d \w*\b ?or\b"
+)
+"""A range, a bound, or a denial."""
+_IN_DAYS = {"day": 1, "days": 1, "week": 7, "weeks": 7}
+_OTHER_UNITS = frozenset(("month", "months", "year", "years", "hour", "hours", "minute", "minutes"))
+
+
+def days_right(text: str, days: int) -> bool | None:
+    """None: it gives no number, a range or a bound, several that do not agree, or months."""
+    told = value_words(_TERMS.sub("", _DATE.sub(" ", unadorned(text).replace("\n", " "))))
+    counted = None if _INEXACT.search(" ".join(told)) else _counted(told)
+    return None if counted is None else abs(counted - days) <= _FORGIVEN
+
+
+def _counted(said: Sequence[str]) -> int | None:
+    """A number alone is days; weeks and days are added."""
+    amounts = [(int(word), "".join(said[place + 1 : place + 2])) for place, word in enumerate(said) if word.isdigit()]
+    units = [unit.removesuffix("s") for _, unit in amounts]
+    if _OTHER_UNITS & set(said) or (len(amounts) != 1 and units != ["week", "day"]):
+        return None
+    return sum(number * _IN_DAYS.get(unit, 1) for number, unit in amounts)
+
 
 FLAG = "flag"
 _PROMPT_NAMES = {

@@ -18,15 +18,43 @@ from memorybench.judging.judge import Judge, self_judged
 from memorybench.suites.answering import BY_CODE, Answering, ask, context_of, estimated_tokens
 from memorybench.suites.ingest import Ingest
 from memorybench.suites.judge_check import record_judge_check
-from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.suites.repeats import steps_of_repeat
+from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import SearchLimits
 
 from .generation import admit
 from .judgement import Judgement, is_answered, judge_answer, judge_prompts, question_of
 from .measures import DATED, REVERSED, measures
 from .probes import Probe
-from .writing import write_question
+
+_PROMPT = """\
+Put the question below into the words of somebody who talks to an assistant that was there. It must ask for exactly the
+same, be one sentence that ends with a question mark, and hold none of these words: {hidden}.
+
+Question: {question}
+
+Reply with the question and nothing else.
+"""
+_LONGEST = 300
+
+
+async def write_question(steps: Steps, writer: Model, probe: Probe) -> str:
+    """Recorded as a step. A reply that is no question leaves ours as it is."""
+    hidden = ", ".join(dict.fromkeys((probe.expected_answer, *probe.stale))) if not probe.abstain else "(none)"
+    text = _PROMPT.format(hidden=hidden, question=probe.question)
+
+    async def ask() -> str:
+        reply = (await writer.complete([Turn(role="user", content=text)])).text.strip().strip('"')
+        if "\n" in reply or not reply.endswith("?") or len(reply) > _LONGEST:
+            raise Unreadable(f"the model wrote no question: {reply[:80]!r}")
+        return reply
+
+    inputs = {"model": writer.subject, "prompt": text}
+    try:
+        return await steps.once("question", inputs, ask, str, on=writer.subject, paid=True)
+    except Unreadable:
+        return probe.question
+
 
 SHOWN = 10
 SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import lru_cache, partial
 
-from memorybench.core.conversation import Memory
+from memorybench.core.conversation import Haystack, Memory, Session, Turn
 from memorybench.core.errors import Blocked
 from memorybench.core.measures import Metric, RetrievalMetric
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.questions import Dataset, Question
+from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Score, Trial
+from memorybench.journal.rows import storable
 from memorybench.judging.canaries import check_judge
 from memorybench.judging.judge import self_judged
 from memorybench.judging.prompts import JudgePrompt
@@ -19,14 +22,53 @@ from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
 from memorybench.suites.judge_check import record_judge_check
-from memorybench.suites.mixing import SIDE_BY_SIDE, mixed
 from memorybench.suites.repeats import steps_of_repeat
+from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 
 from .baselines import Candidate, remembered
-from .evidence import with_evidence
 from .measures import CORRECTED, measures
 from .scores import MISSES, Places, attribution, retrieval_scores
+
+_LONGEST_TURN = 4000
+_MOST_TURNS = 40
+"""Turns that are recorded where a benchmark names only the gold sessions."""
+
+
+class GoldTurn(Record):
+    session: str
+    id: str
+    at: datetime | None
+    speaker: str
+    content: str
+
+
+class RecordedQuestion(Question):
+    """A question as the journal stores it."""
+
+    evidence: tuple[GoldTurn, ...] = ()
+    """The gold turns; the turns of the gold sessions where a benchmark names only these."""
+
+
+def with_evidence(question: Question, haystack: Haystack) -> RecordedQuestion:
+    turns = [gold for gold in _turns(haystack) if gold[1] in question.gold_turns]
+    if not question.gold_turns:
+        turns = [gold for gold in _turns(haystack) if gold[0].id in question.gold_sessions][:_MOST_TURNS]
+    evidence = (_gold_turn(*gold) for gold in turns)
+    return RecordedQuestion(**{**dict(question), "evidence": tuple(evidence)})
+
+
+def _turns(haystack: Haystack) -> Iterator[tuple[Session, str, Turn]]:
+    for session in haystack.sessions:
+        for n, turn in enumerate(session.turns, 1):
+            yield session, turn.id or f"{session.id}:{n}", turn
+
+
+def _gold_turn(session: Session, id: str, turn: Turn) -> GoldTurn:
+    text = turn.content if len(turn.content) <= _LONGEST_TURN else turn.content[: _LONGEST_TURN - 1] + "…"
+    speaker = storable(turn.speaker or turn.role)
+    return GoldTurn(session=session.id, id=id, at=turn.at or session.at, speaker=speaker, content=storable(text))
+
 
 _SHOWN = 600
 
