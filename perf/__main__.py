@@ -11,13 +11,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from perf import audit, command_line, ingest, instant, latency, online, proxy
+from perf import audit, command_line, embedded, ingest, instant, large_file, latency, online, proxy
 from perf.measuring import Line, Setup
 
 MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
     "latency": latency.measure,
     "ingest": ingest.measure,
     "size": instant.measure,
+    "embedded": embedded.measure,
+    "file": large_file.measure,
     "help": command_line.measure,
     "audit": audit.measure,
     "online": online.measure,
@@ -30,14 +32,22 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"measures to run (default: all): {', '.join(MEASURES)}"
     )
-    names = parser.parse_args(arguments).names or list(MEASURES)
+    parser.add_argument(
+        "--histories",
+        type=int,
+        default=Setup.histories,
+        metavar="N",
+        help="histories of the measures embedded and file (default: %(default)s)",
+    )
+    parsed = parser.parse_args(arguments)
+    names = parsed.names or list(MEASURES)
     unknown = [name for name in names if name not in MEASURES]
     if unknown:
         parser.error(f"unknown measure: {', '.join(unknown)}; expected {', '.join(MEASURES)}")
     all_met = True
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            for line in MEASURES[name](Setup(Path(folder))):
+            for line in MEASURES[name](Setup(Path(folder), histories=parsed.histories)):
                 print(line, flush=True)
                 all_met = all_met and line.is_met
     return 0 if all_met else 3

@@ -13,10 +13,12 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 
+_PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
 
 @dataclass
 class Usage:
-    """Wall and CPU seconds and peak memory of this process, and what the stub server counted."""
+    """Wall and CPU seconds and peak memory of this process and its children, and what the stub server counted."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -28,11 +30,20 @@ class Usage:
 @contextmanager
 def usage_measured() -> Iterator[Usage]:
     """Fill the yielded usage when the block ends."""
-    usage, wall, cpu = Usage(), time.perf_counter(), time.process_time()
+    usage, wall, cpu = Usage(), time.perf_counter(), _cpu_seconds()
     yield usage
     usage.wall = time.perf_counter() - wall
-    usage.cpu = time.process_time() - cpu
-    usage.megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    usage.cpu = _cpu_seconds() - cpu
+    usage.megabytes = memory_peak()
+
+
+def memory_peak() -> float:
+    """The peak memory of this process so far, and that of the largest child that ended, in MB."""
+    return sum(resource.getrusage(who).ru_maxrss for who in _PROCESSES) / 1024
+
+
+def _cpu_seconds() -> float:
+    return sum(sum(resource.getrusage(who)[:2]) for who in _PROCESSES)
 
 
 @dataclass(frozen=True)
@@ -65,6 +76,7 @@ class Setup:
     traces: int = 5_000
     probes: int = 1_000
     haystacks: int = 50
+    histories: int = 500
     proxy_calls: int = 500
     rounds: int = 3
     in_children: bool = True
@@ -82,7 +94,17 @@ class Setup:
 def tiny(folder: Path) -> Setup:
     """The smallest sizes, in this process: for tests that each measure still works."""
     return Setup(
-        folder, items=3, few=2, many=4, traces=5, probes=3, haystacks=2, proxy_calls=3, rounds=1, in_children=False
+        folder,
+        items=3,
+        few=2,
+        many=4,
+        traces=5,
+        probes=3,
+        haystacks=2,
+        histories=1,
+        proxy_calls=3,
+        rounds=1,
+        in_children=False,
     )
 
 
