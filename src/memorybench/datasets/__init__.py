@@ -4,6 +4,7 @@ config.py          the keys of a benchmark config
 config_reading.py  read_benchmark: reads and checks a config file
 prompts.py         the variables of prompts
 sources.py         finds data files, verifies checksums, and `pull`, which downloads them
+checksums.py       remembers the checksum of a large file
 items.py           streams the items of a file of any size
 index.py           the index of a large file, which makes the next run start faster
 mapped.py          open_mapped: a dataset described by a config (LoCoMo, LongMemEval and others)

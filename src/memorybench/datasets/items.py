@@ -125,7 +125,7 @@ def _stream_array(path: Path) -> Iterator[Item]:
             if mark != "{":
                 raise _NotStreamable
             value, text, byte, line = window.value()
-            yield _item(path, Span(byte, len(text.encode()), line, index), text, value, is_plain)
+            yield _item(path, Span(byte, window.byte - byte, line, index), text, value, is_plain)
             index += 1
         window.skip(1)
         if window.peek():
@@ -161,7 +161,7 @@ class _Window:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
         self._at = 0
-        self._byte = 0
+        self.byte = 0
         self._line = 1
         self._ended = False
 
@@ -177,8 +177,9 @@ class _Window:
     def skip(self, characters: int) -> str:
         skipped = self._text[self._at : self._at + characters]
         self._at += characters
-        self._byte += len(skipped.encode())
-        self._line += skipped.count("\n")
+        self.byte += len(skipped) if skipped.isascii() else len(skipped.encode())
+        if "\n" in skipped:  # a search is faster than counting, and many large files are a single line
+            self._line += skipped.count("\n")
         return skipped
 
     def value(self) -> tuple[Any, str, int, int]:
@@ -191,7 +192,7 @@ class _Window:
                     raise _NotStreamable from None
                 self._read_on()  # invalid JSON reaches the end of the file
             else:
-                byte, line = self._byte, self._line
+                byte, line = self.byte, self._line
                 return value, self.skip(end - self._at), byte, line
 
     def _read_on(self) -> None:
@@ -200,7 +201,7 @@ class _Window:
         self._ended = not chunk
         self._text = self._text[self._at :] + self._decoder.decode(chunk, final=self._ended)
         self._at = 0
-        if self._byte + len(self._text) > self._largest:
+        if self.byte + len(self._text) > self._largest:
             raise _NotStreamable
 
 

@@ -26,6 +26,7 @@ from memorybench.http.client import open_http
 from memorybench.http.downloads import Progress, download
 from memorybench.secrets.redaction import Redactor
 
+from .checksums import remembered_sha256, sha256_of
 from .config import HUB, BenchmarkConfig, Data
 
 LARGEST = 8 * 2**30
@@ -120,13 +121,16 @@ def local_source(config: BenchmarkConfig, file: Path) -> Source:
     return Source(config.name, data.licence, (Piece(file, None, data.sha256, data.size),))
 
 
-def verify_files(source: Source) -> str:
-    """Return a checksum over all files; raise BadInput if one is missing or has another checksum than expected."""
+def verify_files(source: Source, checksums: Path | None = None) -> str:
+    """Return a checksum over all files; raise BadInput if one is missing or has another checksum than expected.
+
+    With `checksums`, the folder of remembered ones, a large file is read only if it has changed.
+    """
     sums = []
     for piece in source.pieces:
         if not piece.file.is_file():
             raise missing(source)
-        actual = sha256_of(piece.file)
+        actual = sha256_of(piece.file) if checksums is None else remembered_sha256(piece.file, checksums)
         pulled = piece.read_record()
         expected = piece.sha256 or (pulled.sha256 if pulled else None)
         if expected is not None and actual != expected:
@@ -233,14 +237,6 @@ def _lock_draft(piece: Piece) -> Iterator[Path]:
         raise RunConflict(f"{piece.file}: another process is downloading it; wait until it has finished") from None
     finally:
         os.close(lock)
-
-
-def sha256_of(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError as error:
-        raise BadInput(str(file), f"cannot read: {error.strerror}") from None
 
 
 def _differs(source: Source, piece: Piece, actual: str, expected: str) -> MemorybenchError:

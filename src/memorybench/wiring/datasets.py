@@ -47,4 +47,5 @@ def open_dataset(
         return open_needles(config, files[0], files[1:], verify_files(located))
     from memorybench.datasets.mapped import open_mapped
 
-    return open_mapped(config, files, lambda: verify_files(located), (cache or cache_folder()) / "indexes")
+    indexes = (cache or cache_folder()) / "indexes"
+    return open_mapped(config, files, lambda: verify_files(located, indexes), indexes)

@@ -1,0 +1,51 @@
+"""Checksums of data files, remembered while a file is unchanged: hashing a large file takes longer than indexing it."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.core.records import Record, digest
+from memorybench.files.writing import write_file
+
+from .index import SMALLEST
+
+SETTLED_SECONDS = 2
+"""A file that changed more recently may change again within the precision of its times, unnoticed."""
+
+
+class _Remembered(Record):
+    state: tuple[int, ...]
+    sha256: str
+
+
+def sha256_of(file: Path) -> str:
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise BadInput(str(file), f"cannot read: {error.strerror}") from None
+
+
+def remembered_sha256(file: Path, folder: Path) -> str:
+    """Return the checksum of a file. That of a large one is stored in `folder`, and valid until the file changes."""
+    now, status = time.time_ns(), file.stat()
+    if status.st_size < SMALLEST:
+        return sha256_of(file)
+    # programs can set the time of modification, but not that of the last change
+    state = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    note = folder / f"{digest(str(file.resolve()))}.sha256"
+    with suppress(OSError, ValidationError):
+        remembered = _Remembered.model_validate_json(note.read_bytes())
+        if remembered.state == state:
+            return remembered.sha256
+    sha256 = sha256_of(file)
+    if now - status.st_ctime_ns >= SETTLED_SECONDS * 1e9:
+        with suppress(JournalError):  # a read-only cache is ignored
+            write_file(note, _Remembered(state=state, sha256=sha256).model_dump_json())
+    return sha256
