@@ -143,37 +143,15 @@ def test_repeated_answers(sizes: tuple[int, ...], runs: int, rate: float, repeat
     assert 0.93 <= _coverage(f"{len(sizes)} clusters, {repeats} repeats", rate, found) <= 0.97
 
 
-JUDGES = {
-    "a generous judge": (UNEVEN * 3, 0.3, 0.9, 0.7, 40, 80, 0.0),
-    "a strict judge": (UNEVEN * 3, 0.6, 0.8, 0.95, 40, 80, 0.0),
-    "10 clusters": (UNEVEN, 0.5, 0.9, 0.8, 24, 48, 0.0),
-    "independent questions": ((1,) * 200, 0.5, 0.9, 0.7, 40, 80, 0.0),
-    "40 % decided by code": ((1,) * 200, 0.5, 0.9, 0.7, 40, 80, 0.4),
-    "few canaries": ((1,) * 100, 0.5, 0.9, 0.8, 12, 12, 0.0),
-}
+def judged_coverage(
+    sizes: tuple[int, ...], rate: float, sens: float, spec: float, canaries: tuple[int, int], by_code: float, runs: int
+) -> tuple[float, float]:
+    """The coverage of the corrected accuracy, and the share of runs that the canaries allow to correct.
 
-
-@pytest.mark.parametrize(
-    ("sizes", "rate", "sens", "spec", "rights", "wrongs", "by_code", "runs"),
-    [
-        pytest.param(*judge, runs, id=name, marks=marks)
-        for runs, marks in ((250, ()), (2000, pytest.mark.slow))
-        for name, judge in JUDGES.items()
-        if marks or name in ("a generous judge", "40 % decided by code")
-    ],
-)
-def test_accuracy_corrected_for_the_judge(
-    sizes: tuple[int, ...],
-    rate: float,
-    sens: float,
-    spec: float,
-    rights: int,
-    wrongs: int,
-    by_code: float,
-    runs: int,
-) -> None:
-    """Both the canaries and the questions are drawn anew each time; an undecided correction is not counted."""
-    draw = np.random.default_rng(29)
+    Both the canaries and the questions are drawn anew each time; an undecided correction is not counted.
+    """
+    draw = np.random.default_rng([round(100 * part) for part in (rate, sens, spec)])
+    rights, wrongs = canaries
     clusters = [str(place) for place, size in enumerate(sizes) for _ in range(size)]
     found = []
     for _ in range(runs):
@@ -186,7 +164,33 @@ def test_accuracy_corrected_for_the_judge(
         rows = np.stack((scores, scores * decided, 1.0 - decided), axis=1).tolist()
         found.append(correct_scores(rows, clusters, confusion)[0])
     known = [one for one in found if one.value is not None]
-    assert len(known) > 0.9 * runs
-    slack = 0.01 if runs < 1000 or rights + wrongs < 48 else 0.0  # few canaries make it wider than it needs to be
-    covered = _coverage(f"sensitivity {sens}, specificity {spec}, {rights + wrongs} canaries", rate, known)
-    assert 0.93 - slack <= covered <= 0.97 + slack
+    what = f"rate {rate}, sensitivity {sens}, specificity {spec}, {rights + wrongs} canaries"
+    return _coverage(what, rate, known), len(known) / runs
+
+
+@pytest.mark.parametrize(
+    ("sizes", "canaries", "by_code", "runs"),
+    [
+        pytest.param((1,) * 100, (12, 12), 0.0, 25, id="24 canaries"),
+        pytest.param((1,) * 100, (12, 12), 0.0, 400, id="24 canaries, more runs", marks=pytest.mark.slow),
+        pytest.param((1,) * 200, (40, 80), 0.0, 400, id="120 canaries", marks=pytest.mark.slow),
+        pytest.param((1,) * 200, (40, 80), 0.4, 25, id="40 % decided by code"),
+        pytest.param((1,) * 200, (40, 80), 0.4, 400, id="40 % decided by code, more runs", marks=pytest.mark.slow),
+        pytest.param(UNEVEN, (24, 48), 0.0, 400, id="10 clusters", marks=pytest.mark.slow),
+        pytest.param(UNEVEN * 3, (40, 80), 0.0, 400, id="30 clusters", marks=pytest.mark.slow),
+    ],
+)
+def test_accuracy_corrected_for_the_judge(
+    sizes: tuple[int, ...], canaries: tuple[int, int], by_code: float, runs: int
+) -> None:
+    """On average over judges and rates, without those that the canaries leave undecided in a tenth of the runs."""
+    points = [
+        judged_coverage(sizes, rate, sens, spec, canaries, by_code, runs)
+        for sens, spec in ((0.9, 0.8), (0.8, 0.95), (0.95, 0.9), (0.9, 0.7))
+        for rate in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
+    covered = [held for held, known in points if known > 0.9]
+    print(f"\ncorrected: {np.mean(covered):.1%} on average over {len(covered)} points, at least {min(covered):.1%}")
+    assert len(covered) >= 15
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert min(covered) > 0.9 or runs < 400
