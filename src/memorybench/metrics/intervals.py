@@ -10,19 +10,17 @@ the method is the ordinary t interval.
 The interval of a bounded statistic is computed on the logit scale, so that it stays within the bounds. Its variance is
 multiplied by clusters / (clusters − 1), which compensates for the skew of rates near a bound.
 
-With few items per cluster, as in the samples of `--limit`, that would be too wide: up to 99.9 % coverage. A share then
-gets Wilson's interval for the effective number of items, share × (1 − share) / variance, with t in place of the normal
-quantile (Kott and Carr, "Developing an estimation strategy for a pesticide data program", Journal of Official
-Statistics 13, 1997; compared with others by Dean and Pagano, "Evaluating confidence interval methods for binomial
-proportions in clustered surveys", Journal of Survey Statistics and Methodology 3, 2015). The variance of an item that
-is 0 or 1 follows from the share, so only the correlation within clusters is estimated. By Fisher's variance of that
-correlation ("Statistical methods for research workers", 1925) there are m / (m − 1) times as many degrees of freedom,
-with m items per cluster.
+That is too wide for small samples, such as those of `--limit`: up to 99.9 % coverage. A share of few items therefore
+gets Wilson's interval for the effective number of items, with t in place of the normal quantile (Kott and Carr,
+"Developing an estimation strategy for a pesticide data program", Journal of Official Statistics 13, 1997; compared with
+others by Dean and Pagano, "Evaluating confidence interval methods for binomial proportions in clustered surveys",
+Journal of Survey Statistics and Methodology 3, 2015).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import ceil, fsum, inf, isclose, log, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -36,8 +34,11 @@ Weight = Callable[[Sequence[float]], float]
 Bounds = tuple[float, float]
 SHARE: Bounds = (0.0, 1.0)
 UNBOUNDED: Bounds = (-inf, inf)
-FEW_ITEMS = 12
-"""Items per cluster below which a share has Wilson's interval for the effective number of items."""
+FEW_ITEMS, FEW_CLUSTERS = 100, 10
+"""A share of so few yes/no items, or of shares that vary as little as these, has the interval of small samples.
+
+With fewer clusters than FEW_CLUSTERS, so do more items: 200 in 5 clusters.
+"""
 
 
 class Interval(NamedTuple):
@@ -66,20 +67,19 @@ def interval(
     one cluster, or with equal values between the bounds, there is no interval, because the variance is unknown.
 
     Simulated coverage at 95 %: 93 to 97 % for rates of 0.3 to 0.9 in 10, 30 and 500 clusters of unequal size whose
-    items correlate (0.05 to 0.2), and for the samples of `--limit` from files of 5 to 60 clusters, averaged over rates
-    of 0.3 to 0.9 (tests/metrics/test_sample_coverage.py). It is above 97 % if nearly all answers are right or nearly
-    all are wrong, with five clusters of many items, or if one cluster contains half of the items. It is 90 to 93 % for
-    means without bounds that are strongly skewed (latency), with ten clusters or thirty items.
+    items correlate (0.05 to 0.2), and for samples of 10 to 200 items from files of 5 to 60 clusters, averaged over
+    rates of 0.1 to 0.97 and correlations of 0 to 0.5 (tests/metrics/test_sample_coverage.py). It is above 97 % for more
+    than 200 items in five clusters, or if one cluster contains half of the items. It is 88 to 93 % if most clusters are
+    all right or all wrong, and for means without bounds that are strongly skewed (latency), with ten clusters or thirty
+    items.
     """
     if bounds is None:
         bounds = SHARE if all(value in SHARE for value in values) else UNBOUNDED
     if values and _are_independent(clusters) and all(value in bounds for value in values):
         return _wilson(fsum(values) / len(values), len(values), level, bounds)
     rows = [(value, 1.0) for value in values]
-    per_cluster = len(values) / max(1, count_clusters(clusters))
-    if bounds == SHARE and 1 < per_cluster < FEW_ITEMS:
-        gain = per_cluster / (per_cluster - 1) if all(value in SHARE for value in values) else 1.0
-        return _interval(rows, clusters, _mean, _items, level, bounds, gain)
+    if bounds == SHARE and _are_few(values, count_clusters(clusters)):
+        return _interval(rows, clusters, _mean, _items, level, bounds, partial(_small_sample, values))
     return _interval(rows, clusters, _mean, _items, level, bounds)
 
 
@@ -150,9 +150,9 @@ def _interval(
     weigh: Weight,
     level: float,
     bounds: Bounds,
-    gain: float | None = None,
+    method: Callable[[float, Spread, float], Interval] | None = None,
 ) -> Interval:
-    """Return the interval; with `gain`, Wilson's for few items per cluster and so many times the degrees of freedom."""
+    """Return the interval; `method` replaces that of the bounds."""
     value = statistic(_totals(rows)) if rows else None
     if value is None:
         return Interval(None)
@@ -165,9 +165,8 @@ def _interval(
         spread = _spread(_informative(rows, statistic), statistic, weigh)
     if spread is None or spread.variance == 0:
         return Interval(value)
-    if gain is not None:
-        z, t = NormalDist().inv_cdf(0.5 + level / 2), _t(gain * spread.freedom, level)
-        return _wilson(value, value * (1 - value) / spread.variance * (z / t) ** 2, level, bounds)
+    if method is not None:
+        return method(value, spread, level)
     return _student(value, spread, level) if bounds == UNBOUNDED else _logistic(value, spread, level, bounds)
 
 
@@ -227,6 +226,35 @@ def _logistic(value: float, spread: Spread, level: float, bounds: Bounds) -> Int
     half = _t(spread.freedom, level) * error / (share * (1 - share))
     low, high = float(expit(logit(share) - half)), float(expit(logit(share) + half))
     return Interval(value, least + low * (most - least), least + high * (most - least))
+
+
+def _are_few(values: Sequence[float], clusters: int) -> bool:
+    """Return whether the values are worth at most FEW_ITEMS yes/no items: share × (1 − share) / variance for each."""
+    share = fsum(values) / max(1, len(values))
+    squares = fsum((value - share) ** 2 for value in values)
+    most = FEW_ITEMS * max(1.0, FEW_CLUSTERS / max(1, clusters))
+    return len(values) ** 2 * share * (1 - share) <= most * squares * (1 + 1e-9)
+
+
+def _small_sample(values: Sequence[float], share: float, spread: Spread, level: float) -> Interval:
+    """Return Wilson's interval for the effective number of items.
+
+    share × (1 − share) + variance estimates the variance of a yes/no item without bias. Divided by the variance of the
+    share it is the effective number of items: their number for independent yes/no items, else about that number
+    divided by the design effect.
+
+    The degrees of freedom are Satterthwaite's for the two estimated factors of that ratio: the correlation within
+    clusters, whose variance for m items per cluster is (m − 1) / m of that of a variance (Fisher, "Statistical methods
+    for research workers", 1925), and the variance of an item in relation to share × (1 − share), by linearization. The
+    second is known for yes/no items.
+    """
+    n, yes_no = len(values), share * (1 - share)
+    per_cluster = n / spread.clusters
+    item = fsum((value - share) ** 2 for value in values) / n
+    errors = [(value - share) ** 2 / item - 1 - (value - share) * (1 - 2 * share) / yes_no for value in values]
+    doubt = (1 - 1 / per_cluster) / spread.freedom + fsum(error**2 for error in errors) / (2 * n * (n - 1))
+    z, t = NormalDist().inv_cdf(0.5 + level / 2), _t(1 / max(doubt, 1e-9), level)
+    return _wilson(share, (yes_no / spread.variance + 1) * (z / t) ** 2, level, SHARE)
 
 
 def _wilson(value: float, items: float, level: float, bounds: Bounds) -> Interval:
