@@ -6,7 +6,7 @@ import difflib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -132,6 +132,27 @@ class RunReader:
         """Return outcomes with the time at which each was recorded, in the order of the plan."""
         for row in self._rows("outcomes", "run = ? ORDER BY ordinal, trial", run):
             yield row["finished"], Outcome.model_validate_json(row["body"])
+
+    def newest_row(self, run: str) -> int:
+        """Return the row of the outcome that was recorded last; 0 if there is none."""
+        (row,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)).fetchone()
+        return int(row)
+
+    def outcomes_since(self, run: str, row: int) -> Iterator[tuple[int, Outcome]]:
+        """Return outcomes of this row and later ones, as they were recorded, each with its place in the plan."""
+        for found in self._rows("outcomes", "run = ? AND rowid >= ? ORDER BY rowid", run, row):
+            yield found["ordinal"], Outcome.model_validate_json(found["body"])
+
+    def outcomes_of(self, run: str, trials: Sequence[str]) -> list[Outcome]:
+        """Return the outcomes of trials with these keys, in the order of the plan."""
+        condition = "run = ? AND trial IN (SELECT value FROM json_each(?)) ORDER BY ordinal, trial"
+        rows = self._rows("outcomes", condition, run, json.dumps(trials))
+        return [Outcome.model_validate_json(row["body"]) for row in rows]
+
+    def status_counts(self, run: str) -> dict[str, int]:
+        """Count outcomes by status; unlike `counts`, without a check of each row."""
+        rows = self._db.execute("SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status", (run,))
+        return dict.fromkeys(STATUSES, 0) | dict(rows)
 
     def trials(self, run: str) -> Iterator[RecordedTrial]:
         """Return outcomes with their cases and steps, in the order of the plan."""

@@ -184,7 +184,7 @@ def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
     rows: list[Row] = [
         (
             one["rank"],
-            _hit_text(one["hits"], trial.case),
+            hit_text(one["hits"], trial.case),
             None if one["score"] is None else f"{one['score']:.4g}",
             trial.excerpt(one["content"]),
         )
@@ -207,7 +207,7 @@ def _memory_table(trial: CaseTrial, step: StepRecord) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def _hit_text(hits: Sequence[str], case: Mapping[str, Any]) -> str:
+def hit_text(hits: Sequence[str], case: Mapping[str, Any]) -> str:
     """`turn s3:5`, or `session s3` where the memory is of a gold session only."""
     sessions = case.get("gold_sessions", ())
     turns = [hit for hit in hits if hit not in sessions]

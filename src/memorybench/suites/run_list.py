@@ -67,6 +67,15 @@ class ListedRun:
         best = (_best([row for row in results if row["benchmark"] == benchmark]) for benchmark in benchmarks)
         return [headline for headline in best if headline is not None]
 
+    @property
+    def measures(self) -> dict[tuple[str, str], tuple[Measure, ...]]:
+        """Return the measures of all questions together, by benchmark and subject."""
+        return {
+            (row["benchmark"], row["subject"]): tuple(Measure(**{"unit": "", **one}) for one in row["measures"])
+            for row in self._report.get("results", ())
+            if not row["group"]
+        }
+
     @cached_property
     def _report(self) -> Mapping[str, Any]:
         """The JSON report: the file, if the run has not changed since; otherwise made again, which takes longer.
