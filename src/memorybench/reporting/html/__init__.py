@@ -1,0 +1,89 @@
+"""Report sections as HTML, for the viewer and for reports in one file. Needs jinja2 (the extra `view`).
+
+`environment` makes templates that escape everything. `sections.html` has the macros, `style.css` the look: pages have
+no inline styles and no scripts of their own, so that a strict Content-Security-Policy holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from memorybench.core.measures import Measure
+from memorybench.core.report_sections import Cell, Difference, Duration, Money, Table
+from memorybench.reporting.formatting import cell_text, footnotes, seconds, share, with_interval
+from memorybench.text.sanitize import sanitize
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+FOLDER = Path(__file__).parent
+STYLE = FOLDER / "style.css"
+_SHADES = 10
+_WIDTH, _MARGIN = 96, 4
+"""Of a drawn interval, in CSS pixels."""
+
+
+def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environment:
+    """Return templates of these folders. All text is escaped and has no control characters, bidi marks or secrets."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def finalize(value: Any) -> Any:
+        if isinstance(value, str) and not isinstance(value, Markup):
+            return redact(sanitize(value))
+        return value
+
+    loader = FileSystemLoader([*folders, FOLDER])
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.finalize = finalize
+    templates.globals |= {
+        "kind": lambda value: type(value).__name__,
+        "cell_text": cell_text,
+        "cell_class": cell_class,
+        "footnotes": footnotes,
+        "interval": interval,
+        "shade": shade,
+        "is_heat_map": is_heat_map,
+        "with_interval": with_interval,
+        "share": share,
+        "seconds": seconds,
+    }
+    return templates
+
+
+def cell_class(cell: Cell) -> str:
+    """Return the CSS class of a cell: numbers are aligned on the right, a missing value is muted."""
+    if cell is None:
+        return "n none"
+    if isinstance(cell, str):
+        return ""
+    if isinstance(cell, Difference):
+        return "n significant" if cell.significant else "n"
+    return "n" if isinstance(cell, (int, Measure, Duration, Money)) else ""
+
+
+def is_heat_map(table: Table) -> bool:
+    """Return whether several columns hold shares with intervals: these are shaded, a single one is drawn."""
+    return sum(column.shows == "interval" for column in table.columns) > 1
+
+
+def shade(cell: Cell) -> str:
+    """Return the CSS class for the shade of a share."""
+    if not isinstance(cell, Measure) or cell.value is None or cell.unit:
+        return "shade"
+    return f"shade shade-{round(_SHADES * min(max(cell.value, 0.0), 1.0))}"
+
+
+def interval(cell: Cell) -> dict[str, float] | None:
+    """Return where the ends and the value of a share lie in a drawing; None: it cannot be drawn."""
+    if not isinstance(cell, Measure) or cell.value is None or cell.unit or not 0 <= cell.value <= 1:
+        return None
+    low = cell.value if cell.low is None else cell.low
+    high = cell.value if cell.high is None else cell.high
+    places = {name: _MARGIN + (_WIDTH - 2 * _MARGIN) * end for name, end in (("low", low), ("high", high))}
+    value = _MARGIN + (_WIDTH - 2 * _MARGIN) * cell.value
+    return {"low": round(places["low"], 1), "high": round(places["high"], 1), "value": round(value, 1)}
