@@ -1,11 +1,11 @@
-# make setup · make eval · make test · make test-real · make perf · make docs · make clean
+# make setup · make eval · make view · make test · make test-real · make perf · make docs · make clean
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 REAL := $(VENV)-real
 
-.PHONY: setup eval test check test-real perf docs format clean
+.PHONY: setup eval view test check test-real perf docs format clean
 
 setup: $(STAMP)
 
@@ -35,6 +35,9 @@ perf: setup  ## make perf NAMES="latency ingest" runs some
 
 eval: setup
 	$(BIN)/memorybench eval
+
+view: setup
+	$(BIN)/memorybench view
 
 docs: $(VENV)/.docs-installed
 	$(BIN)/zensical build --clean --strict

@@ -67,6 +67,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])
     yield from (["schema", "provider"], ["completion", "bash"])
+    yield ["view", "../../etc", "--no-browser"]  # refused; tests/view has the pages of hostile runs
 
 
 def snapshot(folder: Path) -> dict[str, str]:

@@ -21,6 +21,7 @@ VERBS = {
     "results": "show results",
     "show": "show one question of a run: memories, prompt, answer and verdict",
     "compare": "compare runs or providers, question by question",
+    "view": "look at runs in a browser",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",

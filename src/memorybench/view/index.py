@@ -1,0 +1,262 @@
+"""The questions of runs in a temporary database, by which pages filter, search, count and page.
+
+The results file has no index for this, and the viewer never writes to it. What the index holds is read from the
+outcomes once; while a run writes, only new outcomes are read.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import RLock
+from typing import Any
+
+from memorybench.core.trials import Outcome
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.suites.failures import failure_reason
+from memorybench.suites.report_parts import is_undecided
+
+PAGE = 50
+_LONGEST_TEXT = 1000
+_TYPES = ("question_type", "probe_type", "category", "scenario", "phase")
+"""The labels that questions are grouped by, the preferred one first."""
+_TABLES = """
+CREATE TABLE runs (id INTEGER PRIMARY KEY, folder TEXT, name TEXT, created TEXT, last INTEGER, state TEXT,
+    UNIQUE (folder, name));
+CREATE TABLE questions (id INTEGER PRIMARY KEY, run INTEGER, benchmark TEXT, case_id TEXT, place INTEGER, type TEXT,
+    cluster TEXT, asked TEXT, expected TEXT, UNIQUE (run, benchmark, case_id));
+CREATE INDEX places ON questions (run, place);
+CREATE TABLE trials (question INTEGER, subject TEXT, variant TEXT, repeat INTEGER, run INTEGER, trial TEXT, role TEXT,
+    mark TEXT, reason TEXT, got TEXT, PRIMARY KEY (question, subject, variant, repeat)) WITHOUT ROWID;
+CREATE INDEX subjects ON trials (run, subject, reason);
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which questions of a run a page lists."""
+
+    benchmark: str = ""
+    provider: str = ""
+    outcome: str = ""
+    """right, wrong, undecided, or a status or reason of a failure; of the provider, or of any."""
+    type: str = ""
+    cluster: str = ""
+    text: str = ""
+    right: str = ""
+    """A provider that is right, …"""
+    wrong: str = ""
+    """… and one that is wrong."""
+
+    def parameters(self) -> dict[str, str]:
+        return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The result of one trial."""
+
+    subject: str
+    variant: str
+    repeat: int
+    mark: str
+    reason: str
+    trial: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: int
+    benchmark: str
+    case_id: str
+    place: int
+    type: str
+    cluster: str
+    asked: str
+    expected: str
+    marks: tuple[Mark, ...] = ()
+
+
+class QuestionIndex:
+    def __init__(self) -> None:
+        # an empty name is a temporary file that SQLite removes
+        self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._db.executescript(_TABLES)
+        self._lock = RLock()
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def update(self, reader: RunReader, run: Run) -> int:
+        """Read the outcomes of a run that are not in the index yet; return the run's number in the index."""
+        folder, state = str(reader.folder.resolve()), f"{run.status} {run.finished}"
+        number, last, known_state = self._entry(folder, run)
+        if known_state == state and run.status == "complete":
+            return number
+        newest = reader.newest_row(run.id)
+        batch: list[tuple[int, Outcome]] = []
+        for outcome in reader.outcomes_since(run.id, last):
+            batch.append(outcome)
+            if len(batch) == 1000:  # other pages get their turn in between
+                self._add(number, batch)
+                batch = []
+        self._add(number, batch)
+        with self._lock:
+            self._db.execute("UPDATE runs SET last = ?, state = ? WHERE id = ?", (newest, state, number))
+        return number
+
+    def _entry(self, folder: str, run: Run) -> tuple[int, int, str]:
+        with self._lock:
+            found = self._db.execute(
+                "SELECT id, last, state, created FROM runs WHERE folder = ? AND name = ?", (folder, run.id)
+            ).fetchone()
+            if found and found[3] == run.created:
+                return found[0], found[1], found[2]
+            if found:  # the run was deleted, and another one has its name
+                self._db.execute("DELETE FROM trials WHERE run = ?", (found[0],))
+                self._db.execute("DELETE FROM questions WHERE run = ?", (found[0],))
+                self._db.execute("DELETE FROM runs WHERE id = ?", (found[0],))
+            values = (folder, run.id, run.created)
+            number = self._db.execute("INSERT INTO runs VALUES (NULL, ?, ?, ?, 0, '')", values).lastrowid
+            assert number is not None
+            return number, 0, ""
+
+    def _add(self, number: int, outcomes: Sequence[tuple[int, Outcome]]) -> None:
+        with self._lock, self._transaction():
+            for place, outcome in outcomes:
+                self._add_outcome(number, place, outcome)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _add_outcome(self, number: int, place: int, outcome: Outcome) -> None:
+        trial, shown = outcome.trial, outcome.shown
+        type = next((trial.labels[name] for name in _TYPES if name in trial.labels), "")
+        (question,) = self._db.execute(
+            "INSERT INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (run, benchmark, case_id) DO UPDATE SET place = min(place, excluded.place) RETURNING id",
+            (
+                *(number, trial.benchmark, trial.case_id, place, type, trial.cluster),
+                *(shown.asked[:_LONGEST_TEXT], shown.expected[:_LONGEST_TEXT]),
+            ),
+        ).fetchone()
+        reason = failure_reason(outcome)
+        right = "undecided" if is_undecided(outcome) else "right"
+        mark = right if reason is None else "wrong" if outcome.status == "scored" else outcome.status
+        self._db.execute(
+            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(question, trial.subject.name, trial.variant, trial.repeat, number, trial.key, trial.subject.role),
+                *(mark, reason or "", shown.got[:_LONGEST_TEXT]),
+            ),
+        )
+
+    def subjects(self, run: int) -> dict[str, str]:
+        """Return the role of each provider, or other subject."""
+        return dict(self._rows("SELECT subject, min(role) FROM trials WHERE run = ? GROUP BY subject", (run,)))
+
+    def values(self, run: int, column: str) -> list[str]:
+        """Return the distinct values of `type`, `benchmark` or `cluster`, in the order of the plan."""
+        assert column in ("type", "benchmark", "cluster")
+        rows = self._rows(
+            f"SELECT {column} FROM questions WHERE run = ? GROUP BY {column} ORDER BY min(place)",  # noqa: S608
+            (run,),
+        )
+        return [value for (value,) in rows if value]
+
+    def reasons(self, run: int) -> dict[tuple[str, str], int]:
+        """Return the number of failures by provider and reason."""
+        rows = self._rows(
+            "SELECT subject, reason, count(*) FROM trials WHERE run = ? AND reason != '' GROUP BY subject, reason",
+            (run,),
+        )
+        return {(subject, reason): n for subject, reason, n in rows}
+
+    def agreement(self, run: int, first: str, second: str) -> dict[str, int]:
+        """Return how many questions both, only the first, only the second, or neither of two providers got right."""
+        rows = self._rows(
+            "SELECT a.mark = 'right', b.mark = 'right', count(*) FROM trials a JOIN trials b"
+            " ON b.question = a.question AND b.variant = a.variant AND b.repeat = a.repeat"
+            " WHERE a.run = ? AND a.subject = ? AND b.subject = ? AND a.mark IN ('right', 'wrong')"
+            " AND b.mark IN ('right', 'wrong') GROUP BY 1, 2",
+            (run, first, second),
+        )
+        names = {(1, 1): "both", (1, 0): "first", (0, 1): "second", (0, 0): "neither"}
+        return dict.fromkeys(names.values(), 0) | {names[one, other]: n for one, other, n in rows}
+
+    def count(self, run: int, filter: Filter) -> int:
+        condition, values = _condition(run, filter)
+        return int(self._rows(f"SELECT count(*) FROM questions WHERE {condition}", values)[0][0])  # noqa: S608
+
+    def page(self, run: int, filter: Filter, offset: int, limit: int = PAGE) -> list[Question]:
+        condition, values = _condition(run, filter)
+        return self._questions(f"{condition} ORDER BY place, id LIMIT ? OFFSET ?", (*values, limit, offset))
+
+    def question(self, run: int, benchmark: str, case_id: str) -> Question | None:
+        found = self._questions("run = ? AND benchmark = ? AND case_id = ?", (run, benchmark, case_id))
+        return found[0] if found else None
+
+    def neighbours(self, run: int, filter: Filter, question: Question) -> tuple[Question | None, Question | None]:
+        """Return the previous and the next question that the filter selects."""
+        condition, values = _condition(run, filter)
+        here = (question.place, question.id)
+        before = self._questions(
+            f"{condition} AND (place, id) < (?, ?) ORDER BY place DESC, id DESC LIMIT 1", (*values, *here)
+        )
+        after = self._questions(f"{condition} AND (place, id) > (?, ?) ORDER BY place, id LIMIT 1", (*values, *here))
+        return (before[0] if before else None), (after[0] if after else None)
+
+    def _questions(self, condition: str, values: Sequence[Any]) -> list[Question]:
+        columns = "id, benchmark, case_id, place, type, cluster, asked, expected"
+        rows = self._rows(f"SELECT {columns} FROM questions WHERE {condition}", values)  # noqa: S608  ours
+        questions = [Question(*row) for row in rows]
+        marks: dict[int, list[Mark]] = {}
+        for question, *mark in self._rows(
+            "SELECT question, subject, variant, repeat, mark, reason, trial FROM trials"
+            " WHERE question IN (SELECT value FROM json_each(?)) ORDER BY question, variant, repeat",
+            (json.dumps([question.id for question in questions]),),
+        ):
+            marks.setdefault(question, []).append(Mark(*mark))
+        return [replace(question, marks=tuple(marks.get(question.id, ()))) for question in questions]
+
+    def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self._lock:
+            return self._db.execute(query, values).fetchall()
+
+
+def _condition(run: int, filter: Filter) -> tuple[str, list[Any]]:
+    parts: list[str] = ["run = ?"]
+    values: list[Any] = [run]
+    exact: Mapping[str, str] = {"benchmark": filter.benchmark, "type": filter.type, "cluster": filter.cluster}
+    for column, value in exact.items():
+        if value:
+            parts.append(f"{column} = ?")
+            values.append(value)
+    own = "EXISTS (SELECT 1 FROM trials WHERE question = questions.id"
+    for subject, outcome in (
+        (filter.provider, filter.outcome),
+        (filter.right, "right" if filter.right else ""),
+        (filter.wrong, "wrong" if filter.wrong else ""),
+    ):
+        if subject or outcome:
+            of_subject, of_outcome = (" AND subject = ?" * bool(subject), " AND ? IN (mark, reason)" * bool(outcome))
+            parts.append(f"{own}{of_subject}{of_outcome})")
+            values += [value for value in (subject, outcome) if value]
+    if filter.text:
+        pattern = "%" + filter.text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
+        like = "LIKE ? ESCAPE '\\'"
+        parts.append(f"(asked {like} OR expected {like} OR case_id {like} OR {own} AND got {like}))")
+        values += [pattern] * 4
+    return " AND ".join(parts), values

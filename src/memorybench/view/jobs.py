@@ -1,0 +1,44 @@
+"""Makes slow parts of pages in background threads and keeps the latest ones."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+Made = TypeVar("Made")
+_MOST_KEPT = 64
+
+
+class Pending(Exception):
+    """A part is not ready yet; the page shall be asked for again."""
+
+
+class Jobs:
+    def __init__(self, seconds: float = 2.0) -> None:
+        """`seconds`: how long a page waits for a part."""
+        self._seconds = seconds
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="view")
+        self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returns, made once for each key. Raise Pending if it takes long, or its error."""
+        with self._lock:
+            future = self._kept.get(key)
+            if future is None or (future.done() and future.exception() is not None):
+                future = self._kept[key] = self._threads.submit(make)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        try:
+            return cast(Made, future.result(self._seconds))
+        except TimeoutError:
+            if future.done():
+                raise  # the error of `make`
+            raise Pending from None
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,26 @@
+"""One module per page. `page(request)` reads what the page needs and renders its template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from memorybench.view.results import Results
+
+
+def results_of(request: Request) -> Results:
+    results: Results = request.app.state.results
+    return results
+
+
+def render(request: Request, template: str, /, **values: Any) -> HTMLResponse:
+    text: str = request.app.state.templates.get_template(template).render(**values)
+    return HTMLResponse(text.encode("utf-8", "replace"))
+
+
+def number(request: Request, name: str, least: int = 0) -> int:
+    """Return a number of the query; `least` if it is missing or invalid."""
+    text = request.query_params.get(name, "")
+    return max(int(text), least) if text.isascii() and text.isdecimal() and len(text) < 10 else least

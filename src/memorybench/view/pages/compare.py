@@ -1,0 +1,86 @@
+"""Compares runs or providers: settings that differ, paired differences, and the questions that one side wins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memorybench.core.report_sections import Provenance, Row, Table
+from memorybench.suites.run_comparison import Only, RunComparison, select_cases
+from memorybench.view.results import NotFound, Results, run_url, with_query
+
+from . import number, render, results_of
+
+_PAGE = 50
+_MOST_SIDES = 6
+_ONLY: dict[str, Only] = {"wins": "wins", "losses": "losses", "changed": "changed"}
+
+
+def page(request: Request) -> Response:
+    results = results_of(request)
+    query = request.query_params
+    sides = [parse_side(text) for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
+    only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
+    choices = [
+        (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.run.id, subject)
+        for folder in results.list_runs()
+        for row in folder.rows
+        for subject in ("", *row.subjects)
+    ]
+    compared = results.compare(sides) if sides else None
+    chosen = [text for text in query.getlist("side") if text]
+    report = compared.report(only, _PAGE, first) if compared else None
+    return render(
+        request,
+        "compare.html",
+        here="compare",
+        choices=choices,
+        chosen=chosen,
+        compared=compared,
+        sections=[one for one in report.sections if not isinstance(one, Provenance)] if report else [],
+        report=report,
+        only=query.get("only", ""),
+        first=first,
+        size=_PAGE,
+        total=_most_cases(compared, only),
+        link=_linker(results, sides, compared),
+        address=lambda **changes: _address(chosen, {"only": query.get("only", ""), **changes}),
+    )
+
+
+def parse_side(text: str) -> tuple[int, str, str | None]:
+    """Parse `0/RUN` or `0/RUN:PROVIDER`, where 0 is the place of a results folder."""
+    place, _, rest = text.partition("/")
+    run, _, subject = rest.partition(":")
+    if not (place.isascii() and place.isdecimal() and len(place) < 6) or not run:
+        raise NotFound(f"invalid side {text}; expected FOLDER/RUN or FOLDER/RUN:PROVIDER, as the form sends it")
+    return int(place), run, subject or None
+
+
+def _most_cases(compared: RunComparison | None, only: Only | None) -> int:
+    if compared is None or only is None:
+        return 0
+    return max((len(select_cases(pair, only)) for pair in compared.comparisons), default=0)
+
+
+def _linker(results: Results, sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
+    """Return a function from a row of a table of questions to the page of the question."""
+    benchmarks = list(dict.fromkeys(pair.benchmark for pair in compared.comparisons)) if compared else []
+
+    def link(table: Table, row: Row, place: int) -> str:
+        if place or table.columns[0].heading != "question id" or not isinstance(row[0], str):
+            return ""
+        benchmark = next((name for name in benchmarks if table.title.startswith(f"{name}:")), "")
+        folder, run, _ = sides[0]
+        return run_url(folder, run, "question", benchmark=benchmark, case=row[0].split(" ")[0])
+
+    return link
+
+
+def _address(chosen: list[str], more: dict[str, Any]) -> str:
+    from urllib.parse import urlencode
+
+    path = with_query("/compare", **more)
+    return f"{path}{'&' if '?' in path else '?'}{urlencode([('side', text) for text in chosen], errors='replace')}"

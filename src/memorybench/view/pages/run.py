@@ -1,0 +1,188 @@
+"""One run: its verdict, report sections, disagreements, failures and provenance; while it runs, its progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memorybench.core.errors import BadInput
+from memorybench.core.report_sections import Case, Cell, Column, Notes, Provenance, Report, Row, Table, text_column
+from memorybench.reporting.progress import read_progress
+from memorybench.suites.comparison import Pair
+from memorybench.suites.failures import FAILURE_REASONS
+from memorybench.suites.registry import suite_of
+from memorybench.suites.run_comparison import RunComparison
+from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.suite import STARTED_WITH, resume_command
+from memorybench.view.index import QuestionIndex
+from memorybench.view.results import is_running, run_url
+
+from . import render, results_of
+
+_LATER = ("Time and cost", "How the probes were made")
+"""Sections that stand below the questions."""
+_CASE_COLUMNS = ("scenario", "question id")
+_MOST_PAIRS = 15
+_MOST_SENTENCES = 4
+
+
+def page(request: Request) -> Response:
+    place, run_id = request.path_params["place"], request.path_params["run"]
+    results = results_of(request)
+    with results.open(place, run_id) as stored:
+        report = results.report(place, stored)
+        number = results.questions(place, stored)
+        roles = results.subjects(number, stored.run)
+        try:
+            comparison = results.comparison(place, stored)
+        except BadInput:  # nothing was measured yet, or nothing in common
+            comparison = None
+        heading, verdict = _verdict(report, comparison)
+        sections = [one for one in report.sections if not isinstance(one, Provenance)]
+        split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
+        links = Links(place, run_id, results.index, number, roles)
+        return render(
+            request,
+            "run.html",
+            here="runs",
+            place=place,
+            run=stored.run,
+            heading=heading,
+            verdict=verdict,
+            report=report,
+            sections=sections[:split],
+            later_sections=sections[split:],
+            facts=_facts(report),
+            disagreements=_disagreements(results.index, number, roles),
+            failures=_failure_table(results.index.reasons(number), roles),
+            reasons=FAILURE_REASONS,
+            links=links,
+            provenance=_provenance(stored),
+            is_running=is_running(stored),
+            snapshot=read_progress(stored.folder / run_id),
+            resume=resume_command(suite_of(stored.run).command_of(stored.run), stored.folder, run_id),
+        )
+
+
+def progress(request: Request) -> Response:
+    """The part of the page that shows progress, which a running run renews."""
+    place, run_id = request.path_params["place"], request.path_params["run"]
+    with results_of(request).open(place, run_id) as stored:
+        return render(
+            request,
+            "progress.html",
+            place=place,
+            run=stored.run,
+            is_running=is_running(stored),
+            was_running=True,
+            snapshot=read_progress(stored.folder / run_id),
+        )
+
+
+class Links:
+    """From cells of a report to the questions behind them."""
+
+    def __init__(self, place: int, run_id: str, index: QuestionIndex, number: int, roles: Mapping[str, str]) -> None:
+        self._place, self._run_id, self._index, self._number, self._roles = place, run_id, index, number, roles
+        self._types = set(index.values(number, "type"))
+        self._benchmarks = index.values(number, "benchmark")
+
+    def cell(self, table: Table, row: Row, place: int) -> str:
+        name, heading = row[0], table.columns[place].heading
+        if not isinstance(name, str):
+            return ""
+        if table.columns[0].heading in _CASE_COLUMNS and place == 0:
+            return self.case(name)
+        if heading in FAILURE_REASONS and name in self._roles:
+            return self.questions(provider=name, outcome=heading) if row[place] else ""
+        if name in self._types and (place == 0 or heading in self._roles):
+            return self.questions(type=name, provider=heading if place else "")
+        return self.questions(provider=name) if place == 0 and name in self._roles else ""
+
+    def is_muted(self, row: Row) -> bool:
+        """Return whether a row is about a baseline."""
+        return isinstance(row[0], str) and self._roles.get(row[0]) == "baseline"
+
+    def case_section(self, case: Case) -> str:
+        return next((url for part in reversed(case.heading) if (url := self.case(part))), "")
+
+    def case(self, case_id: str) -> str:
+        for benchmark in self._benchmarks:
+            if self._index.question(self._number, benchmark, case_id.split(" ")[0]) is not None:
+                return run_url(self._place, self._run_id, "question", benchmark=benchmark, case=case_id.split(" ")[0])
+        return ""
+
+    def questions(self, **filter: str) -> str:
+        return run_url(self._place, self._run_id, "questions", **filter)
+
+
+def _facts(report: Report) -> Mapping[str, str]:
+    return next((section.facts for section in report.sections if isinstance(section, Provenance)), {})
+
+
+def _verdict(report: Report, comparison: RunComparison | None) -> tuple[str, Sequence[str]]:
+    """Return the finding and the sentences that support it."""
+    if report.verdict or comparison is None or not comparison.comparisons:
+        return report.title, report.verdict
+    first = comparison.comparisons[0]
+    pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
+    values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
+    if not values:
+        return report.title, ()
+    best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
+    own = [pair for pair in pairs if best in (pair.first, pair.second)]
+    is_clear = own and all(pair.comparison.significant for pair in own)
+    rank = "has the highest" if first.higher_is_better else "has the lowest"
+    others = [pair.second if pair.first == best else pair.first for pair in own]
+    sentences = [f"{best} against {other}: {pair.sentence()}" for other, pair in zip(others, own, strict=True)]
+    lead = f"{first.benchmark}: {best} {rank} {first.measure}"
+    return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
+
+
+def _values(pair: Pair) -> list[tuple[str, float | None]]:
+    return [(pair.first, pair.first_value), (pair.second, pair.second_value)]
+
+
+def _disagreements(
+    index: QuestionIndex, number: int, roles: Mapping[str, str]
+) -> list[tuple[str, str, dict[str, int]]]:
+    """Return pairs of providers with the questions that both, one or neither got right."""
+    names = [name for name, role in roles.items() if role != "baseline"] or list(roles)
+    counted = [(a, b, index.agreement(number, a, b)) for a, b in list(combinations(names, 2))[:_MOST_PAIRS]]
+    return [(a, b, counts) for a, b, counts in counted if any(counts.values())]
+
+
+def _failure_table(counts: Mapping[tuple[str, str], int], roles: Mapping[str, str]) -> Table | None:
+    reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
+    subjects = [name for name in roles if any(subject == name for subject, _ in counts)]
+    rows: list[tuple[Cell, ...]] = [(name, *(counts.get((name, reason), 0) for reason in reasons)) for name in subjects]
+    return Table("Failures by reason", (text_column("provider"), *map(Column, reasons)), tuple(rows)) if rows else None
+
+
+def _provenance(stored: StoredRun) -> list[Notes]:
+    run = stored.run
+    started = run.spec.get(STARTED_WITH, {})
+    settings = {name: value for name, value in run.spec.items() if name != STARTED_WITH}
+    facts = {
+        "run": run.id,
+        "folder": str(stored.folder),
+        "command": " ".join(map(str, started.get("command_line", ()))),
+        "program": run.program,
+        "versions": ", ".join(f"{name} {version}" for name, version in started.get("versions", {}).items()),
+        "started": run.created,
+        "finished": run.finished or "",
+    }
+    return [
+        Notes(tuple((name, fact) for name, fact in facts.items() if fact), title="How it was made"),
+        Notes(tuple((name, _plain(value)) for name, value in settings.items()), title="Settings"),
+        Notes(tuple((name, mark.digest) for name, mark in sorted(run.fingerprints.items())), title="Fingerprints"),
+    ]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:1000]

@@ -1,0 +1,70 @@
+"""One measure of a provider on a benchmark, over all runs that have it."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from memorybench.core.measures import Measure
+from memorybench.core.report_sections import Column, Difference, Table, text_column
+from memorybench.suites.comparison import HEADLINES
+from memorybench.view.results import RunRow
+
+from . import render, results_of
+
+
+def page(request: Request) -> Response:
+    query = request.query_params
+    rows = [row for folder in results_of(request).list_runs() for row in folder.rows if row.measures]
+    rows.sort(key=lambda row: (row.run.created, row.run.id))
+    benchmarks = list(dict.fromkeys(benchmark for row in reversed(rows) for benchmark, _ in row.measures))
+    benchmark = _chosen(query.get("benchmark", ""), benchmarks)
+    subjects = list(dict.fromkeys(s for row in reversed(rows) for name, s in row.measures if name == benchmark))
+    subject = _chosen(query.get("provider", ""), subjects)
+    points = [(row, row.measures[benchmark, subject]) for row in rows if (benchmark, subject) in row.measures]
+    names = list(dict.fromkeys(one.name for _, measures in points for one in measures if one.value is not None))
+    names.sort(key=lambda name: HEADLINES.index(name) if name in HEADLINES else len(HEADLINES))
+    measure = _chosen(query.get("measure", ""), names)
+    found = [(row, one) for row, measures in points for one in measures if one.name == measure and one.n]
+    table = _table(found, measure)
+    places = {row.run.id: row for row, _ in found}
+    return render(
+        request,
+        "trends.html",
+        here="trends",
+        benchmarks=benchmarks,
+        benchmark=benchmark,
+        subjects=subjects,
+        subject=subject,
+        names=names,
+        measure=measure,
+        table=table,
+        points=found,
+        link=lambda table, row, place: places[row[0]].url if place == 0 and row[0] in places else "",
+    )
+
+
+def _chosen(wanted: str, known: list[str]) -> str:
+    return wanted if wanted in known else next(iter(known), "")
+
+
+def _table(points: list[tuple[RunRow, Measure]], measure: str) -> Table:
+    rows = []
+    before: Measure | None = None
+    for row, one in points:
+        change = None
+        if before is not None and before.value is not None and one.value is not None:
+            change = Difference(one.value - before.value, unit=one.unit)
+        versions = row.run.program
+        rows.append((row.run.id, row.run.created.replace("T", " ")[:16], versions, row.run.status, one, change, one))
+        before = one
+    columns = (
+        text_column("run"),
+        text_column("started (UTC)"),
+        text_column("version"),
+        text_column("status"),
+        Column(f"{measure} [95%]", "interval"),
+        Column("change"),
+        Column("n", "n"),
+    )
+    return Table("", columns, tuple(reversed(rows)))

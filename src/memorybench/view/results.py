@@ -1,0 +1,242 @@
+"""The results folders that the viewer shows: runs, reports and questions. Nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import Lock
+from urllib.parse import quote, urlencode
+
+from memorybench.core.errors import BadInput, MemorybenchError
+from memorybench.core.measures import Measure
+from memorybench.core.report_sections import Report
+from memorybench.files.names import safe_run_id
+from memorybench.journal.lock import is_held
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.reporting.formatting import about
+from memorybench.reporting.progress import Snapshot, read_progress
+from memorybench.suites.gate import report_of
+from memorybench.suites.registry import suite_of
+from memorybench.suites.run_comparison import RunComparison, compare_sides
+from memorybench.suites.run_list import Headline, ListedRun
+from memorybench.suites.sides import ComparedRun, Side
+from memorybench.suites.stored_run import StoredRun, with_current_status
+from memorybench.suites.summary import subjects_of
+
+from .index import QuestionIndex
+from .jobs import Jobs
+
+_MOST_COMPARED = 30_000
+"""Trials of a run whose providers are compared on its page; `Compare` compares those of larger runs."""
+_MOST_UNFINISHED = 2_000
+"""Trials of an unfinished run whose headline is computed for the list of runs."""
+
+
+class NotFound(Exception):
+    """There is no such page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as the list of runs shows it."""
+
+    place: int
+    run: Run
+    tags: tuple[str, ...]
+    counts: Mapping[str, int]
+    headlines: tuple[Headline, ...]
+    measures: Mapping[tuple[str, str], tuple[Measure, ...]]
+    """By benchmark and subject, for all questions together."""
+    cost: str
+    progress: Snapshot | None = None
+
+    @property
+    def url(self) -> str:
+        return run_url(self.place, self.run.id)
+
+    @property
+    def done(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def benchmarks(self) -> tuple[str, ...]:
+        return benchmarks_of(self.run)
+
+    @property
+    def subjects(self) -> Sequence[str]:
+        return subjects_of(self.run)
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A results folder; `problem` says why it cannot be read."""
+
+    place: int
+    path: Path
+    rows: tuple[RunRow, ...] = ()
+    problem: str = ""
+
+
+class Results:
+    def __init__(self, folders: Sequence[Path], jobs: Jobs | None = None) -> None:
+        self.folders = tuple(dict.fromkeys(folder.absolute() for folder in folders))
+        self.index = QuestionIndex()
+        self.jobs = jobs or Jobs()
+        self._rows: dict[tuple[str, ...], RunRow] = {}
+        self._lock = Lock()
+
+    def close(self) -> None:
+        self.jobs.close()
+        self.index.close()
+
+    def list_runs(self) -> list[Folder]:
+        """Return the runs of each folder, newest first."""
+        return [self._list_folder(place, path) for place, path in enumerate(self.folders)]
+
+    def _list_folder(self, place: int, path: Path) -> Folder:
+        try:
+            with RunReader.open(path, thorough=False) as reader:
+                tags = reader.tags()
+                runs = [with_current_status(run, path) for run in reader.runs()]
+                rows = [self._row(place, reader, run, tags.get(run.id, ())) for run in reversed(runs)]
+        except MemorybenchError as error:
+            return Folder(place, path, problem=str(error))
+        return Folder(place, path, tuple(rows))
+
+    def _row(self, place: int, reader: RunReader, run: Run, tags: tuple[str, ...]) -> RunRow:
+        """Return a run with what its report says; that of a finished run is read once."""
+        key = (str(place), run.id, run.created, run.status, run.finished or "")
+        with self._lock:
+            known = self._rows.get(key) if run.finished else None
+        if known is not None:
+            return replace(known, tags=tags)
+        progress = read_progress(reader.folder / run.id) if run.status == "running" else None
+        counts = reader.status_counts(run.id)
+        row = RunRow(place, run, tags, counts, (), {}, "–", progress)
+        if run.status == "complete" or sum(counts.values()) <= _MOST_UNFINISHED:
+            row = _with_report(row, ListedRun(run, reader.folder, counts, tags))
+        elif progress is not None:
+            row = replace(row, cost=cost_text(progress.cost, progress.calls_of_unknown_cost))
+        with self._lock:
+            self._rows[key] = row
+        return row
+
+    @contextmanager
+    def open(self, place: int, run_id: str) -> Iterator[StoredRun]:
+        """Open a run of one of the folders."""
+        if not 0 <= place < len(self.folders):
+            raise NotFound(f"there is no results folder {place}")
+        try:
+            safe_run_id(run_id, "run")
+        except BadInput:
+            raise NotFound("invalid run id") from None
+        folder = self.folders[place]
+        with RunReader.open(folder, thorough=False) as reader:
+            if not reader.has(run_id):
+                raise NotFound(f"run {run_id} not found in {folder}")
+            run = with_current_status(reader.run(run_id), folder)
+            yield StoredRun(((reader, run),), lambda stored: suite_of(stored.run).metrics(stored))
+
+    def report(self, place: int, stored: StoredRun) -> Report:
+        """Return the report of a run: the sections that `results` shows. It is made in a thread of its own."""
+        return self.jobs.get(("report", *self._state(place, stored)), lambda: self._make_report(place, stored.run.id))
+
+    def _make_report(self, place: int, run_id: str) -> Report:
+        with self.open(place, run_id) as stored:
+            return replace(report_of(stored), document={})  # the document may be large, and pages do not need it
+
+    def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
+        """Compare the providers of a run; None if there is one only, or the run is too large to do so on its page."""
+        if stored.run.planned > _MOST_COMPARED:
+            return None
+        key = ("compare", *self._state(place, stored))
+        return self.jobs.get(key, lambda: self._compare(((place, stored.run.id, None),)))
+
+    def compare(self, sides: Sequence[tuple[int, str, str | None]], measures: Sequence[str] = ()) -> RunComparison:
+        """Compare runs, or subjects of runs, each given as folder, run and subject."""
+        states = []
+        for place, run_id, _ in sides:
+            with self.open(place, run_id) as stored:
+                states.append(self._state(place, stored))
+        found = self.jobs.get(
+            ("compare", tuple(sides), tuple(measures), *states), lambda: self._compare(sides, measures)
+        )
+        if found is None:
+            raise BadInput("side", "one side", expected="two runs or providers, or a run with several providers")
+        return found
+
+    def _compare(
+        self, sides: Sequence[tuple[int, str, str | None]], measures: Sequence[str] = ()
+    ) -> RunComparison | None:
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            opened: dict[tuple[int, str], ComparedRun] = {}
+            for place, run_id, _ in sides:
+                if (place, run_id) not in opened:
+                    stored = stack.enter_context(self.open(place, run_id))
+                    opened[place, run_id] = ComparedRun(stored, stored.folder)
+            chosen = [
+                Side(f"{run_id}:{subject}" if subject else run_id, opened[place, run_id], subject)
+                for place, run_id, subject in sides
+            ]
+            if len(chosen) == 1:
+                chosen = [replace(chosen[0], text=name, subject=name) for name in chosen[0].subjects]
+            return compare_sides(chosen, measures=measures) if len(chosen) > 1 else None
+
+    def questions(self, place: int, stored: StoredRun) -> int:
+        """Bring the index of questions up to date; return the number of the run in it."""
+        key = ("questions", *self._state(place, stored))
+        return self.jobs.get(key, lambda: self._index(place, stored.run.id))
+
+    def _index(self, place: int, run_id: str) -> int:
+        with self.open(place, run_id) as stored:
+            ((reader, run),) = stored.parts
+            return self.index.update(reader, run)
+
+    def subjects(self, number: int, run: Run) -> dict[str, str]:
+        """Return the role of each subject: as the spec lists them, baselines last."""
+        roles = self.index.subjects(number)
+        names = [*(name for name in subjects_of(run) if name in roles), *roles]
+        return {name: roles[name] for name in sorted(dict.fromkeys(names), key=lambda name: roles[name] == "baseline")}
+
+    def _state(self, place: int, stored: StoredRun) -> tuple[str, ...]:
+        """What changes when the results of a run change."""
+        ((reader, run),) = stored.parts
+        newest = "" if run.status == "complete" else str(reader.newest_row(run.id))
+        return str(place), run.id, run.created, run.status, run.finished or "", newest
+
+
+def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
+    try:
+        return replace(row, headlines=tuple(listed.headlines), measures=listed.measures, cost=cost_text(*listed.costs))
+    except MemorybenchError:  # one run that cannot be read must not hide the others; its page says why
+        return row
+
+
+def cost_text(known: float, unknown: int) -> str:
+    if not unknown:
+        return about(known)
+    return f"{about(known)} + ?" if known else "?"
+
+
+def benchmarks_of(run: Run) -> tuple[str, ...]:
+    named = run.spec.get("benchmarks") or run.spec.get("questions") or ()
+    return tuple(map(str, named))
+
+
+def is_running(stored: StoredRun) -> bool:
+    return stored.run.status == "running" and is_held(stored.folder / stored.run.id)
+
+
+def run_url(place: int, run_id: str, page: str = "", **parameters: str | int | None) -> str:
+    """Return the address of a page about a run."""
+    return with_query(f"/run/{place}/{quote(run_id, safe='')}{f'/{page}' if page else ''}", **parameters)
+
+
+def with_query(path: str, **parameters: str | int | None) -> str:
+    given = [(name, value) for name, value in parameters.items() if value not in (None, "")]
+    return f"{path}?{urlencode(given, errors='replace')}" if given else path

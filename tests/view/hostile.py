@@ -1,0 +1,162 @@
+"""Strings that try to become markup, and a results folder whose every text is one of them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from html.parser import HTMLParser
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.trials import Outcome
+from memorybench.journal.checksums import CHECKSUMS, crc
+
+MARKER = "xk7"
+"""Every hostile string contains it, so that a page can be searched for what became of it."""
+STRINGS = tuple(
+    text.replace("X", MARKER)
+    for text in (
+        "<script>X=1</script>",
+        "<img src=x onerror=X()>",
+        '"><svg onload=X()>',
+        "'><body onload=X()>",
+        "</title><script>X</script>",
+        "</textarea><script>X</script>",
+        "</style><script>X</script>",
+        "<!--X--><script>X</script>",
+        "<a href=javascript:X>X</a>",
+        "javascript:X()",
+        '" onmouseover="X()',
+        "' autofocus onfocus='X()",
+        "{{ 7*7 }}X",
+        "{% for x in ().__class__.__mro__ %}X{% endfor %}",
+        "${X}",
+        "#{X}",
+        '<iframe src="http://X.example"></iframe>',
+        '<link rel=stylesheet href="//X.example/a.css">',
+        '<meta http-equiv=refresh content="0;url=//X.example">',
+        '<base href="//X.example/">',
+        '<form action="//X.example"><input name=X></form>',
+        '<div hx-get="//X.example" hx-trigger="load">X</div>',
+        '<div hx-on:click="X()">X</div>',
+        "<template><script>X</script></template>",
+        '<math><mtext><img src=X onerror="X()">',
+        "&lt;script&gt;X&lt;/script&gt;",
+        "&#x3c;script&#x3e;X",
+        "\u003cscript\u003eX\u003c/script\u003e",
+        "＜script＞X＜/script＞",
+        "\u202eX\u202d<script>",
+        "\x1b]8;;http://X.example\x07X\x1b]8;;\x07",
+        "\x00<script>X</script>",
+        "X\r\nSet-Cookie: a=b\r\n\r\n<script>X</script>",
+        "a' OR 1=1; DROP TABLE runs; --X",
+        "../../../../etc/passwd X",
+        "%2e%2e%2fX?x=1&y=2#z",
+        "X" * 200,
+        "😀\ud83dX",
+        "</script><script src=//X.example></script>",
+        "]]><script>X</script>",
+        '<object data="//X.example"></object><embed src="//X.example">X',
+    )
+)
+_STRUCTURE = frozenset(
+    {
+        "suite",
+        "role",
+        "status",
+        "kind",
+        "at",
+        "finished",
+        "steps",
+        "cluster",
+        "variant",
+        "benchmark",
+        "name",
+        "asked_at",
+    }
+)
+"""Keys of JSON texts whose values the program itself writes, or reads as anything but text."""
+
+
+def make_hostile(results: Path, run: str) -> None:
+    """Replace every text of a run by hostile ones, with correct checksums."""
+    numbers = count()
+
+    def spoil(value: Any, key: str = "") -> Any:
+        if isinstance(value, dict):
+            return {name: spoil(one, name) for name, one in value.items()}
+        if isinstance(value, list):
+            return [spoil(one, key) for one in value]
+        is_text = isinstance(value, str) and key not in _STRUCTURE
+        return f"{value} {storable(STRINGS[next(numbers) % len(STRINGS)])}" if is_text else value
+
+    with closing(sqlite3.connect(results / "results.db")) as db:
+        db.row_factory = sqlite3.Row
+        subjects: dict[str, str] = {}
+        for row in db.execute("SELECT rowid, * FROM outcomes WHERE run = ?", (run,)).fetchall():
+            body = json.loads(row["body"])
+            name, id = body["trial"]["subject"]["name"], body["trial"]["case_id"]
+            spoiled = {**spoil(body), "steps": body["steps"]}
+            subjects.setdefault(name, f"{name} {STRINGS[len(subjects)]}")
+            spoiled["trial"] = {**spoiled["trial"], "case_id": f"{id} {STRINGS[9]}", "labels": spoil({"type": "t"})}
+            spoiled["trial"]["labels"] = {"question_type": f"t {STRINGS[2]}"}
+            spoiled["trial"]["subject"] = {"role": "provider", "name": subjects[name], "settings": {}}
+            spoiled["scores"] = [{**one, "reason": STRINGS[0]} for one in body["scores"]]
+            outcome = Outcome.model_validate(spoiled)
+            values = {**dict(row), "body": json.dumps(spoiled), "trial": outcome.trial.key}
+            _write(db, "outcomes", values | {"case_id": outcome.trial.case_id, "subject": subjects[name]})
+        for row in db.execute("SELECT rowid, * FROM cases WHERE run = ?", (run,)).fetchall():
+            body = json.dumps(spoil(json.loads(row["body"])))
+            _write(db, "cases", {**dict(row), "id": f"{row['id']} {STRINGS[9]}", "body": body})
+        for row in db.execute("SELECT rowid, * FROM steps WHERE run = ?", (run,)).fetchall():
+            inputs, result = (json.dumps(spoil(json.loads(row[name]))) for name in ("inputs", "result"))
+            _write(db, "steps", {**dict(row), "inputs": inputs, "result": result, "subject": STRINGS[1]})
+        db.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", (run, *(note := (STRINGS[3], STRINGS[4])), crc(run, *note)))
+        db.execute("INSERT INTO tags VALUES (?, ?, ?)", (run, STRINGS[5], crc(run, STRINGS[5])))
+        db.commit()
+    (results / run / "report.json").unlink(missing_ok=True)
+
+
+def storable(text: str) -> str:
+    """No journal has a lone surrogate: writing one fails."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _write(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    checked = crc(*(values[column] for column in CHECKSUMS[table]["crc"]))
+    columns = [name for name in values if name not in ("rowid", "crc")]
+    assignments = ", ".join(f"{name} = ?" for name in columns)
+    written = [values[name] for name in columns]
+    db.execute(f"UPDATE {table} SET {assignments}, crc = ? WHERE rowid = ?", (*written, checked, values["rowid"]))
+
+
+class Markup(HTMLParser):
+    """Collects the tags and attributes of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: set[str] = set()
+        self.attributes: dict[str, set[str]] = {}
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._in_script = False
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self._in_script = tag == "script"
+        for name, value in attrs:
+            self.attributes.setdefault(name, set()).add(value or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_script = False
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._in_script else self.texts).append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)

@@ -1,0 +1,300 @@
+"""Every page shows what the command line shows, in whatever state the results are."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from memorybench.core.report_sections import Table
+from memorybench.journal.lock import RunLock
+from memorybench.reporting.formatting import cell_text
+from memorybench.reporting.progress import FILE_NAME as PROGRESS
+from memorybench.reporting.progress import Block, Snapshot
+from memorybench.suites.failures import find_failures
+from memorybench.suites.gate import report_of
+from memorybench.suites.registry import open_run
+from memorybench.view.index import Filter
+from memorybench.view.results import Results
+from tests.cli.command import Command
+from tests.view.conftest import get, opened
+from tests.view.hostile import MARKER, STRINGS, Markup, make_hostile, storable
+
+PAGES = (
+    "/",
+    "/run/0/{}",
+    "/run/0/{}/questions",
+    "/run/0/{}/history",
+    "/compare?side=0/{}",
+    "/compare?side=0/{}&only=changed",
+    "/trends",
+)
+TAGS = """html head meta title link script body a header b nav main footer h1 h2 h3 p div span section article form
+    label input select option button table thead tbody tr th td dl dt dd pre code details summary svg path circle kbd
+    br progress"""
+ATTRIBUTES = """charset name content rel href type src defer class id lang aria-label aria-current aria-sort aria-hidden
+    aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
+    r max hx-get hx-target hx-select hx-swap hx-push-url hx-trigger"""
+
+
+@pytest.mark.parametrize(("place", "run"), [(0, "first"), (0, "second"), (0, "h"), (0, "e"), (1, "a")])
+def test_a_run_page_has_every_section_of_its_report(recorded: Path, client: TestClient, place: int, run: str) -> None:
+    folder = (recorded / "results", recorded / "audit-results")[place]
+    text = " ".join(Markup(get(client, f"/run/{place}/{run}")).text.split())
+    with open_run([run], [folder]) as stored:
+        report = report_of(stored)
+    for section in report.sections:
+        if isinstance(section, Table):
+            for row in (*section.rows, *section.detail_rows):
+                for cell, column in zip(row, section.columns, strict=True):
+                    shown = cell_text(cell, column.shows if not isinstance(cell, tuple) else "value").partition(" [")[0]
+                    assert " ".join(shown.split(", ")[0].split()) in text
+    for warning in report.warnings:
+        assert " ".join(warning.split()) in text
+
+
+def test_the_list_of_runs_filters_searches_and_sorts(client: TestClient) -> None:
+    def ids(query: str) -> list[str]:
+        return re.findall(r'<td class="name"><a href="/run/\d+/([^"]+)"', get(client, f"/?{query}"))
+
+    assert set(ids("")) == {"first", "second", "h", "e", "a"}
+    assert ids("suite=hygiene") == ["h"]
+    assert ids("tag=paper") == ["first"]
+    assert ids("q=ORACLE+starter&sort=run") == ["first", "second"]
+    assert ids("q=ORACLE+starter&sort=run&order=desc") == ["second", "first"]
+    assert ids("status=partial") == []
+    assert ids("sort=nothing&offset=x") == ids("")
+
+
+def test_the_marks_are_those_of_results_failures(recorded: Path) -> None:
+    results = Results([recorded / "results"])
+    try:
+        for run in ("first", "second", "h", "e"):
+            with results.open(0, run) as stored:
+                number = results.questions(0, stored)
+                failures = find_failures(stored)
+            counted = set(results.index.reasons(number).items())
+            found = {}
+            for failure in failures:
+                (question,) = [
+                    one
+                    for one in results.index.page(number, Filter(), 0, 1000)
+                    if (one.benchmark, one.case_id) == (failure.trial.benchmark, failure.trial.case_id)
+                ]
+                (mark,) = [one for one in question.marks if one.trial == failure.trial.key]
+                found[mark.subject, mark.reason] = found.get((mark.subject, mark.reason), 0) + 1
+            assert set(found.items()) == counted
+    finally:
+        results.close()
+
+
+def test_questions_are_filtered_searched_and_paged(recorded: Path, client: TestClient) -> None:
+    def cases(query: str) -> list[str]:
+        return re.findall(r"case=([^&\"]+)", get(client, f"/run/0/first/questions?{query}"))
+
+    every = cases("")
+    assert len(every) == 12
+    right, wrong = set(cases("right=oracle&wrong=none")), set(cases("provider=none&outcome=wrong"))
+    assert right
+    assert right <= wrong
+    assert not cases("right=none&wrong=oracle")
+    (one,) = cases(f"text={every[3]}")
+    assert one == every[3]
+    assert cases("text=%25") == []  # a percent sign is not a pattern
+    assert cases("offset=99") == []
+    results = Results([recorded / "results"])
+    with results.open(0, "first") as stored:
+        number = results.questions(0, stored)
+    pages = [results.index.page(number, Filter(), offset, 5) for offset in (0, 5, 10)]
+    assert [one.case_id for page in pages for one in page] == every
+    results.close()
+
+
+def test_keys_lead_through_the_questions_of_a_filter(client: TestClient) -> None:
+    listed = get(client, "/run/0/first/questions?right=oracle&wrong=none")
+    addresses = [one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*/question\?[^"]+)"', listed)]
+    seen, address = [], addresses[0]
+    while address:
+        seen.append(address)
+        page = get(client, address)
+        following = re.search(r'rel="next" href="([^"]+)"', page)
+        address = following[1].replace("&amp;", "&") if following else ""
+    assert seen == addresses
+
+
+def test_a_question_page_has_what_show_has(command: Command, recorded: Path, client: TestClient) -> None:
+    address = re.search(r'href="([^"]*/question\?[^"]+)"', get(client, "/run/0/second/questions"))
+    assert address is not None
+    case = re.search(r"case=([^&\"]+)", address[1])
+    assert case is not None
+    shown = command("show", "second", case[1], "--json", "--full", "--results", str(recorded / "results")).json
+    text = " ".join(Markup(get(client, address[1].replace("&amp;", "&") + "&full=1")).text.split())
+    assert " ".join(shown["case"]["question"].split()) in text
+    for turn in shown["gold"]:
+        assert " ".join(turn["content"].split()) in text
+    for trial in shown["trials"]:
+        for memory in trial["memories"] or ():
+            assert " ".join(memory["content"].split()) in text
+        for step in trial["steps"]:
+            for text_of in ("prompt",):
+                if isinstance(step["inputs"], dict) and text_of in step["inputs"]:
+                    assert " ".join(step["inputs"][text_of].split()) in text
+
+
+@pytest.mark.parametrize(("run", "heading"), [("0/h", "Assertions"), ("0/e", "Memory after"), ("1/a", "Judge")])
+def test_suites_show_their_own_sections(client: TestClient, run: str, heading: str) -> None:
+    addresses = re.findall(r'href="([^"]*/question\?[^"]+)"', get(client, f"/run/{run}/questions"))
+    assert addresses
+    pages = [get(client, address.replace("&amp;", "&")) for address in addresses[:3]]
+    assert any(heading in page or "Scores" in page for page in pages)
+
+
+def test_a_comparison_equals_that_of_the_command_line(command: Command, recorded: Path, client: TestClient) -> None:
+    said = command("compare", "first:oracle", "first:none", "--json", "--results", str(recorded / "results")).json
+    text = Markup(get(client, "/compare?side=0/first:oracle&side=0/first:none&only=wins")).text
+    pair = said["comparisons"][0]
+    assert f"{pair['wins']} / {pair['losses']} / {pair['ties']}" in text
+    assert client.get("/compare?side=0/first:oracle&side=0/first:oracle").status_code in (422, 202)
+
+
+def test_trends_have_a_row_per_run(client: TestClient) -> None:
+    page = Markup(get(client, "/trends?benchmark=starter&provider=oracle&measure=recall@5")).text
+    assert "first" in page
+    assert "second" in page
+
+
+@pytest.fixture
+def hostile(recorded: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    make_hostile(folder, "second")
+    return folder
+
+
+def test_hostile_texts_stay_text_on_every_page(hostile: Path) -> None:
+    with opened(hostile) as client:
+        pages = [get(client, path.format("second")) for path in PAGES]
+        listed = get(client, "/run/0/second/questions")
+        addresses = {one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*/question\?[^"]+)"', listed)}
+        assert addresses
+        pages += [get(client, f"{address}&full=1") for address in sorted(addresses)]
+        for text in map(storable, STRINGS):
+            reply = client.get("/run/0/second/questions", params={"text": text, "provider": text, "right": text})
+            pages += [reply.text, client.get("/", params={"q": text, "sort": text}).text]
+            pages.append(client.get("/run/0/second/question", params={"case": text, "benchmark": text}).text)
+            pages.append(client.get("/compare", params={"side": f"0/second:{text}"}).text)
+            pages.append(client.get("/trends", params={"measure": text, "benchmark": text}).text)
+        assert get(client, "/run/0/second/questions?text=%ED%A0%BD&type=%FF%00")
+    assert sum(MARKER in page for page in pages) > 50
+    for page in pages:
+        markup = Markup(page)
+        assert markup.tags <= set(TAGS.split())
+        assert markup.attributes.keys() <= set(ATTRIBUTES.split())
+        assert not "".join(markup.scripts).strip()
+        assert markup.attributes["src"] <= {"/static/htmx.min.js", "/static/view.js"}
+        for name in ("href", "action", "hx-get"):
+            for address in markup.attributes.get(name, ()):
+                assert address.startswith(("/", "#"))
+                assert not address.startswith("//")
+        assert "\u202e" not in page
+        assert "\x1b" not in page
+        assert "49" + MARKER not in page  # an evaluated template
+
+
+def test_a_run_that_is_running_shows_its_progress(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("UPDATE runs SET status = 'running', finished = NULL, state_crc = NULL WHERE id = 'first'")
+        db.execute("DELETE FROM outcomes WHERE run = 'first' AND ordinal > 20")
+        db.commit()
+    with opened(folder) as client:
+        assert "partial" in get(client, "/?q=first")
+        assert "--resume first" in get(client, "/run/0/first")
+        lock = RunLock(folder / "first", "first")
+        block = Block(benchmark="starter", subject="bm25", state="working", done=7, total=12, eta=90.0)
+        snapshot = Snapshot(blocks=(block,), done=21, total=36, eta=95.0)
+        (folder / "first" / PROGRESS).write_text(snapshot.model_dump_json())
+        page = get(client, "/run/0/first")
+        assert 'hx-trigger="every 2s"' in page
+        assert "of 36 trials" in " ".join(Markup(page).text.split())
+        assert "starter × bm25" in get(client, "/run/0/first/progress")
+        assert 'hx-trigger="every 3s"' in get(client, "/")
+        lock.release()
+        assert "every" not in get(client, "/run/0/first/progress")
+
+
+def test_new_outcomes_of_a_run_appear(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("CREATE TABLE aside AS SELECT * FROM outcomes WHERE run = 'first'")
+        db.execute("DELETE FROM outcomes WHERE run = 'first' AND ordinal > 10")
+        db.execute("UPDATE runs SET status = 'running', finished = NULL, state_crc = NULL WHERE id = 'first'")
+        db.commit()
+        with opened(folder) as client:
+            few = get(client, "/run/0/first/questions").count("badge")
+            db.execute("INSERT OR REPLACE INTO outcomes SELECT * FROM aside")
+            db.commit()
+            assert get(client, "/run/0/first/questions").count("badge") > few
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"not a database", b"SQLite format 3\x00" + b"\xff" * 4000, None],
+    ids=["empty", "text", "torn", "x"],
+)
+def test_a_damaged_results_file_gives_a_clear_page(recorded: Path, tmp_path: Path, content: bytes | None) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    if content is None:
+        with closing(sqlite3.connect(folder / "results.db")) as db:
+            db.execute("CREATE TABLE other (id)")
+            db.commit()
+    else:
+        (folder / "results.db").write_bytes(content)
+    before = (folder / "results.db").read_bytes()
+    with opened(folder, recorded / "results") as client:
+        page = get(client, "/")
+        assert "results.db" in page
+        assert "/run/1/first" in page  # other folders are shown
+        reply = client.get("/run/0/first")
+        assert reply.status_code == 422
+        assert "Traceback" not in reply.text
+    assert (folder / "results.db").read_bytes() == before
+
+
+def test_a_changed_row_is_named(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("UPDATE outcomes SET body = replace(body, 'recall', 'Recall') WHERE run = 'first'")
+        db.commit()
+    with opened(folder) as client:
+        reply = client.get("/run/0/first")
+        while reply.status_code == 202:
+            reply = client.get("/run/0/first")
+        assert reply.status_code == 422
+        assert "is damaged" in reply.text
+
+
+def test_no_results_folder_yet(tmp_path: Path) -> None:
+    with opened(tmp_path / "results") as client:
+        assert "memorybench eval" in get(client, "/")
+        assert get(client, "/trends")
+
+
+def test_the_first_page_is_that_of_the_named_run(recorded: Path) -> None:
+    from memorybench.cli.view import _start
+
+    folders = [recorded / "results"]
+    assert _start(["first"], folders)[1] == "/run/0/first"
+    assert _start(["first", "second"], folders)[1] == "/compare?side=0/first&side=0/second"
+    assert _start([], folders) == (folders, "/")
+    assert json.dumps(_start([str(recorded / "audit-results" / "a")], folders)[1]) == '"/run/1/a"'
