@@ -74,7 +74,9 @@ class Batching(Protocol):
     """A provider that can add several sessions of one scope in a single call."""
 
     @property
-    def batch_size(self) -> int: ...
+    def batch_size(self) -> int | None:
+        """Most sessions per call. None: a whole history, for a memory whose data ends with the process."""
+        ...
 
     async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt: ...
 

@@ -214,7 +214,7 @@ class JobSteps:
 
     def is_inherited(self, name: str, inputs: Mapping[str, Any], *, shared: bool = False) -> bool:
         run_writer = self._run_steps.run_writer
-        if not run_writer.has_earlier_steps:
+        if not (run_writer.has_earlier_steps or (shared and run_writer.has_shared_steps)):
             return False  # the usual case, without the cost of a digest
         key = step_key(name, canonical(inputs))
         return run_writer.result(key) is not None or run_writer.find_reusable(key, shared=shared) is not None

@@ -85,7 +85,9 @@ class RunWriter:
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
         self.has_earlier_steps = reuse is not None
-        """Whether the journal held steps that this run can use when it was opened."""
+        """Whether the journal held steps of this run, or of the run to reuse, when it was opened."""
+        self.has_shared_steps = False
+        """Whether the journal held steps of any run that others can use."""
 
     @property
     def path(self) -> Path:
@@ -122,7 +124,8 @@ class RunWriter:
             keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))
             self._recorded = {hash(key) for (key,) in keys}
             (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
-        self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded or has_shared)
+        self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded)
+        self.has_shared_steps = bool(has_shared)
 
     def result(self, key: str) -> str | None:
         """Return the recorded result of a step as JSON."""

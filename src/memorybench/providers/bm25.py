@@ -116,11 +116,10 @@ def _rows(turns: Sequence[StoredTurn], around_words: int) -> Iterator[tuple[int,
     texts = [space_ideographs(turn.text) for turn in turns]
     for row, turn in enumerate(turns):
         around: list[str] = []
-        if row > 0 and turns[row - 1].session == turn.session:
-            before = texts[row - 1].split()
-            around += before[max(len(before) - around_words, 0) :]
+        if around_words and row > 0 and turns[row - 1].session == turn.session:
+            around += texts[row - 1].rsplit(None, around_words)[-around_words:]
         if row + 1 < len(turns) and turns[row + 1].session == turn.session:
-            around += texts[row + 1].split()[:around_words]
+            around += texts[row + 1].split(None, around_words)[:around_words]
         yield row, texts[row], " ".join(around)
 
 

@@ -59,16 +59,30 @@ class _NotEmpty(ServiceError):
 class _Add:
     """One call that adds sessions."""
 
-    def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any]) -> None:
+    def __init__(self, sessions: Sequence[Session], store: Mapping[str, Any], history: str | None = None) -> None:
+        """`history` is the digest of the haystack whose sessions are all added by this call."""
         self.sessions = sessions
         self._store = store
+        self._history = history
 
     @cached_property
     def inputs(self) -> dict[str, Any]:
         """The inputs of its step. Computed when first needed, so that the first requests start sooner."""
+        if self._history is not None:
+            return {**self._store, "haystack": self._history}
         if len(self.sessions) == 1:
             return {**self._store, "session": digest(self.sessions[0])}
         return {**self._store, "sessions": [digest(session) for session in self.sessions]}
+
+
+@dataclass(frozen=True, slots=True)
+class _ContentDigest:
+    """The digest of a haystack, computed when a step is looked up."""
+
+    haystack: Haystack
+
+    def plain(self) -> str:
+        return digest(self.haystack)
 
 
 class Ingest:
@@ -96,6 +110,8 @@ class Ingest:
         # checked once, because isinstance with a Protocol is slow
         self._batching = provider if isinstance(provider, Batching) else None
         self._restoring = provider if isinstance(provider, Restoring) else None
+        # its store id is new in every process: no recorded add counts, and a clear need not be recorded
+        self._in_process = self._batching is not None and self._batching.batch_size is None
         self._spends = spends
         self._options = ingest_options
         self._concurrent = ingest_options.unordered and not ingest_options.delay
@@ -105,6 +121,8 @@ class Ingest:
         self._stored: set[str] = set()
         """Haystacks with sessions in the memory whose receipts the provider has."""
         self._cleared: set[str] = set()
+        self._clears: Counter[str] = Counter()
+        """How often this process cleared a haystack of a memory that lives in it."""
 
     def scope(self, haystack: str) -> Scope:
         return Scope(
@@ -117,8 +135,6 @@ class Ingest:
         The memory is filled before the first search, unless every search is recorded.
         """
         provider, scope = self._provider, self.scope(haystack)
-        if haystack not in self._digests:
-            self._digests[haystack] = digest(self._dataset.haystack(haystack))
 
         async def search() -> Retrieved:
             memories = await provider.search(scope, query, limit)
@@ -126,8 +142,7 @@ class Ingest:
 
         retrieved = await steps.once(
             "search",
-            # the content of the scope and not its name, so that another run can reuse the step
-            {"provider": provider.subject, "haystack": self._digests[haystack], "query": query, "limit": limit},
+            self._search_inputs(steps, haystack, query, limit),
             search,
             Retrieved,
             on=provider.subject,
@@ -135,6 +150,25 @@ class Ingest:
             after=lambda: self.fill(steps, haystack),
         )
         return retrieved.memories
+
+    def _search_inputs(self, steps: Steps, id: str, query: str, limit: int) -> dict[str, Any]:
+        """Name the content of the scope and not the scope itself, so that another run can reuse the step."""
+        inputs = {"provider": self._provider.subject, "haystack": self._digest(id), "query": query, "limit": limit}
+        haystack = self._dataset.haystack(id)
+        if self._digests[id] == haystack.fingerprint:
+            # runs of earlier versions, and those of paid providers, name the content
+            by_content = {**inputs, "haystack": _ContentDigest(haystack)}
+            if not steps.is_inherited("search", inputs) and steps.is_inherited("search", by_content):
+                return by_content
+        return inputs
+
+    def _digest(self, id: str) -> str:
+        """Return a digest of the haystack: of its content, or its fingerprint if no step on it is worth money."""
+        if id not in self._digests:
+            haystack = self._dataset.haystack(id)
+            fingerprint = None if self._spends else haystack.fingerprint
+            self._digests[id] = fingerprint or digest(haystack)
+        return self._digests[id]
 
     async def fill(self, steps: Steps, haystack: str) -> None:
         """Return when every session of the haystack is searchable. All questions share one fill."""
@@ -160,7 +194,9 @@ class Ingest:
         store = self._store(steps, scope)
         adds = self._adds(id, store)
         self._cleared.discard(id)
-        recorded = await self._restore_recorded(steps, scope, adds)  # first: a later add may need its receipts
+        recorded = (
+            () if self._in_process else await self._restore_recorded(steps, scope, adds)
+        )  # first: a later add may need its receipts
         if not recorded:
             await self._check_empty(steps, scope, store)
         added, total = 0, sum(len(add.sessions) for add in adds)
@@ -242,14 +278,15 @@ class Ingest:
         sessions = in_order(self._dataset.haystack(id))
         if self._options.by_turn:
             sessions = [piece for session in sessions for piece in _split_by_turn(session)]
-        size = 1
-        if self._batching is not None:
-            size = max(1, min(self._batching.batch_size, self._options.batch_size or self._batching.batch_size))
+        sizes = [self._batching.batch_size, self._options.batch_size] if self._batching is not None else [1]
+        size = min((size for size in sizes if size is not None), default=None)
+        if size is None:
+            return [_Add(sessions, store, self._digest(id))]
         return [_Add(sessions[start : start + size], store) for start in range(0, len(sessions), size)]
 
     async def _add(self, steps: Steps, scope: Scope, add: _Add) -> Receipt:
         work: Callable[[], Awaitable[Receipt]]
-        if self._batching is None or len(add.sessions) == 1:
+        if self._batching is None or (len(add.sessions) == 1 and not self._in_process):
             (session,) = add.sessions
             work = partial(self._provider.add, scope, session)
         else:
@@ -288,23 +325,12 @@ class Ingest:
         if haystack in self._cleared:
             return
         scope = self.scope(haystack)
-        store = self._store(steps, scope)
         try:
-            if haystack not in self._stored:
-                await self._restore_recorded(steps, scope, self._adds(haystack, store))
-            unfinished = {**store, "generation": store["generation"] - 1}
-            if (
-                haystack not in self._stored
-                and steps.is_recorded("clearing", unfinished)
-                and not steps.is_recorded("clear", unfinished)
-            ):
-                store = unfinished  # an earlier process was killed before it cleared the scope
-                await self._restore_recorded(steps, scope, self._adds(haystack, store))
-            if haystack in self._stored:  # otherwise nothing was added
-                # recorded before the clear: after a kill between the two, the memory must not count as filled
-                await steps.once("clearing", store, _do_nothing, type(None))
-                clear = partial(self._clear_scope, scope)
-                await steps.once("clear", store, clear, type(None), on=self._provider.subject)
+            if not self._in_process:
+                await self._clear_recorded(steps, scope)
+            elif haystack in self._fills:
+                self._clears[haystack] += 1
+                await self._clear_scope(scope)
         except JournalError:
             raise
         except Exception as error:
@@ -313,6 +339,25 @@ class Ingest:
             self._fills.pop(haystack, None)
             self._stored.discard(haystack)
         self._cleared.add(haystack)
+
+    async def _clear_recorded(self, steps: Steps, scope: Scope) -> None:
+        """Clear a memory that outlives the process, if this or an earlier process filled it."""
+        store, haystack = self._store(steps, scope), scope.haystack
+        if haystack not in self._stored:
+            await self._restore_recorded(steps, scope, self._adds(haystack, store))
+        unfinished = {**store, "generation": store["generation"] - 1}
+        if (
+            haystack not in self._stored
+            and steps.is_recorded("clearing", unfinished)
+            and not steps.is_recorded("clear", unfinished)
+        ):
+            store = unfinished  # an earlier process was killed before it cleared the scope
+            await self._restore_recorded(steps, scope, self._adds(haystack, store))
+        if haystack in self._stored:  # otherwise nothing was added
+            # recorded before the clear: after a kill between the two, the memory must not count as filled
+            await steps.once("clearing", store, _do_nothing, type(None))
+            clear = partial(self._clear_scope, scope)
+            await steps.once("clear", store, clear, type(None), on=self._provider.subject)
 
     async def _clear_scope(self, scope: Scope) -> None:
         try:
@@ -325,7 +370,7 @@ class Ingest:
 
         After a clear, or when `store_id` changes, the same session is added again.
         """
-        for generation in count():
+        for generation in count(self._clears[scope.haystack]):
             # "incarnation" is the old name of store_id; a new one would make recorded adds unknown
             store = {"scope": scope.name, "incarnation": self._provider.store_id, "generation": generation}
             if not steps.is_recorded("clearing", store):

@@ -30,7 +30,7 @@ def content_words(text: str) -> list[str]:
 
 def space_ideographs(text: str) -> str:
     """Puts blanks around each character of scripts that are written without blanks."""
-    return _UNSPACED.sub(r" \g<0> ", text)
+    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
 
 
 def stems(words: Sequence[str]) -> tuple[str, ...]:

@@ -128,14 +128,19 @@ class ProviderOpener:
         run: str,
         consent: Consent,
         threshold: float | None,
+        outlives_process: bool = False,
     ) -> None:
-        """`stores` is the folder for the data of local providers."""
+        """`stores` is the folder for the data of local providers.
+
+        With `outlives_process`, all of them keep their data there; otherwise those whose data was paid for must.
+        """
         self._stack = stack
         self._catalog = catalog
         self._stores = stores
         self._run = run
         self._consent = consent
         self._threshold = threshold
+        self._outlives_process = outlives_process
         self._local_embedder: Embedder | None = None
         self._models = ModelResolver(catalog, consent)
         stores.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -203,6 +208,7 @@ class ProviderOpener:
             open_embedder=partial(self.embedder, config.local.embedding if config.local else None),
             open_model=partial(self._model, config),
             settings=read_settings(registered.settings_model, config),
+            outlives_process=self._outlives_process or may_spend(config),
         )
 
     async def _model(self, config: ProviderConfig) -> Model | None:

@@ -52,7 +52,15 @@ class ResolvedStore:
     @asynccontextmanager
     async def _open_provider(self, name: str, folder: Path) -> AsyncIterator[Provider]:
         async with AsyncExitStack() as stack:
-            opener = ProviderOpener(stack, self.catalog, folder, run="hygiene", consent=self.consent, threshold=None)
+            opener = ProviderOpener(
+                stack,
+                self.catalog,
+                folder,
+                run="hygiene",
+                consent=self.consent,
+                threshold=None,
+                outlives_process=True,  # scenarios open a store again, and search its files
+            )
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
 
 

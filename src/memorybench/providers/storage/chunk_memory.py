@@ -27,7 +27,7 @@ from memorybench.text.spelling import join_names, suggestion
 
 from .chunking import Chunk, chunk_session
 from .chunks import ChunkStore, Kind, SearchKey, SqliteChunkStore, StoredChunk
-from .indexed import Hit, IndexedMemory, Query, normalize, open_on_thread
+from .indexed import Hit, IndexedMemory, Query, normalize, open_on_threads
 from .paths import find_file
 from .turns import replace_surrogates
 
@@ -135,7 +135,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         self,
         config: ProviderConfig,
         store: ChunkStore,
-        thread: ThreadPoolExecutor,
+        threads: Sequence[ThreadPoolExecutor],
         embedder: Embedder,
         enrichment: Enrichment[T],
     ) -> None:
@@ -151,7 +151,7 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
         subject = Subject(role="provider", name=config.name, settings=settings)
         # with other vectors, chunks or questions, it is another store
         store_id = digest([store.store_id, [embedder.subject.key, local.chunking, enrichment.settings]])
-        super().__init__(subject, store_id, store, thread, embedder)
+        super().__init__(subject, store_id, store, threads, embedder)
         self._embed = embedder.embed
         self._chunk = partial(chunk_session, chunking=local.chunking, embedder=embedder)
         self._enrichment = enrichment
@@ -198,10 +198,10 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
             if model is None:
                 raise BadInput(f'provider "{config.name}"', "missing model", remedy="add local.enhancement.model")
             enrichment = cls.make_enrichment(local.enhancement, model)
-        return open_on_thread(
+        return open_on_threads(
             config.name,
             lambda: _open_store(local.database, file, config_file),
-            lambda store, thread: cls(config, store, thread, embedder, enrichment),
+            lambda store, threads: cls(config, store, threads, embedder, enrichment),
         )
 
     @classmethod
@@ -239,7 +239,8 @@ class ChunkMemory(IndexedMemory[StoredChunk, ChunkStore], Generic[T]):
 
     def _saved_replies(self, scope: str) -> SavedReplies:
         return SavedReplies(
-            partial(self._run, self._store.load_reply, scope), partial(self._run, self._store.save_reply, scope)
+            partial(self._run, scope, self._store.load_reply, scope),
+            partial(self._run, scope, self._store.save_reply, scope),
         )
 
     @classmethod

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPEN_INDEXES = 16
-"""A scope is searched many times in a row, then never again; each index takes a few megabytes."""
+"""Per thread. A scope is searched many times in a row, then never again; each index takes a few megabytes."""
+INDEX_THREADS = min(4, os.cpu_count() or 1)
+"""Threads that build indexes: more would wait for Python's interpreter lock most of the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,57 +74,81 @@ S = TypeVar("S", bound=Store[Any])
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Lane(Generic[E]):
+    """A thread and the indexes that are built and used on it, so that they need no locks."""
+
+    thread: ThreadPoolExecutor
+    indexes: OrderedDict[str, tuple[Sequence[E], Index]] = field(default_factory=OrderedDict)
+
+
 class IndexedMemory(LocalProvider, Generic[E, S]):
-    """Store and indexes are used on one thread: the event loop never waits for them, and they need no locks."""
+    """All work on a scope runs on one thread, so that the event loop never waits for it. Scopes share the threads.
+
+    A store that must be used on the thread that opened it has one thread.
+    """
 
     def __init__(
-        self, subject: Subject, store_id: str, store: S, thread: ThreadPoolExecutor, embedder: Embedder | None
+        self,
+        subject: Subject,
+        store_id: str,
+        store: S,
+        threads: Sequence[ThreadPoolExecutor],
+        embedder: Embedder | None,
     ) -> None:
         self.subject = subject
         self.store_id = store_id
         self._store = store
-        self._thread = thread
         self._embedder = embedder
-        self._indexes: OrderedDict[str, tuple[Sequence[E], Index]] = OrderedDict()
+        self._all_lanes: Sequence[_Lane[E]] = [_Lane(thread) for thread in threads]
+        self._next_lane = cycle(self._all_lanes)
+        self._lanes: dict[str, _Lane[E]] = {}
+        """By scope."""
 
     def build_index(self, scope: str, entries: Sequence[E]) -> Index:
         raise NotImplementedError
 
     async def wait_until_searchable(self, scope: Scope, receipts: Sequence[Receipt]) -> None:
         """Build the index, so that no search has to."""
-        await self._run(self._find_index, scope.name)
+        await self._run(scope.name, self._find_index, scope.name)
 
     async def search(self, scope: Scope, query: str, limit: int) -> Sequence[Memory]:
         text = query.encode("utf-8", "replace").decode()
         if not text.strip():
             return []
         vector = (await self._embedder.embed([text]))[0] if self._embedder is not None else ()
-        return await self._run(self._search, scope.name, Query(text, vector), limit)
+        return await self._run(scope.name, self._search, scope.name, Query(text, vector), limit)
 
     async def list(self, scope: Scope) -> Sequence[Memory]:
-        return [entry.as_memory() for entry in await self._run(self._store.entries, scope.name)]
+        return [entry.as_memory() for entry in await self._run(scope.name, self._store.entries, scope.name)]
 
     async def clear(self, scope: Scope) -> None:
         await self._change(scope.name, lambda store: store.clear(scope.name))
 
     def close(self) -> None:
-        """Close store and indexes. Must be called on the provider's thread."""
-        for _, index in self._indexes.values():
-            index.close()
-        self._store.close()
+        """Close indexes and store, each on its thread, after all pending work."""
+        for lane in self._all_lanes:
+            lane.thread.submit(_close_indexes, lane)
+        self._all_lanes[0].thread.submit(self._store.close)
 
-    async def _run(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await call_on_thread(self._thread, work, *arguments)
+    async def _run(self, scope: str, work: Callable[..., T], *arguments: Any) -> T:
+        return await call_on_thread(self._lane(scope).thread, work, *arguments)
+
+    def _lane(self, scope: str) -> _Lane[E]:
+        if scope not in self._lanes:
+            self._lanes[scope] = next(self._next_lane)
+        return self._lanes[scope]
 
     async def _change(self, scope: str, work: Callable[[S], object]) -> None:
         """Change the store; the index of the scope is built again when it is needed."""
+        indexes = self._lane(scope).indexes
 
         def change() -> None:
             work(self._store)
-            if scope in self._indexes:
-                self._indexes.pop(scope)[1].close()
+            if scope in indexes:
+                indexes.pop(scope)[1].close()
 
-        await self._run(change)
+        await self._run(scope, change)
 
     def _search(self, scope: str, query: Query, limit: int) -> Sequence[Memory]:
         with excluded():  # after a resume, or if many scopes are open, the index must be built again
@@ -128,31 +156,40 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         return [entries[hit.row].as_memory(hit.score) for hit in index.search(query, limit)]
 
     def _find_index(self, scope: str) -> tuple[Sequence[E], Index]:
-        if scope not in self._indexes:
+        indexes = self._lanes[scope].indexes
+        if scope not in indexes:
             entries = self._store.entries(scope)
-            self._indexes[scope] = entries, self.build_index(scope, entries)
-            if len(self._indexes) > OPEN_INDEXES:
-                self._indexes.popitem(last=False)[1][1].close()
-        self._indexes.move_to_end(scope)
-        return self._indexes[scope]
+            indexes[scope] = entries, self.build_index(scope, entries)
+            if len(indexes) > OPEN_INDEXES:
+                indexes.popitem(last=False)[1][1].close()
+        indexes.move_to_end(scope)
+        return indexes[scope]
+
+
+def _close_indexes(lane: _Lane[Any]) -> None:
+    for _, index in lane.indexes.values():
+        index.close()
 
 
 M = TypeVar("M", bound=IndexedMemory[Any, Any])
 
 
 @asynccontextmanager
-async def open_on_thread(
-    name: str, open_store: Callable[[], S], make: Callable[[S, ThreadPoolExecutor], M]
+async def open_on_threads(
+    name: str, open_store: Callable[[], S], make: Callable[[S, Sequence[ThreadPoolExecutor]], M], threads: int = 1
 ) -> AsyncIterator[M]:
     """Open a store on a thread of its own and yield the provider that `make` returns for it."""
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{name}") as thread:
-        store = await asyncio.get_running_loop().run_in_executor(thread, open_store)
-        memory = make(store, thread)
+    with ExitStack() as stack:
+        executors = [
+            stack.enter_context(ThreadPoolExecutor(max_workers=1, thread_name_prefix=f"memorybench-{name}"))
+            for _ in range(threads)
+        ]
+        store = await asyncio.get_running_loop().run_in_executor(executors[0], open_store)
+        memory = make(store, executors)
         try:
             yield memory
         finally:
-            # runs after all pending work; leaving the executor's block waits for it
-            thread.submit(memory.close)
+            memory.close()  # leaving the executors' blocks waits for it
 
 
 def normalize(vectors: NDArray[float32]) -> NDArray[float32]:

@@ -1,4 +1,7 @@
-"""Turns on disk, and the base class of the providers that search them: bm25, dense, hybrid.
+"""Stored turns, and the base class of the providers that search them: bm25, dense, hybrid.
+
+A run keeps them in memory and fills it again after a kill, because the dataset has the text. They are on disk where
+they must outlive the process: vectors that were paid for, and stores that are opened several times.
 
 A store contains text, never an index: indexes are built per scope when it is searched, so that the word statistics of
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
@@ -6,10 +9,12 @@ one scope do not depend on another, and a crash cannot leave an index that disag
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
@@ -20,11 +25,11 @@ from memorybench.core.trials import Subject
 from memorybench.providers.config.requests import Section
 from memorybench.providers.plugin import OpenContext
 
-from .indexed import IndexedMemory, open_on_thread
+from .indexed import INDEX_THREADS, IndexedMemory, open_on_threads
 from .sqlite_store import Format, SqliteStore
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StoredTurn:
     session: str
     place: int
@@ -106,6 +111,26 @@ class TurnStore(SqliteStore):
             return [StoredTurn(*row) for row in rows]
 
 
+class TurnLists:
+    """The turns of this process. Has the methods of TurnStore; a scope must be used on one thread."""
+
+    def __init__(self) -> None:
+        self.store_id = secrets.token_hex(16)
+        self._scopes: dict[str, dict[str, Sequence[StoredTurn]]] = {}
+
+    def replace(self, scope: str, session: str, turns: Sequence[StoredTurn]) -> None:
+        self._scopes.setdefault(scope, {})[session] = turns
+
+    def entries(self, scope: str) -> Sequence[StoredTurn]:
+        return [turn for _, turns in sorted(self._scopes.get(scope, {}).items()) for turn in turns]
+
+    def clear(self, scope: str) -> None:
+        self._scopes.pop(scope, None)
+
+    def close(self) -> None:
+        """Do nothing: the turns end with the process."""
+
+
 class TurnSettings(Section):
     added_later: ClassVar[frozenset[str]] = frozenset()
     """Settings that older versions did not have."""
@@ -121,53 +146,74 @@ class TurnSettings(Section):
 C = TypeVar("C", bound=TurnSettings)
 
 
-class TurnMemory(IndexedMemory[StoredTurn, TurnStore], Generic[C]):
+class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     """A provider that returns single turns. A session ranks where its best turn ranks."""
 
     name: ClassVar[str]
     settings_model: ClassVar[type[TurnSettings]] = TurnSettings
     constants: ClassVar[Mapping[str, Any]] = {}
     """Further parts of the subject."""
-    single_threaded = True
 
     def __init__(
-        self, store: TurnStore, thread: ThreadPoolExecutor, embedder: Embedder | None, settings: TurnSettings
+        self,
+        store: TurnStore | TurnLists,
+        threads: Sequence[ThreadPoolExecutor],
+        embedder: Embedder | None,
+        settings: TurnSettings,
     ) -> None:
         self.settings = cast("C", settings)
+        self.batch_size = None if isinstance(store, TurnLists) else 1
         store_id, identity = store.store_id, {**self.constants, **settings.identity()}
         if embedder is not None:
             # vectors of different embedders cannot be compared: with another embedder, it is another store
             store_id = digest([store_id, embedder.subject.key])
             identity["embedder"] = embedder.subject.model_dump(mode="json")
         subject = Subject(role="provider", name=self.name, settings=identity)
-        super().__init__(subject, store_id, store, thread, embedder)
+        super().__init__(subject, store_id, store, threads, embedder)
 
     @classmethod
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[Self]:
         embedder = await context.open_embedder() if cls.needs_embedder else None
-        async with cls.open_file(context.store_file, embedder, context.settings) as memory:
+        file = context.store_file if context.outlives_process else None
+        async with cls.open_file(file, embedder, context.settings) as memory:
             yield memory
 
     @classmethod
     def open_file(
-        cls, file: Path, embedder: Embedder | None = None, settings: TurnSettings | None = None
+        cls, file: Path | None, embedder: Embedder | None = None, settings: TurnSettings | None = None
     ) -> AbstractAsyncContextManager[Self]:
-        """Open the memories in `file`, which is created if it is missing."""
+        """Open the memories in `file`, which is created if it is missing; None: new ones, in memory only."""
         chosen = settings or cls.settings_model()
-        return open_on_thread(
-            cls.name, lambda: TurnStore(file), lambda store, thread: cls(store, thread, embedder, chosen)
+        open_store: Callable[[], TurnStore | TurnLists] = TurnLists if file is None else partial(TurnStore, file)
+        return open_on_threads(
+            cls.name,
+            open_store,
+            lambda store, threads: cls(store, threads, embedder, chosen),
+            threads=INDEX_THREADS if file is None else 1,
         )
 
     async def add(self, scope: Scope, session: Session) -> Receipt:
-        turns = stored_turns(session)
+        turns = await self._store_turns(scope, [session])
+        return Receipt(ids=tuple(turn.memory_id for turn in turns))
+
+    async def add_batch(self, scope: Scope, sessions: Sequence[Session]) -> Receipt:
+        await self._store_turns(scope, sessions)
+        return Receipt()  # the ids of hundreds of turns would only fill the journal
+
+    async def _store_turns(self, scope: Scope, sessions: Sequence[Session]) -> Sequence[StoredTurn]:
+        by_session = {session.id: stored_turns(session) for session in sessions}
+        turns = [turn for one in by_session.values() for turn in one]
         if self._embedder is not None and turns:
             import numpy as np
 
             vectors = await self._embedder.embed([turn.text for turn in turns])
-            turns = [
-                replace(turn, vector=np.asarray(vector, dtype=np.float32).tobytes())
-                for turn, vector in zip(turns, vectors, strict=True)
-            ]
-        await self._change(scope.name, lambda store: store.replace(scope.name, session.id, turns))
-        return Receipt(ids=tuple(turn.memory_id for turn in turns))
+            for turn, vector in zip(turns, vectors, strict=True):
+                turn.vector = np.asarray(vector, dtype=np.float32).tobytes()
+
+        def change(store: TurnStore | TurnLists) -> None:
+            for session, stored in by_session.items():
+                store.replace(scope.name, session, stored)
+
+        await self._change(scope.name, change)
+        return turns
