@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from memorybench.core.conversation import Turn
-from memorybench.datasets.audit import AuditConversation, AuditDataset
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact
 from memorybench.engine.run import perform
 from memorybench.files.templates import Template
 from memorybench.http.client import open_http
@@ -22,9 +22,10 @@ from memorybench.models.openai import OpenAIModel
 from memorybench.models.presets import Options, resolve
 from memorybench.secrets.redaction import Redactor
 from memorybench.suites.answering import Answering, Scoring
+from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.judgement import judge_prompts
 from memorybench.suites.audit.plan import AuditedSubject, AuditPlan, Transcripts
-from memorybench.suites.audit.probes import Probe
+from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from perf.measuring import Line, Setup, Usage, at_most, usage_measured
 from perf.stub import MODEL_SECONDS, stub_server, take_counts
 
@@ -48,6 +49,11 @@ def measure(setup: Setup) -> Iterator[Line]:
     yield at_most(f"audit of {setup.probes:,} probes / time of the model alone: wall", scored, 1.15)
     yield at_most("  with a judge (the default)", with_judge, 1.15)
     yield Line("  of a bare loop with durable commits", loop)
+    few, many = (
+        setup.run(generate_probes, f"generate{count}", count).cpu for count in (setup.dialogs, 4 * setup.dialogs)
+    )
+    sizes = f"{4 * setup.dialogs:,} / {setup.dialogs:,} conversations"
+    yield at_most(f"generation of an audit's probes, {sizes}: CPU", many / few, 5)
 
 
 def bare(folder: Path, probes: int, address: str) -> Usage:
@@ -104,6 +110,13 @@ def ours(folder: Path, probes: int, address: str, *, judging: bool = False) -> U
     return usage
 
 
+def generate_probes(folder: Path, conversations: int) -> Usage:
+    dataset = AuditDataset(id="perf", conversations=tuple(_diary(n) for n in range(conversations)))
+    with usage_measured() as usage:
+        generate(dataset, PROBE_TYPES)
+    return usage
+
+
 def judged(folder: Path, probes: int, address: str) -> Usage:
     return ours(folder, probes, address, judging=True)
 
@@ -113,6 +126,21 @@ def _conversation(n: int) -> AuditConversation:
         Turn(role="user", content=f"On day {turn} I told you fact number {turn}.", id=f"t{turn}") for turn in range(30)
     ]
     return AuditConversation(id=f"c{n}", turns=tuple(turns), facts=())
+
+
+def _diary(n: int) -> AuditConversation:
+    """A conversation about topics that few others speak of."""
+    texts = [
+        f"User's favourite book is volume {n}",
+        f"User works as a baker in district {n % 7}",
+        f"User's sister lives on {n % 90 + 10} Harbor Street",
+        f"User bought a bicycle for {n + 100} euros",
+        "User moved to Lisbon in March",
+        f"User flies to Oslo on April {n % 28 + 1}",
+    ]
+    turns = tuple(Turn(role="user", content=text, id=f"t{day}") for day, text in enumerate(texts))
+    facts = tuple(AuditFact(id=f"f{day}", content=text) for day, text in enumerate(texts))
+    return AuditConversation(id=f"c{n}", turns=turns, facts=facts)
 
 
 def _probe(n: int) -> Probe:

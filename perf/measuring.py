@@ -76,6 +76,7 @@ class Setup:
     many: int = 100_000
     traces: int = 5_000
     probes: int = 1_000
+    dialogs: int = 250
     haystacks: int = 50
     histories: int = 500
     proxy_calls: int = 500
@@ -104,6 +105,7 @@ def tiny(folder: Path) -> Setup:
         many=4,
         traces=5,
         probes=3,
+        dialogs=2,
         haystacks=2,
         histories=1,
         proxy_calls=3,

@@ -3,12 +3,14 @@
 import random
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from memorybench.datasets.audit import AuditConversation, AuditDataset
 from memorybench.suites.audit.absent_topics import PREMISES, TOPICS
+from memorybench.suites.audit.evidence import IndexedConversation
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe, Probes
 from memorybench.suites.audit.words import content, keys, words
@@ -323,6 +325,25 @@ def test_a_premise_that_is_partly_true_is_not_false() -> None:
     for seed in range(8):
         dataset = AuditDataset(id="d", conversations=(conversation(*TOLD, stood),))
         assert not [probe for probe in generate(dataset, PROBE_TYPES, seed=seed).probes if "election" in probe.id]
+
+
+def test_the_cost_per_conversation_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = 0
+    original = IndexedConversation.has_any
+
+    def has_any(self: IndexedConversation, texts: Iterable[str]) -> bool:
+        nonlocal searches
+        searches += 1
+        return original(self, texts)
+
+    def searches_for(count: int) -> int:
+        nonlocal searches
+        searches = 0
+        probes_of(*(conversation(*TOLD, id=f"c{n}") for n in range(count)))
+        return searches
+
+    monkeypatch.setattr(IndexedConversation, "has_any", has_any)
+    assert searches_for(12) <= 5 * searches_for(3)  # the questions of each differ
 
 
 def test_there_are_never_more_absent_probes_than_recall_probes() -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice, zip_longest
 
 from memorybench.datasets.audit import AuditFact
@@ -40,10 +40,11 @@ _PLANS = re.compile(
 _LONGEST_PLAN = 10
 
 
-def absent_probes(
-    study: Study, told: Sequence[AskableFact], others: Sequence[IndexedConversation], seed: int
-) -> Iterator[Probe]:
-    """As many of each kind as there are, up to a quarter of the recall probes."""
+def absent_probes(study: Study, told: Sequence[AskableFact], elsewhere: Collection[str], seed: int) -> Iterator[Probe]:
+    """As many of each kind as there are, up to a quarter of the recall probes.
+
+    `elsewhere` has the names of topics that other conversations speak of.
+    """
     if not told:
         return
     chance = random.Random(f"{seed}:{study.indexed.conversation.id}")
@@ -52,7 +53,7 @@ def absent_probes(
     twins = _Twins(told)
     kinds = (
         _not_yet_stated(study, told, twins), _near_misses(study, told, twins, chance),
-        _complements(study, told, twins, others, chance), _false_premises(study, told, twins, chance),
+        _complements(study, told, twins, elsewhere, chance), _false_premises(study, told, twins, chance),
     )  # fmt: skip
     found = [list(islice(kind, quota)) for kind in kinds]
     yield from islice((candidate for row in zip_longest(*found) for candidate in row if candidate is not None), most)
@@ -119,13 +120,13 @@ def _complements(
     study: Study,
     told: Sequence[AskableFact],
     twins: _Twins,
-    others: Sequence[IndexedConversation],
+    elsewhere: Collection[str],
     chance: random.Random,
 ) -> Iterator[Probe]:
     """Attributes that other conversations speak of come first."""
     topics = list(TOPICS)
     chance.shuffle(topics)
-    topics.sort(key=lambda topic: not any(_speaks_of(other, topic) for other in others))
+    topics.sort(key=lambda topic: topic.name not in elsewhere)
     return _of_topics(study, told, twins, "complement", topics)
 
 
@@ -147,6 +148,11 @@ def _of_topics(
             study.dropped["no twin"] += 1
             continue
         yield _absent(study, kind, topic.name.replace(" ", "-"), question, twin)
+
+
+def spoken_topics(heard: IndexedConversation) -> Counter[str]:
+    """Return the names of the topics that a conversation speaks of."""
+    return Counter(topic.name for topic in TOPICS if _speaks_of(heard, topic))
 
 
 def _speaks_of(heard: IndexedConversation, topic: Topic) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset
 
-from .absent import absent_probes
+from .absent import absent_probes, spoken_topics
 from .choosing import AskableFact, Study, study
 from .conflict import as_of_probes, conflict_probes
 from .evidence import IndexedConversation
@@ -34,14 +34,16 @@ def generate(
     requested = set(kinds)
     types = [kind for kind in PROBE_TYPES if kind in requested]
     conversations = [IndexedConversation(conversation) for conversation in dataset.conversations]
+    # found once per conversation: each looks at the topics of all others
+    spoken = [spoken_topics(indexed) if "hallucination" in types else Counter() for indexed in conversations]
+    spoken_anywhere = sum(spoken, Counter[str]())
     generated: list[Probe] = []
     skipped: list[Skipped] = []
     dropped: Counter[str] = Counter()
-    for place, indexed in enumerate(conversations):
+    for indexed, topics in zip(conversations, spoken, strict=True):
         examined = study(indexed)
         askable, reasons = _choose_facts(examined)
-        others = conversations[:place] + conversations[place + 1 :]
-        probes = list(_generate_probes(examined, askable, others, types, policy, seed))
+        probes = list(_generate_probes(examined, askable, spoken_anywhere - topics, types, policy, seed))
         generated += probes
         skipped += _find_skipped(examined, reasons, probes)
         dropped += examined.dropped
@@ -87,12 +89,12 @@ def _find_skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence
 def _generate_probes(
     examined: Study,
     askable: Sequence[AskableFact],
-    others: Sequence[IndexedConversation],
+    elsewhere: Collection[str],
     types: Sequence[ProbeType],
     policy: Policy,
     seed: int,
 ) -> Iterator[Probe]:
-    absent = list(absent_probes(examined, askable, others, seed)) if "hallucination" in types else []
+    absent = list(absent_probes(examined, askable, elsewhere, seed)) if "hallucination" in types else []
     twins = {one.twin for one in absent}
     for one in askable:
         recall = probe(
