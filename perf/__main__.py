@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from perf import audit, command_line, embedded, ingest, instant, large_file, latency, online, proxy
+from perf import audit, command_line, embedded, hygiene, ingest, instant, large_file, latency, online, proxy
 from perf.measuring import Line, Setup
 
 MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
@@ -22,6 +22,7 @@ MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
     "file": large_file.measure,
     "help": command_line.measure,
     "audit": audit.measure,
+    "hygiene": hygiene.measure,
     "online": online.measure,
     "proxy": proxy.measure,
 }

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from unittest.mock import patch
 
 from perf.histories import write_histories
-from perf.measuring import Line, Setup, Usage, at_most, usage_measured
-
-# memorybench is imported in the measured functions only: its start counts
+from perf.measuring import Line, Setup, Usage, at_most, run_command, usage_measured
 
 _CONFIG = """\
 name: generated
@@ -69,20 +64,8 @@ def first_question(folder: Path, file: str, cache: str) -> Usage:
 
 
 def evaluate_file(folder: Path, file: str, provider: str, cache: str = "cache", *options: str) -> Usage:
-    """`memorybench eval` as a user would start it, without the start of Python."""
     folder.mkdir()
     (folder / "generated.yaml").write_text(_CONFIG.replace("FILE", json.dumps(file)), encoding="utf-8")
     benchmark = ("--benchmarks", "generated", "--config-dir", str(folder), "--output", str(folder / "results"))
     cached = {"MEMORYBENCH_DATA": str(Path(file).parent / cache)}
-    with (
-        patch.dict(os.environ, cached),
-        (folder / "out").open("w") as out,
-        redirect_stdout(out),
-        redirect_stderr(out),
-        usage_measured() as usage,
-    ):
-        from memorybench.cli.main import main
-
-        code = main(["eval", *benchmark, "--providers", provider, *options])
-    assert code == 0, (folder / "out").read_text()
-    return usage
+    return run_command(folder, ["eval", *benchmark, "--providers", provider, *options], cached)

@@ -8,11 +8,12 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 _PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 
@@ -45,6 +46,22 @@ def memory_peak() -> float:
 
 def _cpu_seconds() -> float:
     return sum(sum(resource.getrusage(who)[:2]) for who in _PROCESSES)
+
+
+def run_command(folder: Path, arguments: Sequence[str], variables: Mapping[str, str]) -> Usage:
+    """Run `memorybench` in this process; the start of Python does not count, the import of the program does."""
+    with (
+        patch.dict(os.environ, variables),
+        (folder / "out").open("w") as out,
+        redirect_stdout(out),
+        redirect_stderr(out),
+        usage_measured() as usage,
+    ):
+        from memorybench.cli.main import main
+
+        code = main(list(arguments))
+    assert code == 0, (folder / "out").read_text()
+    return usage
 
 
 @dataclass(frozen=True)
@@ -80,6 +97,8 @@ class Setup:
     haystacks: int = 50
     histories: int = 500
     proxy_calls: int = 500
+    scenarios: tuple[str, ...] = ()
+    """Of the hygiene run; all of them if empty."""
     rounds: int = 3
     in_children: bool = True
 
@@ -109,6 +128,7 @@ def tiny(folder: Path) -> Setup:
         haystacks=2,
         histories=1,
         proxy_calls=3,
+        scenarios=("memory-skip-local",),
         rounds=1,
         in_children=False,
     )
