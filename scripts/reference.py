@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.files import RECORDS
+from memorybench.catalog.files import KINDS
 from memorybench.catalog.keys import markdown
 from memorybench.cli.main import MEMAUDIT_VERBS, VERBS, verb_parser
 from memorybench.metrics.retrieval import RETRIEVAL_METRICS
@@ -152,7 +152,7 @@ def settings() -> str:
 def config_keys() -> str:
     """The hand-written introduction, then the tables."""
     introduction = (DOCS / "config-keys.md").read_text(encoding="utf-8").partition("\n## Provider configs")[0]
-    tables = "\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in RECORDS)
+    tables = "\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in KINDS)
     return f"{introduction}\n{tables}"
 
 

@@ -10,20 +10,25 @@ import pytest
 
 from memorybench.files.entry_points import third_party_points
 
-GROUP = "memorybench.unused"
+GROUP, OTHER = "memorybench.unused", "memorybench.unused_too"
 
 
 def test_installed_packages_are_searched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    searches: list[str] = []
+    searches = 0
 
-    def entry_points(*, group: str) -> EntryPoints:
-        searches.append(group)
-        return EntryPoints([EntryPoint("b", "m:B", group), EntryPoint("a", "m:A", group)])
+    def entry_points() -> EntryPoints:
+        nonlocal searches
+        searches += 1
+        return EntryPoints(
+            [EntryPoint("b", "m:B", GROUP), EntryPoint("a", "m:A", GROUP), EntryPoint("c", "m:C", OTHER)]
+        )
 
     monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.syspath_prepend(tmp_path / "first")
     assert [point.name for point in third_party_points(GROUP)] == ["a", "b"]
+    assert [point.name for point in third_party_points(OTHER)] == ["c"]
     third_party_points(GROUP)
-    assert searches == [GROUP]
-    monkeypatch.syspath_prepend(tmp_path)
+    assert searches == 1
+    monkeypatch.syspath_prepend(tmp_path / "second")
     third_party_points(GROUP)
-    assert searches == [GROUP, GROUP], "another path may hold other packages"
+    assert searches == 2, "another path may hold other packages"

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.records import Record
 
 
-class Section(Record):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class Output(Section):
+class Output(Record):
     """How its output is read. Each place is a JSONPath, or for format text a regular expression, whose first group (or
     whole match) is used. The last match counts; numbers are added up."""
 
@@ -39,7 +35,7 @@ class Output(Section):
 Word = str | tuple[str, ...]
 
 
-class AgentConfig(Section):
+class AgentConfig(Record):
     """An agent, and how it is prompted.
 
     Placeholders: `prompt`; `folder`, where it works; `home`, a folder of its own that is gone afterwards; `model`;

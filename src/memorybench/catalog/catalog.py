@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cache, cached_property
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from memorybench.agents.config import AgentConfig
-from memorybench.agents.config_reading import read_agent
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
-from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
-from memorybench.datasets.config_reading import merge_base, read_benchmark
-from memorybench.extractors.config import ExtractorConfig
-from memorybench.extractors.config_reading import read_extractor
-from memorybench.files.expressions import parse_expression
 from memorybench.files.located import Document
 from memorybench.files.yaml_file import load_yaml
 from memorybench.metrics.names import known_metrics
-from memorybench.models.config import ModelConfig, cards_in, read_model
-from memorybench.providers.config.extending import extend
-from memorybench.providers.config.provider import ProviderConfig
-from memorybench.providers.config.reading import read_provider
-from memorybench.stores.config import StoreConfig
-from memorybench.stores.config_reading import read_store
 from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
 from .files import Described, bundled_files, files_of_user, recognise, unrecognised
-from .literal_credentials import check_literals
 from .plugins import Pluggable, installed_plugins
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from memorybench.agents.config import AgentConfig
+    from memorybench.datasets.config import BenchmarkConfig
+    from memorybench.extractors.config import ExtractorConfig
+    from memorybench.models.config import ModelConfig
+    from memorybench.providers.config.provider import ProviderConfig
+    from memorybench.stores.config import StoreConfig
+
 Environment = Mapping[str, str] | None
 BeforeUse = Callable[[Record, Path | None], None]
 """Takes a config and its file."""
-
-
-T = TypeVar("T", bound=Record)
+Read = Callable[[Environment], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +42,7 @@ class _Source:
     """Something with a name, from one place."""
 
     entry: Entry
-    read: Callable[[Environment], Any] | None = None
+    read: Read | None = None
     """Reads its config; None if it has none."""
     plugin: EntryPoint | None = None
     document: Document | None = None
@@ -69,6 +60,7 @@ class Catalog:
         self._folder = folder
         self._extra = tuple(extra)
         self._before_use = before_use
+        self._found: dict[tuple[str, str], Sequence[_Source]] = {}
 
     def entries(self, *kinds: Kind) -> tuple[Entry, ...]:
         """Return all entries of these kinds, sorted by name. Each config is read, so that an invalid one is marked."""
@@ -84,30 +76,40 @@ class Catalog:
 
     def provider(self, name: str, environment: Environment = None) -> ProviderConfig:
         """Read a config. With an environment, `${VAR}` is replaced; a missing variable raises BadInput."""
-        return self._config("provider", name, environment, ProviderConfig)
+        config: ProviderConfig = self._config("provider", name, environment)
+        return config
 
     def benchmark(self, name: str, environment: Environment = None) -> BenchmarkConfig:
-        return self._config("benchmark", name, environment, BenchmarkConfig)
+        config: BenchmarkConfig = self._config("benchmark", name, environment)
+        return config
 
     def extractor(self, name: str, environment: Environment = None) -> ExtractorConfig:
-        return self._config("extractor", name, environment, ExtractorConfig)
+        config: ExtractorConfig = self._config("extractor", name, environment)
+        return config
 
     def store(self, name: str, environment: Environment = None) -> StoreConfig:
-        return self._config("store", name, environment, StoreConfig)
+        config: StoreConfig = self._config("store", name, environment)
+        return config
 
     def agent(self, name: str, environment: Environment = None) -> AgentConfig:
-        return self._config("agent", name, environment, AgentConfig)
+        config: AgentConfig = self._config("agent", name, environment)
+        return config
 
     def model(self, name: str, environment: Environment = None) -> ModelConfig:
-        return self._config("model", name, environment, ModelConfig)
+        config: ModelConfig = self._config("model", name, environment)
+        return config
 
     def card(self, name: str) -> ModelConfig | None:
         """Return the model card of that name; None if there is none."""
-        return self.model(name) if name in self.names("model") else None
+        return self.model(name) if self.has("model", name) else None
 
     def names(self, kind: Kind) -> list[str]:
         """Return the names of this kind, also of invalid entries."""
         return [name for family, name in self._sources if family == kind]
+
+    def has(self, kind: Kind, name: str) -> bool:
+        """Return whether there is an entry of that name, valid or not."""
+        return bool(self._find(kind, name))
 
     def plugin(self, kind: Pluggable, name: str) -> EntryPoint:
         """Return the entry point of that name, not yet loaded."""
@@ -116,28 +118,30 @@ class Catalog:
             raise BadInput("", f'the {kind} "{name}" is not a plug-in but {source.entry.origin}')
         return source.plugin
 
-    def _config(self, kind: Described, name: str, environment: Environment, record: type[T]) -> T:
+    def _config(self, kind: Described, name: str, environment: Environment) -> Any:
         source = self._source(kind, name)
         if source.read is None:
             raise BadInput("", f'"{name}" is a {source.entry.kind}', expected=f"a {kind} with a config")
         if environment is not None and self._before_use is not None:
             self._before_use(source.read(None), source.entry.file)
-        config = source.read(environment)
-        assert isinstance(config, record)
-        return config
+        return source.read(environment)
 
     def document(self, kind: Described, name: str) -> Document | None:
         """Return the complete YAML of an entry; None if it has none."""
         source = self._source(kind, name)
         if source.document is None:
             return None
-        return self.complete(source.document) if kind == "provider" else merge_base(source.document)
+        if kind == "provider":
+            return self.complete(source.document)
+        from memorybench.datasets.config_reading import merge_base
+
+        return merge_base(source.document)
 
     def _source(self, kind: Pluggable | Described, name: str) -> _Source:
         if kind == "provider" and "(" in name:
             return self._varied(name)
-        sources = self._sources.get((kind, name))
-        if sources is None:
+        sources = self._find(kind, name)
+        if not sources:
             known = [named for family, named in self._sources if family == kind]
             listing = f"memorybench list --{kind}s" if kind != "metric" else "memorybench list"
             close = suggestion(name, known)
@@ -165,6 +169,11 @@ class Catalog:
 
     def _varied(self, text: str) -> _Source:
         """Return the source of an expression, such as `bm25(k1=1.5)`: a config that extends `bm25`."""
+        from memorybench.files.expressions import parse_expression
+        from memorybench.providers.config.reading import read_provider
+
+        from .literal_credentials import check_literals
+
         expression = parse_expression(text)
         if not expression.settings:
             return self._source("provider", expression.name)
@@ -192,17 +201,19 @@ class Catalog:
             circle = " -> ".join((chain[-1], *chain[chain.index(base.entry.name) :]))
             expected = "a provider that does not extend this one"
             raise BadInput(document.where("extends"), f"circular extends: {circle}", expected=expected)
+        from memorybench.providers.config.extending import extend
+
         return extend(self.complete(base.document, (*chain, base.entry.name)), document)
 
     def _base(self, document: Document) -> _Source:
         """Return what a config extends. It is not checked: it may be valid only together with the config."""
         name, where = document.value["extends"], document.where("extends")
-        known = {named: found for (family, named), found in self._sources.items() if family == "provider"}
-        if not isinstance(name, str) or name not in known:
-            raise BadInput(where, f"no provider {preview(name)}", remedy=suggestion(str(name), known))
-        if len(known[name]) > 1 or known[name][0].document is None:
+        found = self._find("provider", name) if isinstance(name, str) else ()
+        if not found:
+            raise BadInput(where, f"no provider {preview(name)}", remedy=suggestion(str(name), self.names("provider")))
+        if len(found) > 1 or found[0].document is None:
             raise BadInput(where, f'"{name}" cannot be extended', expected="one provider with a config")
-        return known[name][0]
+        return found[0]
 
     def _with_base(self, source: _Source) -> Entry:
         """Return the entry with its `base` set.
@@ -218,10 +229,25 @@ class Catalog:
     @cached_property
     def _sources(self) -> Mapping[tuple[str, str], Sequence[_Source]]:
         """All sources, by family and name."""
-        gathered: dict[tuple[str, str], list[_Source]] = {}
-        for source in (*(_Source(entry) for entry in BASELINES), *self._plugins, *self._files()):
-            gathered.setdefault((source.entry.family, source.entry.name), []).append(source)
-        return gathered
+        bundled = (source for path, kind in bundled_files() for source in self._from_file(path, kind, BUNDLED))
+        return _by_name((*self._without_files, *bundled, *self._of_user))
+
+    def _find(self, family: str, name: str) -> Sequence[_Source]:
+        """Return the sources of one name. Bundled files of other names are not read."""
+        if (family, name) not in self._found:
+            bundled = (
+                source
+                for path, kind in bundled_files()
+                if (kind, path.stem) == (family, name)
+                for source in self._from_file(path, kind, BUNDLED)
+            )
+            sources = _by_name((*self._without_files, *bundled, *self._of_user))
+            self._found[family, name] = sources.get((family, name), ())
+        return self._found[family, name]
+
+    @cached_property
+    def _without_files(self) -> Sequence[_Source]:
+        return (*(_Source(entry) for entry in BASELINES), *self._plugins)
 
     @cached_property
     def _plugins(self) -> Sequence[_Source]:
@@ -230,21 +256,23 @@ class Catalog:
             for entry, point in installed_plugins()
         ]
 
-    def _files(self) -> Iterator[_Source]:
-        seen = set()
-        for path, kind in bundled_files():
-            seen.add(path.resolve())
-            yield from self._from_file(path, kind, BUNDLED)
-        for path, user_kind in files_of_user(self._folder, self._extra):
+    @cached_property
+    def _of_user(self) -> Sequence[_Source]:
+        """The sources in the working folder and the extra folders."""
+        sources: list[_Source] = []
+        seen: set[Path] = set()
+        for path, kind in files_of_user(self._folder, self._extra):
+            seen = seen or {bundled.resolve() for bundled, _ in bundled_files()}
             if path.resolve() not in seen:  # an extra folder may be one that is searched anyway
                 seen.add(path.resolve())
-                yield from self._from_file(path, user_kind, str(path))
+                sources += self._from_file(path, kind, str(path))
+        return sources
 
     def _from_file(self, path: Path, kind: Described | None, origin: str) -> Iterator[_Source]:
         try:
             document = load_yaml(path)
             kind = kind or recognise(document)
-            parts = cards_in(document) if kind == "model" else [document]
+            parts = _cards(document) if kind == "model" else [document]
         except BadInput as error:
             yield _Source(Entry(kind or "unknown", path.stem, origin=origin, file=path, broken=error))
             return
@@ -255,31 +283,62 @@ class Catalog:
             yield self._from_document(part, path, kind, origin)
 
     def _from_document(self, document: Document, path: Path, kind: Described, origin: str) -> _Source:
-        read: Callable[[Document, Environment], Record]
-        if kind == "benchmark":
-            plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
-            read = partial(read_benchmark, metrics=known_metrics(plugins))
-        else:
-            read = _READERS[kind] if kind != "provider" else self._read_provider
-
-        def read_checked(environment: Environment) -> Record:
+        def read(environment: Environment) -> Record:
             if origin != BUNDLED:
+                from .literal_credentials import check_literals
+
                 check_literals(document)
-            return read(document, environment)
+            return self._read(kind, document, environment)
 
-        return _Source(_head(kind, document, path, origin), read_checked, document=document)
+        return _Source(_head(kind, document, path, origin), _remember(read), document=document)
 
-    def _read_provider(self, document: Document, environment: Environment) -> ProviderConfig:
-        return read_provider(self.complete(document), environment)
+    def _read(self, kind: Described, document: Document, environment: Environment) -> Record:
+        """Read a config. Only the modules of its kind are loaded."""
+        match kind:
+            case "provider":
+                from memorybench.providers.config.reading import read_provider
+
+                return read_provider(self.complete(document), environment)
+            case "benchmark":
+                from memorybench.datasets.config_reading import read_benchmark
+
+                plugins = [source.entry.name for source in self._plugins if source.entry.kind == "metric"]
+                return read_benchmark(document, environment, metrics=known_metrics(plugins))
+            case "extractor":
+                from memorybench.extractors.config_reading import read_extractor
+
+                return read_extractor(document, environment)
+            case "store":
+                from memorybench.stores.config_reading import read_store
+
+                return read_store(document, environment)
+            case "agent":
+                from memorybench.agents.config_reading import read_agent
+
+                return read_agent(document, environment)
+            case "model":
+                from memorybench.models.config import read_model
+
+                return read_model(document, environment)
 
 
-_READERS: Mapping[Described, Callable[[Document, Environment], Record]] = {
-    "provider": read_provider,
-    "extractor": read_extractor,
-    "store": read_store,
-    "agent": read_agent,
-    "model": read_model,
-}
+def _by_name(sources: Iterable[_Source]) -> dict[tuple[str, str], list[_Source]]:
+    gathered: dict[tuple[str, str], list[_Source]] = {}
+    for source in sources:
+        gathered.setdefault((source.entry.family, source.entry.name), []).append(source)
+    return gathered
+
+
+def _remember(read: Read) -> Read:
+    """Return a reader that reads a config without an environment only once."""
+    without_environment = cache(lambda: read(None))
+    return lambda environment: without_environment() if environment is None else read(environment)
+
+
+def _cards(document: Document) -> Sequence[Document]:
+    from memorybench.models.config import cards_in
+
+    return cards_in(document)
 
 
 def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry:
@@ -316,8 +375,12 @@ def _plugin_reader(plugin: Entry) -> Callable[[Environment], Any] | None:
     """Return a reader of the config of a plug-in, which has no file."""
     name = plugin.name
     if plugin.kind == "provider":
+        from memorybench.providers.config.provider import ProviderConfig
+
         return lambda _: ProviderConfig(name=name, type="local", adapter=f"plugin:{name}")
     if plugin.kind == "benchmark":
+        from memorybench.datasets.config import BenchmarkConfig, Data, Evaluation
+
         data, evaluation = Data(type="plugin", path=name), Evaluation(method="llm-judge")
         return lambda _: BenchmarkConfig(name=name, data=data, evaluation=evaluation)
     return None

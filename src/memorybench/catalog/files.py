@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
-from memorybench.agents.config import AgentConfig
 from memorybench.core.errors import BadInput
-from memorybench.core.records import Record
-from memorybench.datasets.config import BenchmarkConfig
-from memorybench.extractors.config import ExtractorConfig
 from memorybench.files.located import Document
-from memorybench.files.record_keys import shape_of
-from memorybench.files.validation import validated
-from memorybench.models.config import SEVERAL, ModelConfig
-from memorybench.providers.config.provider import ProviderConfig
-from memorybench.stores.config import StoreConfig
+
+if TYPE_CHECKING:
+    from memorybench.core.records import Record
 
 Described = Literal["provider", "benchmark", "extractor", "store", "agent", "model"]
-
-RECORDS: Mapping[Described, type[Record]] = {
-    "provider": ProviderConfig,
-    "benchmark": BenchmarkConfig,
-    "extractor": ExtractorConfig,
-    "store": StoreConfig,
-    "agent": AgentConfig,
-    "model": ModelConfig,
-}
-_SPELLINGS = {kind: frozenset(shape_of(record).spellings) for kind, record in RECORDS.items()}
+KINDS: tuple[Described, ...] = get_args(Described)
 _SUFFIXES = (".yaml", ".yml")
 MODELS = "models"
 """The stem of a file with model cards in the working folder."""
@@ -37,16 +23,54 @@ DATA = Path(__file__).parent / "data"
 SCENARIOS = Path(__file__).parent / "scenarios"
 
 
+def record_of(kind: Described) -> type[Record]:
+    """Return the record of a config. Only the records that a command needs are loaded: making them takes long."""
+    match kind:
+        case "provider":
+            from memorybench.providers.config.provider import ProviderConfig
+
+            return ProviderConfig
+        case "benchmark":
+            from memorybench.datasets.config import BenchmarkConfig
+
+            return BenchmarkConfig
+        case "extractor":
+            from memorybench.extractors.config import ExtractorConfig
+
+            return ExtractorConfig
+        case "store":
+            from memorybench.stores.config import StoreConfig
+
+            return StoreConfig
+        case "agent":
+            from memorybench.agents.config import AgentConfig
+
+            return AgentConfig
+        case "model":
+            from memorybench.models.config import ModelConfig
+
+            return ModelConfig
+
+
+@cache
+def _spellings(kind: Described) -> frozenset[str]:
+    from memorybench.files.record_keys import shape_of
+
+    return frozenset(shape_of(record_of(kind)).spellings)
+
+
 def recognise(document: Document) -> Described | None:
     """Return what a file is, by its keys or else by its folder; None if that is unknown or ambiguous.
 
     The keys come first, because a project may be in a folder that happens to be called `providers`.
     """
+    from memorybench.models.config import SEVERAL
+
     if not isinstance(document.value, dict):
         return None
     if SEVERAL in document.value:
         return "model"
-    matches = {kind: len(document.value.keys() & spellings) for kind, spellings in _SPELLINGS.items()}
+    matches = {kind: len(document.value.keys() & _spellings(kind)) for kind in KINDS}
     candidates = [kind for kind, n in matches.items() if n == max(matches.values())]
     if len(candidates) > 1:
         folders = {folder.name for folder in Path(document.path).absolute().parents[:2]}
@@ -56,8 +80,10 @@ def recognise(document: Document) -> Described | None:
 
 
 def _is_valid(document: Document, kind: Described) -> bool:
+    from memorybench.files.validation import validated
+
     try:
-        validated(document, RECORDS[kind])
+        validated(document, record_of(kind))
     except BadInput:
         return False
     return True
@@ -73,20 +99,21 @@ def unrecognised(document: Document) -> BadInput:
 
 
 def bundled_files() -> Iterator[tuple[Path, Described]]:
-    for kind in RECORDS:
+    """Yield the bundled configs. Each file is called like its entry."""
+    for kind in KINDS:
         yield from ((path, kind) for path in _yaml_files(Path(__file__).parent / f"{kind}s"))
 
 
 def files_of_user(folder: Path, extra: Sequence[Path]) -> Iterator[tuple[Path, Described | None]]:
     """Yield the files of the working folder and the extra folders; the kind is None if the folder does not show it."""
-    for kind in RECORDS:
+    for kind in KINDS:
         yield from ((path, kind) for path in _yaml_files(folder / f"{kind}s" / "configs"))
     yield from ((path, "model") for path in _yaml_files(folder) if path.stem == MODELS)
     for config_dir in extra:
         if not config_dir.is_dir():
             raise BadInput(str(config_dir), "folder not found", remedy="check --config-dir")
         files: list[tuple[Path, Described | None]] = [(path, None) for path in _yaml_files(config_dir)]
-        files += [(path, kind) for kind in RECORDS for path in _yaml_files(config_dir / f"{kind}s")]
+        files += [(path, kind) for kind in KINDS for path in _yaml_files(config_dir / f"{kind}s")]
         if not files:
             expected = "YAML files, or folders such as providers/ and benchmarks/"
             raise BadInput(str(config_dir), "no configs found", expected=expected)

@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from memorybench.files.expressions import format_value
+from memorybench.files.record_docs import documented
 from memorybench.text.spelling import camel
 
-from .files import RECORDS, Described
+from .files import KINDS, Described, record_of
 from .schemas import one_line
 
 
@@ -50,7 +51,8 @@ class _Field:
 def sections(kind: Described) -> tuple[Section, ...]:
     """Return the keys with one place each, then the sections that may appear in several places."""
     owners: dict[type[BaseModel], list[_Field]] = {}
-    for field in _fields(RECORDS[kind], ""):
+    record = documented(record_of(kind))
+    for field in _fields(record, ""):
         owners.setdefault(field.owner, []).append(field)
     single: list[Key] = []
     shared: list[Section] = []
@@ -61,7 +63,6 @@ def sections(kind: Described) -> tuple[Section, ...]:
         else:
             keys = tuple(_key(field, "") for field in fields if field.place == places[0])
             shared.append(Section(owner.__name__, one_line(owner.__doc__), places, keys))
-    record = RECORDS[kind]
     return (Section("Keys of the file", one_line(record.__doc__), (), tuple(single)), *shared)
 
 
@@ -71,7 +72,7 @@ def markdown(kind: Described) -> str:
 
 def settings_keys(record: BaseModel, unused: Collection[str] = ()) -> Iterator[Key]:
     """Yield the settings of a provider in the spelling of an expression, with the values that it has."""
-    for name, info in type(record).model_fields.items():
+    for name, info in documented(type(record)).model_fields.items():
         value = getattr(record, name)
         below = [inner for inner, repeated in _records(info.annotation) if not repeated]
         if name in unused:
@@ -128,4 +129,4 @@ def _markdown(section: Section) -> str:
 
 
 if __name__ == "__main__":
-    print("\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in RECORDS), end="")
+    print("\n".join(f"## {kind.capitalize()} configs\n\n{markdown(kind)}" for kind in KINDS), end="")

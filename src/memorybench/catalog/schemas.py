@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from memorybench.files.record_docs import documented
 from memorybench.text.spelling import camel
 
-from .files import RECORDS, Described
+from .files import Described, record_of
 
 _TYPE_OR_BASE = {"anyOf": [{"required": ["type"]}, {"required": ["extends"]}]}
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -15,7 +16,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def json_schema(kind: Described) -> dict[str, Any]:
     """Return the JSON Schema of a config. Keys may be written in camelCase or snake_case."""
-    schema = RECORDS[kind].model_json_schema()
+    schema = documented(record_of(kind)).model_json_schema()
     sections = {name: _section(part) for name, part in schema.pop("$defs").items()}
     whole = _section(schema)
     if kind == "provider":  # a config that extends another inherits its type

@@ -10,28 +10,28 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import urlsplit
 
-from memorybench.agents.config import AgentConfig
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.uses import Use, Uses
-from memorybench.datasets.config import HUB, BenchmarkConfig
 from memorybench.embedding.defaults import DEFAULTS, KEY_VARIABLES
-from memorybench.extractors.config import ExtractorConfig
-from memorybench.extractors.plugin import load_type
 from memorybench.files.environment import REFERENCE
 from memorybench.files.reading import read_text
-from memorybench.http.config import Auth
-from memorybench.mcp.config import ServerConnection
-from memorybench.models.config import ModelConfig
-from memorybench.models.presets import has_address, resolve
-from memorybench.providers.config.provider import Database, Docker, Embedding, ProviderConfig
 from memorybench.providers.plugin import BUILTIN, PLUGIN
 from memorybench.providers.storage.paths import find_file
-from memorybench.stores.config import StoreConfig
 from memorybench.text.spelling import camel
+
+if TYPE_CHECKING:
+    from memorybench.agents.config import AgentConfig
+    from memorybench.datasets.config import BenchmarkConfig
+    from memorybench.extractors.config import ExtractorConfig
+    from memorybench.http.config import Auth
+    from memorybench.mcp.config import ServerConnection
+    from memorybench.models.config import ModelConfig
+    from memorybench.providers.config.provider import Database, Docker, Embedding, ProviderConfig
+    from memorybench.stores.config import StoreConfig
 
 OWN_SETTINGS = "MEMORYBENCH_"
 """Prefix of our own settings, which are never secret."""
@@ -99,21 +99,17 @@ def uses_of(
 
     A store or extractor on a provider uses what that provider uses; `Uses` can be joined by `|`.
     """
-    finders: Mapping[type[Record], Callable[[Any, _Place], Uses]] = {
-        ProviderConfig: _provider,
-        StoreConfig: _store,
-        ExtractorConfig: _extractor,
-        AgentConfig: _agent,
-        BenchmarkConfig: _benchmark,
-        ModelConfig: _card,
-    }
     place = _Place(file, environment, find_card)
-    uses = finders[type(config)](config, place)
-    if isinstance(config, BenchmarkConfig):
+    uses = _FINDERS[type(config).__name__](config, place)
+    if _is_benchmark(config):
         receivers = [use.value for use in uses.hosts if use.key == "data.path"]
     else:
         receivers = [use.value for use in (*uses.hosts, *uses.modules)] + [_first_word(use) for use in uses.programs]
     return uses | Uses(other_variables=_other_variables(config, uses, receivers[0] if receivers else ""))
+
+
+def _is_benchmark(config: Record) -> TypeGuard[BenchmarkConfig]:
+    return type(config).__name__ == "BenchmarkConfig"
 
 
 def _first_word(program: Use) -> str:
@@ -170,6 +166,8 @@ def _extractor(config: ExtractorConfig, place: _Place) -> Uses:
         uses |= Uses(modules=(Use(f"{module}:{name}", "function"),))
     if config.model is not None:
         uses |= _model(config.model, "model", place)
+    from memorybench.extractors.plugin import load_type
+
     if load_type(config.type).runs_code and not uses.code:  # a type of a plug-in
         uses |= Uses(programs=(Use(config.type, "type"),))
     return uses
@@ -195,6 +193,8 @@ def _benchmark(config: BenchmarkConfig, place: _Place) -> Uses:
     uses = Uses()
     data, evaluation = config.data, config.evaluation
     if data.type in ("url", "huggingface"):
+        from memorybench.datasets.config import HUB
+
         hub = place.environment.get("HF_ENDPOINT") or HUB
         uses |= Uses(hosts=(Use(place.host_of(data.path if data.type == "url" else hub), "data.path"),))
     if evaluation.custom_evaluator is not None:
@@ -248,6 +248,8 @@ def _card(card: ModelConfig, place: _Place) -> Uses:
 def _embedder(embedding: Embedding, key: str, place: _Place) -> Uses:
     if embedding.provider == "local":
         return Uses()
+    from memorybench.models.presets import has_address
+
     if embedding.model and (has_address(embedding.model) or place.find_card(embedding.model)):
         return _model(embedding.model, f"{key}.model", place)
     host = place.host_of(embedding.base_url or DEFAULTS[embedding.provider][0])
@@ -277,6 +279,8 @@ def _database(database: Database, place: _Place) -> Uses:
 
 
 def _model(name: str, key: str, place: _Place) -> Uses:
+    from memorybench.models.presets import resolve
+
     card = place.find_card(name)
     if card is not None:
         # its credentials are checked when the card is opened
@@ -293,8 +297,8 @@ def _model(name: str, key: str, place: _Place) -> Uses:
 
 def _other_variables(config: Record, uses: Uses, receiver: str) -> tuple[Use, ...]:
     """Return each `${VAR}` of the config that is not among the credentials in `uses`."""
-    section = config.data if isinstance(config, BenchmarkConfig) else config  # only `data` may contain variables
-    before = ("data",) if isinstance(config, BenchmarkConfig) else ()
+    section = config.data if _is_benchmark(config) else config  # only `data` may contain variables
+    before = ("data",) if _is_benchmark(config) else ()
     known = {(use.value, use.key) for use in uses.credentials}
     found = []
     for place, text in _texts_in(section, before):
@@ -325,3 +329,14 @@ def _texts_in(value: object, place: tuple[str, ...]) -> Iterator[tuple[tuple[str
         case tuple() | list():
             for index, inner in enumerate(value):
                 yield from _texts_in(inner, (*place, str(index)))
+
+
+_FINDERS: Mapping[str, Callable[[Any, _Place], Uses]] = {
+    "ProviderConfig": _provider,
+    "StoreConfig": _store,
+    "ExtractorConfig": _extractor,
+    "AgentConfig": _agent,
+    "BenchmarkConfig": _benchmark,
+    "ModelConfig": _card,
+}
+"""By the name of a class, so that only the records that a command uses are loaded."""

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Immutable data; unknown fields are rejected."""
+    """Immutable data; unknown fields are rejected. A class is built when it is first used: a run uses few of them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def plain(self) -> Any:
         """Return JSON-compatible data."""

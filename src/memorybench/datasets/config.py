@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.questions import EvidenceLevel
 from memorybench.core.records import Record
@@ -19,8 +19,6 @@ HUB = "https://huggingface.co"
 
 class Section(Record):
     """A mapping in a config file."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 
 class Data(Section):

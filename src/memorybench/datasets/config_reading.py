@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.environment import expand_environment
-from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.prompts import JUDGE_PROMPTS
@@ -132,6 +131,8 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
         return
     if mapping is None:
         raise BadInput(document.where(), '"schema" is missing', expected="itemId, question, answer and context")
+    from memorybench.files.jsonpaths import Path
+
     part = document.at("schema")
     _check_questions(mapping, part)
     _check_patterns(mapping.context, part.at("context"))
@@ -149,6 +150,8 @@ def _check_mapping(config: BenchmarkConfig, document: Document) -> None:
 
 def _check_whole_path(text: str | None, where: str) -> None:
     """Raise BadInput unless the path consists of names alone, so that its match has one known place."""
+    from memorybench.files.jsonpaths import Path
+
     if text is not None and not Path.parse(text, where).singular:
         raise BadInput(where, f"{preview(text)} may match several places", expected="names alone, as in $.data.items")
 

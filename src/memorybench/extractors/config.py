@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.records import Record
 from memorybench.http.config import Auth, Headers
@@ -17,8 +17,6 @@ Baseline = Literal["amnesiac", "hoarder"]
 
 class ExtractorConfig(Record):
     """An extractor under test, and how it is called."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     name: str
     """Name on the command line: 1 to 64 of a-z 0-9 _ -."""

@@ -35,7 +35,7 @@ def read_config(
     else:
         filled = expand_environment(document, dict.fromkeys(references(document.value), STAND_IN))
     config = validated(document, record)
-    check(validated(filled, record), filled)
+    check(config if filled.value == document.value else validated(filled, record), filled)
     return config
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, SelectableGroups
 
 OWN_PACKAGE = "memorybench"
 _CHECKOUT = Path(__file__).parents[3] / "pyproject.toml"
@@ -43,10 +43,18 @@ def third_party_points(group: str) -> Sequence[EntryPoint]:
 
 @cache
 def _third_party_points(group: str, path: tuple[str, ...]) -> Sequence[EntryPoint]:
+    own = {(name, point.value) for name, point in built_in_points(group).items()}
+    others = [point for point in _all_points(path).select(group=group) if (point.name, point.value) not in own]
+    # asked last: the name of a package is read from a file
+    others = [point for point in others if point.dist is None or point.dist.name != OWN_PACKAGE]
+    return sorted(others, key=lambda point: point.name)
+
+
+@cache
+def _all_points(path: tuple[str, ...]) -> SelectableGroups:
     from importlib.metadata import entry_points
 
-    others = (point for point in entry_points(group=group) if point.dist is None or point.dist.name != OWN_PACKAGE)
-    return sorted(others, key=lambda point: point.name)
+    return entry_points()
 
 
 @cache

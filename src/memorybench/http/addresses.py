@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
-
-from yarl import URL
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
+
+if TYPE_CHECKING:
+    from yarl import URL
 
 FORBIDDEN_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
 FORBIDDEN_NETWORKS = tuple(
@@ -31,6 +33,8 @@ def check_url(url: str, insecure: bool = False) -> URL:
 
     `insecure` allows plain http to other machines. A host name is checked again when it is resolved.
     """
+    from yarl import URL
+
     try:
         parsed = URL(url)
         host = parsed.host

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -39,8 +39,6 @@ HeaderName = Annotated[str, AfterValidator(_check_header_name)]
 
 
 class Auth(Record):
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
-
     type: Literal["bearer", "token", "apikey", "none"]
     """What is sent: `bearer`: `Bearer KEY`; `token`: `Token KEY`; `apikey`: only the key."""
     header: HeaderName = "Authorization"

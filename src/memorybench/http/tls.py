@@ -7,8 +7,6 @@ import ssl
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import ConfigDict
-
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 
@@ -40,8 +38,6 @@ class TlsFiles(Record):
 
     Field docstrings are the user's documentation: docs/config-keys.md and the JSON Schema show them.
     """
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     ca_file: str | None = None
     """Certificate authorities to trust, in place of those of SSL_CERT_FILE, REQUESTS_CA_BUNDLE or the system."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -20,8 +20,6 @@ from memorybench.processes.programs import check_no_private_folder
 class ToolCall(Record):
     """One call of a tool, in templates: `${name}` inside text, `$.name` for a whole value that keeps its type."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
-
     tool: str
     """The tool's name."""
     arguments: Mapping[str, Any] = Field(default_factory=dict)
@@ -30,8 +28,6 @@ class ToolCall(Record):
 
 class ServerConnection(Record):
     """How an MCP server is started or reached."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     command: tuple[str, ...] = ()
     """The program and its arguments."""

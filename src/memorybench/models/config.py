@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
@@ -27,8 +27,6 @@ OF_OPENAI = re.compile(r"(?:chat)?gpt-.*|o\d.*|text-embedding-.*")
 class Price(Record):
     """US dollars per million tokens."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
-
     input: float = Field(ge=0)
     """The price of input tokens, cached ones included."""
     output: float = Field(default=0, ge=0)
@@ -37,8 +35,6 @@ class Price(Record):
 
 class ModelConfig(Record):
     """A model on a server: its address, key, price and options."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
     name: str
     """Name on the command line: 1 to 64 of a-z 0-9 _ -."""

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel
-
-from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.files.entry_points import built_in_points
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
-from memorybench.secrets.redaction import Redactor
 
-from .config.provider import ProviderConfig
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from memorybench.core.contracts import Embedder, Model, Provider
+    from memorybench.secrets.redaction import Redactor
+
+    from .config.provider import ProviderConfig
 
 GROUP = "memorybench.providers"
 BUILTIN, PLUGIN = "builtin:", "plugin:"

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability
 from memorybench.mcp.config import ServerConnection, ToolCall
 
 
-class Section(Record):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class Write(Section):
+class Write(Record):
     """A change, made by one call or by several in order."""
 
     calls: tuple[ToolCall, ...]
@@ -29,7 +25,7 @@ class Write(Section):
     updated fact keeps its id."""
 
 
-class Facts(Section):
+class Facts(Record):
     """How facts are read from the structured content of a result, else from its text, which must be JSON."""
 
     results: str
@@ -59,7 +55,7 @@ class Recall(Read):
     of keywords that found them."""
 
 
-class Operations(Section):
+class Operations(Record):
     """Which tools do what. Operations that are not named are not supported."""
 
     remember: Write
@@ -92,7 +88,7 @@ class Mcp(ServerConnection):
     """Which tools do what."""
 
 
-class Command(Section):
+class Command(Record):
     """A program that reads one JSON request per line and writes one answer per line.
 
     Requests: `{"op": "remember", "user": …, "fact": {…}}`, `{"op": "update", "user", "id", "content"}`,
@@ -111,7 +107,7 @@ class Command(Section):
     """Milliseconds that an answer may take."""
 
 
-class StoreConfig(Section):
+class StoreConfig(Record):
     """A memory store that hygiene can test."""
 
     name: str

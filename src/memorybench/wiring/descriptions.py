@@ -8,17 +8,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import Entry, Kind
-from memorybench.catalog.files import RECORDS, Described
-from memorybench.catalog.keys import Key, settings_keys
+from memorybench.catalog.files import KINDS
+from memorybench.catalog.keys import settings_keys
 from memorybench.catalog.uses import EVERY_VARIABLE, model_uses
 from memorybench.core.errors import BadInput
-from memorybench.core.uses import Consent, Use, Uses
+from memorybench.core.uses import Consent, Uses
 from memorybench.files.expressions import parse_expression
 from memorybench.files.reading import read_text
 from memorybench.models.config import OF_OPENAI
@@ -32,8 +31,15 @@ from memorybench.text.spelling import suggestion
 from .consent import entry_uses, missing_consent, with_provider
 from .datasets import open_dataset
 from .environment import environment
-from .models import ModelResolver, ResolvedModel
+from .models import ModelResolver
 from .providers import registered_class
+
+if TYPE_CHECKING:
+    from memorybench.catalog.entries import Entry, Kind
+    from memorybench.catalog.keys import Key
+    from memorybench.core.uses import Use
+
+    from .models import ResolvedModel
 
 _KINDS: tuple[Kind, ...] = ("provider", "baseline", "benchmark", "extractor", "store", "agent", "model")
 
@@ -136,7 +142,7 @@ def card_text(name: str, folder: Path, extra: Sequence[Path], kind: str | None =
     """Return the config of an entry as a file to save under another name and to edit."""
     catalog = Catalog(folder, extra)
     entry = _find(catalog, name, kind)
-    document = catalog.document(cast("Described", entry.kind), entry.name) if entry.kind in RECORDS else None
+    document = catalog.document(entry.kind, entry.name) if entry.kind in KINDS else None
     if document is None:
         raise BadInput("NAME", f"{entry.kind} {entry.name} has no config", expected="an entry with a YAML file")
     new_name = f"my-{parse_expression(entry.name).name}"[:64]

@@ -13,14 +13,12 @@ from memorybench.files.located import Document, Place
 from memorybench.files.names import safe_name
 from memorybench.files.templates import Template
 from memorybench.http.config import check_address, check_auth, check_variable_name
-from memorybench.providers.config_mcp_reading import check_mcp
 from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in, read_settings
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, unknown_name
 
 from .provider import Embedding, Local, ProviderConfig
 from .requests import Section
-from .variables import check_requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +144,15 @@ def _check(config: ProviderConfig, document: Document) -> None:
         raise BadInput(document.where("settings"), f"has no effect on a {config.type} provider", remedy="remove it")
     if config.local is not None:
         _check_local(config.local, config, document)
-    check_retired(config, document)
-    check_requests(config, document)
-    check_mcp(config, document)
+    if config.type != "local":
+        from .variables import check_requests
+
+        check_retired(config, document)
+        check_requests(config, document)
+    if config.mcp is not None or config.adapter == "builtin:mcp":
+        from memorybench.providers.config_mcp_reading import check_mcp
+
+        check_mcp(config, document)
 
 
 def _check_kind(config: ProviderConfig, document: Document) -> None:

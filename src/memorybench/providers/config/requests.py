@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from memorybench.core.records import Record
 from memorybench.http.config import Headers
@@ -18,8 +18,6 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 class Section(Record):
     """A mapping in a config file."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True, defer_build=True)
 
 
 class Call(Section):

@@ -1,0 +1,58 @@
+"""Descriptions of the fields of pydantic models: the docstring below each field."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel
+
+RecordT = TypeVar("RecordT", bound=BaseModel)
+
+
+@cache
+def documented(record: type[RecordT]) -> type[RecordT]:
+    """Return the model after giving its fields, and those of the models in it, their docstrings as descriptions.
+
+    pydantic's own `use_attribute_docstrings` reads the source of every model at start-up, although only the schema and
+    the documentation of a config need the descriptions.
+    """
+    docs: dict[str, str] = {}
+    for base in reversed(record.__mro__):
+        if base is not BaseModel and issubclass(base, BaseModel):
+            docs |= _field_docstrings(base)
+    for name, field in record.model_fields.items():
+        for inner in models_in(field.annotation):
+            documented(inner)
+        field.description = field.description or docs.get(name)
+    record.model_rebuild(force=True)
+    return record
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the pydantic models in an annotation."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from models_in(inner)
+
+
+def _field_docstrings(record: type[BaseModel]) -> dict[str, str]:
+    try:
+        [definition] = ast.parse(textwrap.dedent(inspect.getsource(record))).body
+    except (OSError, ValueError):
+        return {}  # made without a source file
+    assert isinstance(definition, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(text.value.value)
+        for field, text in zip(definition.body, definition.body[1:], strict=False)
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(text, ast.Expr)
+        and isinstance(text.value, ast.Constant)
+        and isinstance(text.value.value, str)
+    }
