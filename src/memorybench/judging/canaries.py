@@ -9,16 +9,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Sequence
 from itertools import zip_longest
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from memorybench.core.errors import Unreadable
-from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.core.records import Record
 
-from .canary_cases import CASES, KINDS, RIGHT, CanaryCase
-from .judge import Judge
-from .prompts import ABSTENTION, JudgePrompt
+from .canary_cases import CASES, KINDS, RIGHT
+from .prompts import ABSTENTION
+
+if TYPE_CHECKING:
+    from memorybench.core.plans import Steps
+
+    from .canary_cases import CanaryCase
+    from .judge import Judge
+    from .prompts import JudgePrompt
 
 STEP = "canary"
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from memorybench.core.contracts import Completion, Embedder, Model
-from memorybench.core.conversation import Memory, Turn
+from memorybench.core.contracts import Completion
+from memorybench.core.conversation import Turn
 from memorybench.core.errors import Unreadable
-from memorybench.core.plans import Steps
 from memorybench.core.questions import Question
 from memorybench.core.trials import Failure, Score
-from memorybench.files.templates import Template
-from memorybench.judging.choices import read_choice
-from memorybench.judging.judge import Judge, Verdict
-from memorybench.metrics import locomo_f1
-from memorybench.metrics.answers import contains, exact_match, token_f1
+
+if TYPE_CHECKING:
+    from memorybench.core.contracts import Embedder, Model
+    from memorybench.core.conversation import Memory
+    from memorybench.core.plans import Steps
+    from memorybench.files.templates import Template
+    from memorybench.judging.judge import Judge, Verdict
 
 Custom = Callable[[Question, str], Awaitable[float]]
 """A scorer of the user: 1 is right, 0 is wrong, or a share between."""
@@ -136,6 +138,10 @@ async def score(steps: Steps, scoring: Scoring, question: Question, response: st
 
 
 def _by_code(scoring: Scoring, question: Question, response: str) -> list[Score]:
+    from memorybench.judging.choices import read_choice
+    from memorybench.metrics import locomo_f1
+    from memorybench.metrics.answers import contains, exact_match, token_f1
+
     if scoring.official_f1 and question.kind in locomo_f1.CATEGORIES:
         gold = question.answers[0] if question.answers else ""
         return [Score(name="answer_f1", value=locomo_f1.answer_score(question.kind, response, gold))]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Sized
+from typing import TYPE_CHECKING
 
 from pydantic import computed_field
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 
-from .wiring import ResolvedModel
+if TYPE_CHECKING:
+    from .wiring import ResolvedModel
 
 REPLY_TOKENS, VERDICT_TOKENS, JUDGE_TOKENS = 60, 4, 260
 """Usual sizes of an answer, a verdict, and a judge prompt without question and answer."""

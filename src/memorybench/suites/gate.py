@@ -10,24 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
-from memorybench.core.report_sections import Notes, Report
+from memorybench.core.report_sections import Notes
 from memorybench.journal.database import FILE_NAME
 
-from .comparison import Pair, format_p
+from .comparison import format_p
 from .registry import suite_of
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
 from .sides import ComparedRun, Side, are_costs, open_sides
-from .spec import RunOptions
 from .stored_run import LATEST
-from .suite import default_folders
-from .thresholds import Check, check_thresholds, threshold_checks
+from .suite import SAVED_BASELINE, default_folders
+from .thresholds import Check, add_checks, check_thresholds, threshold_checks
 
 if TYPE_CHECKING:
+    from memorybench.core.report_sections import Report
+
+    from .comparison import Pair
+    from .spec import RunOptions
     from .stored_run import StoredRun
     from .suite import PreparedRun, Suite
 
-SAVED = "gate"
-"""The key of a saved spec for the baseline."""
 _NONE = "none"
 _ANY = ""
 
@@ -160,7 +161,7 @@ def check_gate(stored: StoredRun) -> Gate | None:
 
     If the two cannot be compared, the result has a missed check.
     """
-    saved = stored.spec.get(SAVED)
+    saved = stored.spec.get(SAVED_BASELINE)
     if saved is None:
         return None
     baseline, folder = Baseline.model_validate(saved), stored.folder
@@ -190,17 +191,6 @@ def report_of(stored: StoredRun) -> Report:
         targets = check_thresholds((), held, suite.metrics(stored), spec["targets"], spec.get("lower_bounds", {}))
         checks = threshold_checks(stored.summary, targets, "value", held)
     return add_checks(suite.report(stored), checks, check_gate(stored))
-
-
-def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
-    """Add the thresholds and the comparison with the baseline; `checks` of the JSON document lists both."""
-    if thresholds:
-        notes = Notes(tuple(check.text for check in thresholds), title="Thresholds", detail=True)
-        report = replace(report, sections=(*report.sections, notes))
-    if gate is not None:
-        report = gate.add_to(report)
-    checks = [check.plain() for check in (*thresholds, *(gate.checks if gate else ()))]
-    return replace(report, document={**report.document, "checks": checks}) if checks else report
 
 
 def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:

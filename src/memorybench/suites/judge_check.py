@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from memorybench.core.measures import Measure, Metric
-from memorybench.core.plans import Steps
+from memorybench.core.measures import Measure
 from memorybench.core.records import Record, digest
-from memorybench.core.report_sections import Column, Notes, Section, Table, text_column
-from memorybench.core.trials import Subject
+from memorybench.core.report_sections import Column, Notes, Table, text_column
 from memorybench.judging.canaries import CanaryReport
 from memorybench.metrics.agreement import (
     Confusion,
@@ -26,7 +24,14 @@ from memorybench.metrics.rates import mean_row
 from memorybench.reporting import formatting
 
 from .answering import BY_CODE
-from .stored_run import StoredRun
+
+if TYPE_CHECKING:
+    from memorybench.core.measures import Metric
+    from memorybench.core.plans import Steps
+    from memorybench.core.report_sections import Section
+    from memorybench.core.trials import Subject
+
+    from .stored_run import StoredRun
 
 STEP = "judge check"
 LEAST_RATE = 0.9

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput
-from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.prompts import judge_prompt
 from memorybench.files.reading import read_text
 from memorybench.judging.prompts import JudgePrompts
+
+if TYPE_CHECKING:
+    from memorybench.datasets.config import BenchmarkConfig
 
 JUDGE_PROMPT_FLAG = "--judge-prompt"
 _FILE_NAME = re.compile(r"[^\n]*\.[A-Za-z]{1,5}")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from memorybench.core.contracts import Model
-from memorybench.core.plans import Adding, Steps
-from memorybench.core.trials import Subject
+if TYPE_CHECKING:
+    from memorybench.core.contracts import Model
+    from memorybench.core.plans import Adding, Steps
+    from memorybench.core.trials import Subject
 
-from .wiring import ResolvedModel
+    from .wiring import ResolvedModel
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench.core.errors import BadInput, JournalError, Refusal, RunConflict
 from memorybench.files.names import safe_run_id, safe_tag
@@ -18,15 +19,18 @@ from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
 from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import LOCK_NAME, RunLock, is_held
-from memorybench.journal.run_changes import BASELINES, Fault, references
+from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.report_files import FORMATS, write_reports
 
-from .gate import report_of
 from .registry import open_run, suite, suite_of
-from .run_list import ListedRun
 from .stored_run import LATEST, with_current_status
 from .suite import resume_command
+
+if TYPE_CHECKING:
+    from memorybench.journal.run_changes import Fault
+
+    from .run_list import ListedRun
 
 _MARK = ".change"
 """A file in the folder of a run that is being deleted or renamed: `delete`, or `rename NEW`."""
@@ -156,6 +160,8 @@ def _write_reports(folder: Path, run: str) -> None:
         is_known = suite(run_reader.run(run).suite) is not None
     if formats and is_known:
         with open_run([run], [folder]) as stored:
+            from .gate import report_of
+
             write_reports(report_of(stored), folder / run, formats)
 
 

@@ -8,17 +8,15 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, JournalError
-from memorybench.core.plans import Watch
-from memorybench.core.report_sections import Report
 from memorybench.core.timing import TIMING
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
@@ -28,45 +26,61 @@ from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import RunWriter, check_new, now, reopen_run
+from memorybench.journal.run_writer import check_new, now, reopen_run
 from memorybench.journal.run_writer import open_run as begin_run
 from memorybench.reporting.markdown import to_markdown
 from memorybench.reporting.progress import RunProgress, published
 from memorybench.reporting.report_files import FORMATS, append_summary, write_reports
 
 from .blocking import blocking
-from .estimates import Estimate, check_prices, without_recorded
-from .gate import SAVED, Baseline, Gate, add_checks, check_baseline, check_gate, find_baseline
-from .junit import to_junit
+from .estimates import check_prices, without_recorded
 from .registry import open_run, suite_of
-from .run_changes import change_tags, repair
-from .run_list import find_run
-from .spec import RunOptions, changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
+from .run_changes import repair
+from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
-from .suite import SCOPE_SUFFIX, STARTED_WITH, Command, Opening, PreparedRun, RunPlace, Suite
-from .summary import Summary
-from .thresholds import Check, Held, Threshold, check_thresholds, parse_thresholds, threshold_checks
-from .wiring import Wiring
+from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
+from .thresholds import add_checks, check_thresholds, parse_thresholds, threshold_checks
 
+if TYPE_CHECKING:
+    from memorybench.core.plans import Watch
+    from memorybench.core.report_sections import Report
+    from memorybench.journal.run_writer import RunWriter
 
-def installed_versions() -> dict[str, str]:
-    """The versions of Python, the operating system, and the packages that memorybench depends on."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for requirement in metadata.requires("memorybench") or ():
-        if re.search(r"""extra == ["'](dev|docs)""", requirement):
-            continue
-        name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue  # of an extra that is not installed
-    return found
+    from .estimates import Estimate
+    from .gate import Baseline, Gate
+    from .spec import RunOptions
+    from .stored_run import StoredRun
+    from .suite import Command, PreparedRun, Suite
+    from .summary import Summary
+    from .thresholds import Check, Held, Threshold
+    from .wiring import Wiring
 
 
 CONCURRENCY = 10
 STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of Python, the operating system, and the packages that memorybench depends on."""
+    found = {"python": platform.python_version(), "platform": platform.platform()}
+    for requirement in _headers("memorybench", "Requires-Dist"):
+        if re.search(r"""extra == ["'](dev|docs)""", requirement):
+            continue
+        name = re.split(r"[^A-Za-z0-9._-]", requirement, maxsplit=1)[0]
+        try:
+            found[name] = next(_headers(name, "Version"))
+        except (metadata.PackageNotFoundError, StopIteration):
+            continue  # of an extra that is not installed
+    return found
+
+
+def _headers(package: str, name: str) -> Iterator[str]:
+    """Yield the values of a header of a package's metadata. `metadata.version` also parses the package's README."""
+    installed = metadata.distribution(package)
+    text = installed.read_text("METADATA") or installed.read_text("PKG-INFO") or ""
+    return (match[1].strip() for match in re.finditer(rf"^{name}:(.*)$", text.partition("\n\n")[0], re.MULTILINE))
 
 
 def _show_nothing(progress: RunProgress) -> AbstractContextManager[None]:
@@ -134,7 +148,7 @@ def start(
     else:
         saved = _saved_run(suite, command, given, options)
         run_id, spec, budget = saved.id, saved_spec(command.spec, saved.spec, given), saved.spec.get("budget")
-        gate = saved.spec.get(SAVED)
+        gate = saved.spec.get(SAVED_BASELINE)
     if options.budget is not None:
         budget = None if options.budget == "none" else options.budget
     for folder in spec.config_dirs:
@@ -143,7 +157,7 @@ def start(
     place = RunPlace(_results(command, options), run_id)
     if options.resume is None:
         check_new(place.results, run_id, spec.reuse)
-    baseline = find_baseline(options, gate, place.results, run_id)
+    baseline = _find_baseline(options, gate, place)
     wiring = wiring.configured(spec.config_dirs, spec.consent)
     if options.resume is not None:
         wiring.require_code(f"run {run_id} in {place.results}", saved_programs(spec, given))
@@ -152,12 +166,31 @@ def start(
         limits = check_thresholds(limits, prepared.subjects, prepared.metrics, prepared.targets, prepared.lower_bounds)
         check_prices(prepared.models, budget)
         if baseline is not None:
+            from .gate import check_baseline
+
             check_baseline(baseline, prepared, suite, place.results)
     except BaseException:
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
     return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on)
+
+
+def _find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, place: RunPlace) -> Baseline | None:
+    if not (saved or options.baseline or options.max_drop):
+        return None
+    from .gate import find_baseline
+
+    return find_baseline(options, saved, place.results, place.run_id)
+
+
+def _check_gate(stored: StoredRun) -> Gate | None:
+    """Compare a run with its baseline run, if it has one."""
+    if stored.spec.get(SAVED_BASELINE) is None:
+        return None
+    from .gate import check_gate
+
+    return check_gate(stored)
 
 
 def _new_run_id(options: RunOptions) -> str:
@@ -243,11 +276,14 @@ def find_finished(
         checked = check_thresholds(
             limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
         )
-        baseline = find_baseline(options, spec.get(SAVED), place.results, place.run_id)
-        stored = stored.with_spec({SAVED: baseline and baseline.plain()})
-        gate = check_gate(stored)
+        baseline = _find_baseline(options, spec.get(SAVED_BASELINE), place)
+        stored = stored.with_spec({SAVED_BASELINE: baseline and baseline.plain()})
+        gate = _check_gate(stored)
         report = add_checks(suite.report(stored), threshold_checks(stored.summary, checked, threshold_on, held), gate)
         if options.tags:
+            from .run_changes import change_tags
+            from .run_list import find_run
+
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place)
@@ -344,7 +380,7 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
     prepared, place, time = start.prepared, start.place, now()
     with open_run([place.run_id], [place.results]) as stored:
         stored = stored.ended(ending.status, time)
-        gate = check_gate(stored)
+        gate = _check_gate(stored)
         checks = threshold_checks(stored.summary, start.thresholds, start.threshold_on, prepared.subjects)
         report = add_checks(start.suite.report(stored), checks, gate)
         write_reports(report, place.folder, prepared.formats)
@@ -393,7 +429,7 @@ def _saved_baseline(start: Start) -> dict[str, Any]:
     """The baseline as the spec of the run keeps it; nothing where there was and is none."""
     if start.baseline is None and start.options.baseline is None:
         return {}
-    return {SAVED: start.baseline.plain() if start.baseline else None}
+    return {SAVED_BASELINE: start.baseline.plain() if start.baseline else None}
 
 
 async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: Watch) -> Ending:
@@ -438,6 +474,8 @@ def write_ci_files(
 ) -> None:
     """Write the files that `--junit` and `--step-summary` name."""
     if options.junit is not None:
+        from .junit import to_junit
+
         with open_run([finished.place.run_id], [finished.place.results]) as stored:
             text = redact(to_junit(finished.place.run_id, stored.trials(), checks))
         with replacing(options.junit) as file:

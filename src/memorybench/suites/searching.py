@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from memorybench.core.conversation import Memory
 from memorybench.core.errors import BadInput
 from memorybench.core.trials import Score
 from memorybench.metrics.retrieval import CUTOFFS
 
 from .answering import context_of, estimated_tokens
 from .spec import Spec, flag
-from .wiring import ResolvedProvider
+
+if TYPE_CHECKING:
+    from memorybench.core.conversation import Memory
+
+    from .wiring import ResolvedProvider
 
 OVER_BUDGET = "over_token_budget"
 """A score: 1 if the first memory alone exceeds --token-budget, so that the answering model saw none."""

@@ -33,6 +33,8 @@ def default_folders() -> list[Path]:
 FORMATS = ("json", "markdown")
 SCOPE_SUFFIX = "scope_suffix"
 """The key of a saved spec for `Opening.scope_suffix`."""
+SAVED_BASELINE = "gate"
+"""The key of a saved spec for the baseline run."""
 STARTED_WITH = "started_with"
 """The key of a saved spec for the command line and the versions of packages, which change no result."""
 

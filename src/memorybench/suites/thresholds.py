@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
+from memorybench.core.report_sections import Notes, Report
 from memorybench.metrics.names import ALIASES
 from memorybench.text.spelling import suggestion
 
 from .summary import Summary
+
+if TYPE_CHECKING:
+    from .gate import Gate
 
 Held = Literal["value", "lower"]
 """What a threshold is compared with: the estimate, or the worse end of its interval."""
@@ -147,3 +152,14 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
     worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else f'{safe_end:.3f}'}"
     missed = not reaches(safe_end if on == "lower" else measure.value)
     return f"{name} {value}, expected {'≥' if higher else '≤'} {least:g}; {worse_end}", missed
+
+
+def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
+    """Add the thresholds and the comparison with the baseline; `checks` of the JSON document lists both."""
+    if thresholds:
+        notes = Notes(tuple(check.text for check in thresholds), title="Thresholds", detail=True)
+        report = replace(report, sections=(*report.sections, notes))
+    if gate is not None:
+        report = gate.add_to(report)
+    checks = [check.plain() for check in (*thresholds, *(gate.checks if gate else ()))]
+    return replace(report, document={**report.document, "checks": checks}) if checks else report

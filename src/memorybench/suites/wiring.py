@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from memorybench.core.agents import Agent, Serve, ToolCall
-from memorybench.core.contracts import Embedder, Model, Provider
-from memorybench.core.extraction import Extractor, FeedbackSink, Trace
-from memorybench.core.plans import Limits
-from memorybench.core.questions import Dataset, Question
-from memorybench.core.stores import Isolation, MemoryStore
-from memorybench.core.trials import Subject
-from memorybench.core.uses import Consent, Use
-from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+if TYPE_CHECKING:
+    from memorybench.core.agents import Agent, Serve, ToolCall
+    from memorybench.core.contracts import Embedder, Model, Provider
+    from memorybench.core.extraction import Extractor, FeedbackSink, Trace
+    from memorybench.core.plans import Limits
+    from memorybench.core.questions import Dataset, Question
+    from memorybench.core.stores import Isolation, MemoryStore
+    from memorybench.core.trials import Subject
+    from memorybench.core.uses import Consent, Use
+    from memorybench.datasets.config import BenchmarkConfig, ModelChoice
 
 
 class Resolved(Protocol):

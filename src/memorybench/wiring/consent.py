@@ -12,20 +12,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import BUNDLED, Entry
+from memorybench.catalog.entries import BUNDLED
 from memorybench.catalog.uses import EVERY_VARIABLE, OWN_SETTINGS, model_uses, uses_of
 from memorybench.core.errors import ConsentRequired
-from memorybench.core.uses import Consent, Use, Uses
-from memorybench.models.presets import PRESETS
+from memorybench.core.uses import Consent, Uses
 from memorybench.text.sanitize import printable
 
 from .environment import environment
 
+if TYPE_CHECKING:
+    from memorybench.catalog.entries import Entry
+    from memorybench.core.uses import Use
+
 ALLOW_CODE, ALLOW_ENV = "--allow-code", "--allow-env"
 _CONFIG_KINDS = ("provider", "store", "extractor", "agent", "benchmark", "model")
-_OF_OTHERS = re.compile(
+_OF_OTHERS = (
     r"(?:AWS|AZURE|ARM|GCP|GCLOUD|GOOGLE|CLOUDFLARE|DIGITALOCEAN|HEROKU|VERCEL|NETLIFY|FLY|GH|GITHUB|GITLAB|BITBUCKET|CI"
     r"|HF|HUGGINGFACE|HUGGING_FACE|NPM|NODE_AUTH|PYPI|TWINE|UV|PIP|CARGO|DOCKER|KUBE|VAULT|SLACK|DISCORD|TWILIO"
     r"|STRIPE|SENTRY|DATADOG|DD|NEW_RELIC|WANDB|LANGSMITH|LANGCHAIN|COHERE|MISTRAL|GROQ|TOGETHER|DEEPSEEK|XAI"
@@ -126,7 +130,7 @@ def uses_to_allow(uses: Uses, consent: Consent | None = None) -> list[Use]:
 
 def _is_key_of_others(use: Use) -> bool:
     hosts = _hosts_by_key(tuple(sorted(_address_settings().items()))).get(use.value)
-    return use.to not in hosts if hosts is not None else _OF_OTHERS.fullmatch(use.value) is not None
+    return use.to not in hosts if hosts is not None else re.fullmatch(_OF_OTHERS, use.value) is not None
 
 
 def _address_settings() -> dict[str, str]:
@@ -137,6 +141,8 @@ def _address_settings() -> dict[str, str]:
 @lru_cache(maxsize=4)
 def _hosts_by_key(settings: tuple[tuple[str, str], ...]) -> Mapping[str, frozenset[str]]:
     """Return the hosts that get a key, by its variable: those of bundled cards and of models."""
+    from memorybench.models.presets import PRESETS
+
     hosts: dict[str, set[str]] = defaultdict(set)
     catalog = Catalog(Path(__file__).parent)  # has no configs of the user
     for variables in ({}, dict(settings)):

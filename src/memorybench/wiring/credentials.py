@@ -7,16 +7,18 @@ import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench.catalog.uses import uses_of
 from memorybench.core.errors import BadInput
-from memorybench.core.records import Record
-from memorybench.core.uses import Use
-from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.storage.paths import find_file
 from memorybench.secrets.redaction import SHORTEST
 
 from .environment import environment, is_secret_name, redactor
+
+if TYPE_CHECKING:
+    from memorybench.core.records import Record
+    from memorybench.core.uses import Use
 
 ENV_FILE = ".env"
 _LONGEST_ENV_FILE = 2**20
@@ -42,9 +44,10 @@ def learn_secrets(config: Record, file: Path | None) -> None:
         if 0 < len(value.strip()) < SHORTEST:
             _warn(name)
         redactor().add(value)
-    if isinstance(config, ProviderConfig) and config.docker is not None:
+    docker = getattr(config, "docker", None)
+    if docker is not None:
         try:
-            folder = find_file(config.docker.compose, file, "").parent
+            folder = find_file(docker.compose, file, "").parent
         except BadInput:
             return  # a missing compose file raises when it is needed
         redactor().add(*(value for name, value in _assignments(folder / ENV_FILE) if not _is_setting(name, value)))

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from memorybench.core.errors import BadInput
-from memorybench.core.questions import Dataset
-from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import GROUP, WITHOUT_FILES
 from memorybench.files.entry_points import built_in_points
 
@@ -15,6 +13,8 @@ from .renaming import rename_dataset
 
 if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
+    from memorybench.core.questions import Dataset
+    from memorybench.datasets.config import BenchmarkConfig
 
 
 def open_dataset(

@@ -7,15 +7,19 @@ disposable.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from memorybench.core.errors import BadInput
-from memorybench.core.stores import Isolation
 from memorybench.files.located import Document
-from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.variables import unscoped_deletions
 from memorybench.providers.config_mcp_reading import folders_used
-from memorybench.stores.config import StoreConfig
 from memorybench.stores.mcp_operations import Operations
 from memorybench.stores.programs import ProgramTemplate
+
+if TYPE_CHECKING:
+    from memorybench.core.stores import Isolation
+    from memorybench.providers.config.provider import ProviderConfig
+    from memorybench.stores.config import StoreConfig
 
 _USERS = "the user in every operation, or ${folder} in the command"
 _DELETION = "a way to list and delete facts (list, and forget or clear)"

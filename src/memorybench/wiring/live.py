@@ -10,23 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import Entry
-from memorybench.core.agents import Serve, ToolCall
-from memorybench.core.contracts import Embedder
-from memorybench.core.questions import Dataset, Question
-from memorybench.core.uses import Consent, Use
-from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+from memorybench.core.uses import Consent
 from memorybench.journal.rows import config_text
 
 from .consent import check_consent, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
-from .models import ModelResolver, ResolvedModel
-from .providers import Opened, ProviderOpener, check_provider, described, may_spend
+from .providers import ProviderOpener, check_provider, described, may_spend
 
 if TYPE_CHECKING:
+    from memorybench.catalog.entries import Entry
+    from memorybench.core.agents import Serve, ToolCall
+    from memorybench.core.contracts import Embedder
+    from memorybench.core.questions import Dataset, Question
+    from memorybench.core.uses import Use
+    from memorybench.datasets.config import BenchmarkConfig, ModelChoice
+
     from .agents import ResolvedAgent
     from .extractors import ResolvedExtractor
+    from .models import ModelResolver, ResolvedModel
+    from .providers import Opened
     from .stores import ResolvedStore
     from .traces import FileTraces, LangSmithTraces
 
@@ -115,6 +118,8 @@ class LiveWiring:
 
     @cached_property
     def _models(self) -> ModelResolver:
+        from .models import ModelResolver
+
         return ModelResolver(self.catalog, self._consent, self._need_keys)
 
     def model(self, name: str) -> ResolvedModel:

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
-from memorybench.catalog.catalog import Catalog
-from memorybench.core.contracts import Embedder, Model
 from memorybench.core.errors import BadInput
-from memorybench.core.uses import Consent
-from memorybench.datasets.config import ModelChoice
 from memorybench.journal.rows import config_text
-from memorybench.models.presets import PRESETS, ModelAddress, Options, address_of_card, has_address, key_of, resolve
+from memorybench.models.presets import PRESETS, Options, address_of_card, has_address, key_of, resolve
 from memorybench.models.prices import Usage, price, price_by_card
 from memorybench.models.rehearsal import PREFIX, rehearse
-from memorybench.models.server import fetch_window, known_window
 from memorybench.text.spelling import suggestion
 
 from .consent import check_consent
 from .environment import environment, first_variable, redactor
+
+if TYPE_CHECKING:
+    from memorybench.catalog.catalog import Catalog
+    from memorybench.core.contracts import Embedder, Model
+    from memorybench.core.uses import Consent
+    from memorybench.datasets.config import ModelChoice
+    from memorybench.models.presets import ModelAddress
 
 MODEL_VARIABLE = "MEMORYBENCH_MODEL"
 NO_MODEL = "none"
@@ -62,11 +64,15 @@ class ResolvedModel:
 
     @property
     def listed_window(self) -> int | None:
+        from memorybench.models.server import known_window
+
         return known_window(self.address) if self.address else None
 
     async def fetch_window(self) -> int | None:
         if self.address is None:
             return None
+        from memorybench.models.server import fetch_window
+
         key = first_variable(*self.address.key_variables)
         return await fetch_window(self.address, key=key, redactor=redactor())
 
@@ -141,7 +147,7 @@ class ModelResolver:
 
     def has_server(self, name: str | None) -> TypeGuard[str]:
         """Return whether the name is a model card, or a model name with a server address in it."""
-        return name is not None and (has_address(name) or name in self.catalog.names("model"))
+        return name is not None and (has_address(name) or self.catalog.has("model", name))
 
     def resolve(self, name: str) -> ResolvedModel:
         """Return a model that the user asked for by name. Raise BadInput if its key is needed and missing."""
@@ -158,7 +164,7 @@ class ModelResolver:
         if name.startswith(PREFIX):
             rehearse(name)  # raises where the script is unknown
             return ResolvedModel(name, None)
-        if "/" not in name and name in self.catalog.names("model"):
+        if "/" not in name and self.catalog.has("model", name):
             return self._of_card(name, temperature)
         return ResolvedModel(name, resolve(name, environment(), self._allowed_keys()), temperature)
 

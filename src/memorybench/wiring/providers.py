@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from memorybench import __version__
-from memorybench.catalog.catalog import Catalog
-from memorybench.catalog.entries import Entry
-from memorybench.core.contracts import Embedder, Model, Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits
 from memorybench.core.records import digest
 from memorybench.core.retry_defaults import LONGEST_DELAY
-from memorybench.core.uses import Consent
 from memorybench.embedding.defaults import KEY_VARIABLES
 from memorybench.files.expressions import parse_expression
-from memorybench.http.config import auth_headers
 from memorybench.journal.rows import config_text
-from memorybench.providers.config.provider import Embedding, ProviderConfig
 from memorybench.providers.plugin import (
     BUILTIN,
     LOCAL_EMBEDDER,
     PLUGIN,
-    LocalProvider,
     OpenContext,
     from_plugin,
     load_built_in,
@@ -35,9 +30,17 @@ from memorybench.providers.plugin import (
 
 from .consent import check_consent
 from .environment import environment, redactor
-from .isolation import check_provider_isolation
-from .models import ModelResolver
 from .renaming import rename_provider
+
+if TYPE_CHECKING:
+    from memorybench.catalog.catalog import Catalog
+    from memorybench.catalog.entries import Entry
+    from memorybench.core.contracts import Embedder, Model, Provider
+    from memorybench.core.uses import Consent
+    from memorybench.providers.config.provider import Embedding, ProviderConfig
+    from memorybench.providers.plugin import LocalProvider
+
+    from .models import ModelResolver
 
 
 def registered_class(catalog: Catalog, config: ProviderConfig) -> type[LocalProvider] | None:
@@ -55,11 +58,10 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
     check_consent(catalog, entry, consent)
     where = f'provider "{entry.name}"'
     config = catalog.provider(entry.name, environment() if need_keys else None)
-    if not consent.disposable_store:
+    if config.type == "hosted" and not consent.disposable_store:
+        from .isolation import check_provider_isolation
+
         check_provider_isolation(config, where)
-    models = ModelResolver(catalog, consent, need_keys)
-    if config.enhancement_model is not None:
-        models.resolve(config.enhancement_model)
     provider = registered_class(catalog, config)
     if provider is not None:
         read_settings(provider.settings_model, config)
@@ -69,20 +71,36 @@ def check_provider(catalog: Catalog, entry: Entry, consent: Consent, *, need_key
         LOCAL_EMBEDDER.check_installed(where)
     for package in provider.required_packages if provider is not None else ():
         package.check_installed(where)
-    for paid in (config.embedding, config.local.embedding if config.local else None):
-        if paid is not None and models.has_server(paid.model):
-            models.resolve(paid.model)
-        elif (
-            need_keys
-            and paid is not None
-            and paid.provider != "local"
-            and not paid.base_url
-            and _embedder_key(paid) is None
-        ):
-            names = " or ".join(_key_variables(paid))
-            raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
+    embedders = [one for one in (config.embedding, config.local.embedding if config.local else None) if one is not None]
+    if config.enhancement_model is not None or embedders:
+        _check_models(catalog, config.enhancement_model, embedders, consent, where, need_keys=need_keys)
     if need_keys and config.type != "local":
+        from memorybench.http.config import auth_headers
+
         auth_headers(config.auth, environment().get(config.auth.env_var or ""), where)
+
+
+def _check_models(
+    catalog: Catalog,
+    model: str | None,
+    embedders: Sequence[Embedding],
+    consent: Consent,
+    where: str,
+    *,
+    need_keys: bool,
+) -> None:
+    """Raise BadInput if the key of a model or an embedder that the provider calls is missing."""
+    from .models import ModelResolver
+
+    models = ModelResolver(catalog, consent, need_keys)
+    if model is not None:
+        models.resolve(model)
+    for embedder in embedders:
+        if models.has_server(embedder.model):
+            models.resolve(embedder.model)
+        elif need_keys and embedder.provider != "local" and not embedder.base_url and _embedder_key(embedder) is None:
+            names = " or ".join(_key_variables(embedder))
+            raise BadInput(where, f"{names} is not set", remedy="set it, or use embedding: {provider: local}")
 
 
 def folder_name(provider: str) -> str:
@@ -142,8 +160,13 @@ class ProviderOpener:
         self._threshold = threshold
         self._outlives_process = outlives_process
         self._local_embedder: Embedder | None = None
-        self._models = ModelResolver(catalog, consent)
         stores.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @cached_property
+    def _models(self) -> ModelResolver:
+        from .models import ModelResolver
+
+        return ModelResolver(self._catalog, self._consent)
 
     async def open(self, entry: Entry) -> Opened:
         check_consent(self._catalog, entry, self._consent)

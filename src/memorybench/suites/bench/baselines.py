@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from memorybench.core.contracts import Provider
-from memorybench.core.conversation import Haystack, Memory, Session, Turn
-from memorybench.core.questions import Question
+from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
+
+if TYPE_CHECKING:
+    from memorybench.core.contracts import Provider
+    from memorybench.core.conversation import Haystack, Session, Turn
+    from memorybench.core.questions import Question
 
 
 @dataclass(frozen=True, slots=True)

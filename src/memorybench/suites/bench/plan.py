@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
+from typing import TYPE_CHECKING
 
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
 from memorybench.core.errors import Blocked
@@ -15,13 +16,9 @@ from memorybench.core.questions import Dataset, Question
 from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Score, Trial
 from memorybench.journal.rows import storable
-from memorybench.judging.canaries import check_judge
-from memorybench.judging.judge import self_judged
-from memorybench.judging.prompts import JudgePrompt
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN, retrieval_metrics
 from memorybench.suites.answering import Answering, Scored, answer, context_of, estimated_tokens, score
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOptions, still_pending
-from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
@@ -29,6 +26,9 @@ from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 from .baselines import Candidate, remembered
 from .measures import CORRECTED, measures
 from .scores import MISSES, Places, attribution, retrieval_scores
+
+if TYPE_CHECKING:
+    from memorybench.judging.prompts import JudgePrompt
 
 _LONGEST_TURN = 4000
 _MOST_TURNS = 40
@@ -187,6 +187,12 @@ class BenchPlan:
 
     async def _check_judges(self, steps: Steps) -> None:
         """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""
+        if not any(bench.answering and bench.answering.scoring.judge for bench in self.benches):
+            return
+        from memorybench.judging.canaries import check_judge
+        from memorybench.judging.judge import self_judged
+        from memorybench.suites.judge_check import record_judge_check
+
         prompts: dict[JudgePrompt, None] = {}
         judge = None
         for bench in self.benches:

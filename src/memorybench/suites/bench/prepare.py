@@ -7,24 +7,15 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from memorybench.core.contracts import Model
 from memorybench.core.errors import BadInput
-from memorybench.core.plans import Limits, Plan
-from memorybench.core.questions import Dataset, Question
 from memorybench.core.records import canonical
-from memorybench.datasets.config import BenchmarkConfig, Evaluation, Ingestion
-from memorybench.datasets.errata import Citing, load_errata
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.names import safe_run_id
 from memorybench.files.prompts import load_prompt
-from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
-from memorybench.judging.canaries import choose_canaries
-from memorybench.judging.judge import Judge
-from memorybench.judging.prompts import JudgePrompts
 from memorybench.suites.answering import CHOICE, Answering, Scoring, context_of, estimated_tokens
 from memorybench.suites.estimates import (
     JUDGE_TOKENS,
@@ -36,14 +27,12 @@ from memorybench.suites.estimates import (
     model_calls,
 )
 from memorybench.suites.ingest import IngestOptions
-from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.judge_prompts import judge_prompts
 from memorybench.suites.repeats import open_repeats
 from memorybench.suites.sampling import describe_sample, failed_cases
 from memorybench.suites.searching import SearchLimits
 from memorybench.suites.spec import saved_spec
-from memorybench.suites.suite import Opening, PreparedRun, RunPlace
-from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
+from memorybench.suites.suite import PreparedRun
 from memorybench.text.spelling import suggestion
 
 from .baselines import Candidate, remembered
@@ -51,7 +40,20 @@ from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
 from .recorded import ANSWERS, Recorded, RecordedProvider
 from .selection import choose_questions
-from .spec import DEFAULT_BENCHMARKS, BenchSpec, ScoreSpec
+from .spec import DEFAULT_BENCHMARKS, BenchSpec
+
+if TYPE_CHECKING:
+    from memorybench.core.contracts import Model
+    from memorybench.core.plans import Limits, Plan
+    from memorybench.core.questions import Dataset, Question
+    from memorybench.datasets.config import BenchmarkConfig, Evaluation, Ingestion
+    from memorybench.datasets.errata import Citing
+    from memorybench.files.templates import Template
+    from memorybench.judging.prompts import JudgePrompts
+    from memorybench.suites.suite import Opening, RunPlace
+    from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
+
+    from .spec import ScoreSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
 _CLOSED_WORDS = 3
@@ -225,6 +227,8 @@ def _read_benchmark(
     if errata:
         if not hasattr(dataset, "cited"):
             raise BadInput("--errata", f"not supported for the answer key of {dataset.name}")
+        from memorybench.datasets.errata import load_errata
+
         found = load_errata(Path(errata), cast("Citing", dataset))
         corrected = {id: erratum.corrected for id, erratum in found.items()}
     return _Benchmark(
@@ -350,6 +354,8 @@ class _BenchRun:
     async def _answering(
         self, benchmark: _Benchmark, answerer: Model, judge: Model | None, opener: ProviderOpener
     ) -> Answering:
+        from memorybench.judging.judge import Judge
+
         evaluation = benchmark.config.evaluation
         scoring = Scoring(
             method=benchmark.method,
@@ -365,11 +371,17 @@ class _BenchRun:
             for provider in self.providers:
                 yield from self._estimate(benchmark, provider)
         if self.judge is not None:
+            from memorybench.judging.canaries import choose_canaries
+
             used = dict.fromkeys(prompt for one in self.benchmarks for prompt in one.judge_prompts.used(one.questions))
             yield canary_calls(self.benchmarks[0].name, self.judge, choose_canaries(tuple(used), self._canaries))
 
     @property
     def _canaries(self) -> int:
+        if self.judge is None:
+            return 0
+        from memorybench.suites.judge_check import canary_limit
+
         asked = sum(len(benchmark.questions) + _judged_twice(benchmark) for benchmark in self.benchmarks)
         return canary_limit(self.spec.canaries, asked * len(self.providers) * self.spec.repeats)
 
