@@ -106,4 +106,9 @@ class Outcome(Record):
     shown: Exhibit = Exhibit()
 
     def score(self, name: str) -> float | None:
-        return next((score.value for score in self.scores if score.name == name), None)
+        return self._values.get(name)
+
+    @cached_property
+    def _values(self) -> dict[str, float]:
+        """By name: the first score of that name. A report asks for many."""
+        return {score.name: score.value for score in reversed(self.scores)}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import log2
 from typing import ClassVar
 
@@ -88,7 +89,7 @@ def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] |
     if not gold:
         return None
     gold_ids = set(gold)
-    return [float(id in gold_ids) for id in list(dict.fromkeys(ranked))[:k]]
+    return [float(id in gold_ids) for id in islice(dict.fromkeys(ranked), k)]
 
 
 def _ideal(gold: Collection[str], k: int) -> list[float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isclose
 from typing import Any, Literal
@@ -313,49 +313,58 @@ def mean_by_case(scores: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {case: own[0] if len(own) == 1 else fsum(own) / len(own) for case, own in scores.items()}
 
 
-def baseline_differences(outcomes: Iterable[Outcome]) -> tuple[Pair, ...]:
-    """Each provider minus each baseline in the first headline measure that both have; p-values adjusted together."""
-    scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    clusters: dict[str, str] = {}
-    baselines: set[str] = set()
-    order: dict[tuple[str, str], None] = {}
-    for outcome in outcomes:
-        trial = outcome.trial
-        order.setdefault((trial.benchmark, trial.subject.name))
-        clusters[trial.case_id] = trial.cluster
-        if trial.subject.role == "baseline":
-            baselines.add(trial.subject.name)
-        for name in HEADLINES:
-            value = outcome.score(_SCORES.get(name, name))
-            if value is not None:
-                own = scores.setdefault((trial.benchmark, trial.subject.name, name), {})
-                own.setdefault(trial.case_id, []).append(value)
-    values = {key: mean_by_case(own) for key, own in scores.items()}
-    pairs = []
-    for benchmark, provider in order:
-        for other, baseline in order:
-            if provider in baselines or baseline not in baselines or other != benchmark:
-                continue
-            both = (provider, baseline)
-            measure = next((n for n in HEADLINES if all((benchmark, one, n) in values for one in both)), None)
-            if measure is not None:
-                pairs.append((benchmark, provider, baseline, measure))
-    results = holm(
-        [
-            compare(
-                values[benchmark, provider, name],
-                values[benchmark, baseline, name],
-                clusters,
-                len(values[benchmark, provider, name]),
-                bounds=SHARE,
-            )
-            for benchmark, provider, baseline, name in pairs
-        ]
-    )
-    return tuple(
-        Pair(benchmark=benchmark, first=provider, second=baseline, measure=name, comparison=result)
-        for (benchmark, provider, baseline, name), result in zip(pairs, results, strict=True)
-    )
+class HeadlineScores:
+    """The headline scores of a run, taken from its outcomes while others read them."""
+
+    def __init__(self) -> None:
+        self._scores: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+        self._clusters: dict[str, str] = {}
+        self._baselines: set[str] = set()
+        self._order: dict[tuple[str, str], None] = {}
+
+    def watch(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Yield the outcomes after taking their scores."""
+        for outcome in outcomes:
+            trial = outcome.trial
+            self._order.setdefault((trial.benchmark, trial.subject.name))
+            self._clusters[trial.case_id] = trial.cluster
+            if trial.subject.role == "baseline":
+                self._baselines.add(trial.subject.name)
+            for name in HEADLINES:
+                value = outcome.score(_SCORES.get(name, name))
+                if value is not None:
+                    own = self._scores.setdefault((trial.benchmark, trial.subject.name, name), {})
+                    own.setdefault(trial.case_id, []).append(value)
+            yield outcome
+
+    def baseline_differences(self) -> tuple[Pair, ...]:
+        """Each provider minus each baseline in the first headline measure of both; p-values adjusted together."""
+        values = {key: mean_by_case(own) for key, own in self._scores.items()}
+        pairs = []
+        for benchmark, provider in self._order:
+            for other, baseline in self._order:
+                if provider in self._baselines or baseline not in self._baselines or other != benchmark:
+                    continue
+                both = (provider, baseline)
+                measure = next((n for n in HEADLINES if all((benchmark, one, n) in values for one in both)), None)
+                if measure is not None:
+                    pairs.append((benchmark, provider, baseline, measure))
+        results = holm(
+            [
+                compare(
+                    values[benchmark, provider, name],
+                    values[benchmark, baseline, name],
+                    self._clusters,
+                    len(values[benchmark, provider, name]),
+                    bounds=SHARE,
+                )
+                for benchmark, provider, baseline, name in pairs
+            ]
+        )
+        return tuple(
+            Pair(benchmark=benchmark, first=provider, second=baseline, measure=name, comparison=result)
+            for (benchmark, provider, baseline, name), result in zip(pairs, results, strict=True)
+        )
 
 
 def format_p(value: float) -> str:

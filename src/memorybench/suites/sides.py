@@ -161,7 +161,7 @@ def _with_costs(trial: RecordedTrial) -> Outcome:
         scores.append(Score(name="latency", value=fsum(step.seconds or 0 for step in timed)))
     if trial.steps and trial.spent.cost is not None:
         scores.append(Score(name="cost", value=trial.spent.cost))
-    return trial.outcome.model_copy(update={"scores": tuple(scores)})
+    return Outcome(**{**dict(trial.outcome), "scores": tuple(scores)})
 
 
 def _locate_run(text: str, readers: Mapping[Path, RunReader]) -> tuple[Path, str, str] | None:

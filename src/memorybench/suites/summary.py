@@ -16,14 +16,14 @@ from memorybench.core.measures import Measure, Metric, Selective
 from memorybench.core.reasons import Reasons
 from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
-from memorybench.core.trials import STATUSES, Outcome
+from memorybench.core.trials import STATUSES, Outcome, Trial
 from memorybench.journal.rows import Fingerprint, Run, RunStatus
 from memorybench.journal.run_reader import RunReader, Stage
 from memorybench.metrics.names import ALIASES
 from memorybench.metrics.rates import mean_row
 from memorybench.text.spelling import suggestion
 
-from .comparison import HEADLINES, Pair, baseline_differences
+from .comparison import HEADLINES, HeadlineScores, Pair
 
 NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
@@ -104,17 +104,14 @@ class _Accumulator:
     rows: dict[str, list[tuple[float, ...]]] = field(default_factory=dict)
     clusters: dict[str, list[str]] = field(default_factory=dict)
 
-    def take(self, repeats: Sequence[Outcome], metrics: Sequence[Metric], selective: Sequence[Selective]) -> None:
-        """Takes the outcomes of one item: one, or one per repeat."""
+    def take(self, trial: Trial, rows: Mapping[str, tuple[float, ...]], selective: Sequence[Selective]) -> None:
+        """Takes the rows of one item, by metric."""
         self.items += 1
-        trial = repeats[0].trial
         for one in selective:
             self.concerned[one.name] += one.concerns(trial)
-        for metric in metrics:
-            row = metric.read(repeats[0]) if len(repeats) == 1 else mean_row(map(metric.read, repeats))
-            if row is not None:
-                self.rows.setdefault(metric.name, []).append(row)
-                self.clusters.setdefault(metric.name, []).append(trial.cluster)
+        for name, row in rows.items():
+            self.rows.setdefault(name, []).append(row)
+            self.clusters.setdefault(name, []).append(trial.cluster)
 
     def measures(self, metrics: Sequence[Metric], planned: int, selected: Mapping[str, int]) -> tuple[Measure, ...]:
         return tuple(
@@ -127,6 +124,16 @@ class _Accumulator:
             )
             for metric in metrics
         )
+
+
+def _rows(repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> dict[str, tuple[float, ...]]:
+    """Reads the outcomes of one item, which are one or one per repeat."""
+    rows = {}
+    for metric in metrics:
+        row = metric.read(repeats[0]) if len(repeats) == 1 else mean_row(map(metric.read, repeats))
+        if row is not None:
+            rows[metric.name] = row
+    return rows
 
 
 def measure(
@@ -147,9 +154,9 @@ def measure(
     selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: not once per outcome
     for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
         repeats = tuple(same)
-        for group in (None, *repeats[0].trial.labels.items()):
-            accumulator = groups.setdefault((benchmark, subject, group), _Accumulator())
-            accumulator.take(repeats, metrics, selective)
+        trial, rows = repeats[0].trial, _rows(repeats, metrics)
+        for group in (None, *trial.labels.items()):
+            groups.setdefault((benchmark, subject, group), _Accumulator()).take(trial, rows, selective)
     return tuple(
         Result(
             benchmark=benchmark,
@@ -176,8 +183,9 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
+    headlines = HeadlineScores()
     results = measure(
-        chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts),
+        headlines.watch(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
         metrics,
         planned,
         subjects_of(runs[0]),
@@ -191,7 +199,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         results=results,
         samples={name: _sample(name, n, results, runs[0].spec) for name, n in planned.items()},
         failures=_failures(chain.from_iterable(one.failed_outcomes(run.id) for one, run in parts)),
-        differences=baseline_differences(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
+        differences=headlines.baseline_differences(),
         stages=_merged(stages),
         spent=sum((stage.spent for stage in stages), NOTHING),
         known_cost=sum(known for known, _, _ in costs),

@@ -48,28 +48,29 @@ class Candidate:
         return self.provider is not None or self.name == "none"
 
 
-def remembered(baseline: str, question: Question, haystack: Haystack) -> tuple[Memory, ...]:
-    """The memories that a baseline returns."""
-    return BASELINES[baseline](question, haystack)
-
-
-def _all_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
+def all_turns(haystack: Haystack) -> tuple[Memory, ...]:
+    """Each turn of a history as a memory."""
     return tuple(_memory(session, turn, n) for session in haystack.sessions for n, turn in enumerate(session.turns, 1))
 
 
-def _gold_turns(question: Question, haystack: Haystack) -> tuple[Memory, ...]:
+def remembered(baseline: str, question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
+    """The memories that a baseline returns, from all turns of the history."""
+    return BASELINES[baseline](question, turns)
+
+
+def _gold_turns(question: Question, turns: tuple[Memory, ...]) -> tuple[Memory, ...]:
     """The gold turns; all turns of the gold sessions where only these are known."""
     return tuple(
         memory
-        for memory in _all_turns(question, haystack)
+        for memory in turns
         if memory.id in question.gold_turns
         or (not question.gold_turns and memory.sources and memory.sources[0] in question.gold_sessions)
     )
 
 
-BASELINES: Mapping[str, Callable[[Question, Haystack], tuple[Memory, ...]]] = {
-    "none": lambda question, haystack: (),
-    "full-context": _all_turns,
+BASELINES: Mapping[str, Callable[[Question, tuple[Memory, ...]], tuple[Memory, ...]]] = {
+    "none": lambda question, turns: (),
+    "full-context": lambda question, turns: turns,
     "oracle": _gold_turns,
 }
 

@@ -23,7 +23,7 @@ from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
 
-from .baselines import Candidate, remembered
+from .baselines import Candidate, all_turns, remembered
 from .measures import CORRECTED, measures
 from .scores import MISSES, Places, attribution, retrieval_scores
 
@@ -225,6 +225,7 @@ class _Questioner:
         self._ingest = ingest
         # many questions use one haystack: the last few are kept
         self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
+        self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
@@ -302,7 +303,7 @@ class _Questioner:
     async def _retrieve(self, steps: Steps, question: Question) -> Sequence[Memory]:
         ingest = self._ingest
         if ingest is None:
-            return remembered(self._candidate.name, question, self._bench.dataset.haystack(question.haystack))
+            return remembered(self._candidate.name, question, self._all_turns(question.haystack))
         return await ingest.search(steps, question.haystack, question.question, self._bench.limits.depth)
 
     async def _leave(self, steps: Steps, question: Question) -> None:

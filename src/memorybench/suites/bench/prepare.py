@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -35,7 +36,7 @@ from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import PreparedRun
 from memorybench.text.spelling import suggestion
 
-from .baselines import Candidate, remembered
+from .baselines import Candidate, all_turns, remembered
 from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
 from .recorded import ANSWERS, Recorded, RecordedProvider
@@ -411,18 +412,19 @@ def _context_sizes(benchmark: _Benchmark, provider: ResolvedProvider) -> list[in
     """Tokens of context per question: exact for baselines; for providers as many average turns as they may show."""
     sizes: dict[str, int] = {}
     found = []
+    turns_of = lru_cache(maxsize=1)(lambda id: all_turns(benchmark.dataset.haystack(id)))
     for question in benchmark.questions:
-        haystack = benchmark.dataset.haystack(question.haystack)
+        haystack = question.haystack
         if provider.is_baseline and provider.name != "full-context":
-            found.append(estimated_tokens(context_of(remembered(provider.name, question, haystack))))
+            found.append(estimated_tokens(context_of(remembered(provider.name, question, turns_of(haystack)))))
             continue
-        if haystack.id not in sizes:
-            everything = remembered("full-context", question, haystack)
+        if haystack not in sizes:
+            everything = turns_of(haystack)
             total = estimated_tokens(context_of(everything))
             share = min(1.0, benchmark.limits.shown / max(1, len(everything)))
             shown = min(round(total * share), benchmark.limits.token_budget or total)
-            sizes[haystack.id] = total if provider.is_baseline else shown
-        found.append(sizes[haystack.id])
+            sizes[haystack] = total if provider.is_baseline else shown
+        found.append(sizes[haystack])
     return found
 
 

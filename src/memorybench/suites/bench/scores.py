@@ -16,30 +16,27 @@ OTHER_LEVEL: Mapping[EvidenceLevel, EvidenceLevel] = {"session": "turn", "turn":
 class Places:
     """Which ids of a haystack are sessions and which are turns."""
 
-    __slots__ = ("_session_of",)
+    __slots__ = ("_ids",)
 
     def __init__(self, haystack: Haystack) -> None:
-        self._session_of: dict[str, str] = {}
+        sessions: dict[str, str] = {}
         for session in haystack.sessions:
             for n, turn in enumerate(session.turns, 1):
-                self._session_of[turn.id or f"{session.id}:{n}"] = session.id
-        self._session_of.update((session.id, session.id) for session in haystack.sessions)
+                sessions[turn.id or f"{session.id}:{n}"] = session.id
+        sessions.update((session.id, session.id) for session in haystack.sessions)
+        turns = {id: id for id, session in sessions.items() if id != session}
+        self._ids: Mapping[EvidenceLevel, Mapping[str, str]] = {"session": sessions, "turn": turns}
 
     def ranking(self, memories: Sequence[Memory], level: EvidenceLevel) -> list[str] | None:
         """Returns the distinct ids at that level, best first; None: the provider does not report its sources."""
         ranked: list[str] = []
+        ids_by_source = self._ids[level]
         has_sources = not memories  # an empty result does not show whether sources are reported: PROVENANCE_UNKNOWN
         for place, memory in enumerate(memories):
-            ids = [id for source in memory.sources or () if (id := self._at(source, level))]
+            ids = [id for source in memory.sources or () if (id := ids_by_source.get(source))]
             has_sources = has_sources or bool(ids)
             ranked.extend(ids or [f"?{place}"])  # a memory of unknown origin takes a rank and is not a hit
         return list(dict.fromkeys(ranked)) if has_sources else None
-
-    def _at(self, source: str, level: EvidenceLevel) -> str | None:
-        session = self._session_of.get(source)
-        if level == "session":
-            return session
-        return source if session is not None and session != source else None
 
 
 def retrieval_scores(
