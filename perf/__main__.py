@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from perf import audit, command_line, embedded, hygiene, ingest, instant, large_file, latency, online, proxy
+from perf import audit, command_line, embedded, hygiene, ingest, instant, large_file, latency, online, proxy, start
 from perf.measuring import Line, Setup
 
 MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
@@ -20,6 +20,7 @@ MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
     "size": instant.measure,
     "embedded": embedded.measure,
     "file": large_file.measure,
+    "start": start.measure,
     "help": command_line.measure,
     "audit": audit.measure,
     "hygiene": hygiene.measure,
@@ -40,6 +41,12 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="N",
         help="histories of the measures embedded and file (default: %(default)s)",
     )
+    parser.add_argument(
+        "--base",
+        default=Setup.base,
+        metavar="COMMIT",
+        help="commit that the measure start compares with (default: %(default)s)",
+    )
     parsed = parser.parse_args(arguments)
     names = parsed.names or list(MEASURES)
     unknown = [name for name in names if name not in MEASURES]
@@ -48,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     all_met = True
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            for line in MEASURES[name](Setup(Path(folder), histories=parsed.histories)):
+            for line in MEASURES[name](Setup(Path(folder), histories=parsed.histories, base=parsed.base)):
                 print(line, flush=True)
                 all_met = all_met and line.is_met
     return 0 if all_met else 3

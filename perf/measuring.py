@@ -96,6 +96,8 @@ class Setup:
     dialogs: int = 250
     haystacks: int = 50
     histories: int = 500
+    base: str = "9c38e88"
+    """The commit that the measure start compares with."""
     proxy_calls: int = 500
     scenarios: tuple[str, ...] = ()
     """Of the hygiene run; all of them if empty."""
@@ -127,6 +129,7 @@ def tiny(folder: Path) -> Setup:
         dialogs=2,
         haystacks=2,
         histories=1,
+        base="",
         proxy_calls=3,
         scenarios=("memory-skip-local",),
         rounds=1,

@@ -17,7 +17,8 @@ def test_a_measure_yields_lines_at_a_tiny_size(tmp_path: Path, name: str) -> Non
     lines = list(MEASURES[name](tiny(tmp_path)))
     assert lines
     assert all(line.figure >= 0 for line in lines)
-    assert any(line.goal for line in lines), "a measure has a goal"
+    if name != "start":  # its goals are ratios to an earlier commit, which a test does not need
+        assert any(line.goal for line in lines), "a measure has a goal"
 
 
 def test_a_function_runs_in_a_child_process_with_its_arguments(tmp_path: Path) -> None:

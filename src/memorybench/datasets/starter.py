@@ -30,14 +30,17 @@ class Starter:
         self.fingerprint = hashlib.sha256(b"".join(contents)).hexdigest()
         """SHA-256 of all history files, in the order of their names."""
         questions: list[Question] = []
+        self._sessions: dict[str, list[dict[str, Any]]] = {}
         self._haystacks: dict[str, Haystack] = {}
         for history in map(json.loads, contents):
-            sessions = tuple(_session(session) for session in history["sessions"])
-            self._haystacks[history["id"]] = Haystack(id=history["id"], sessions=sessions)
+            self._sessions[history["id"]] = history["sessions"]
             questions += (_question(question, history["id"]) for question in history["questions"])
         self.questions = tuple(questions)
 
     def haystack(self, id: str) -> Haystack:
+        if id not in self._haystacks:
+            sessions = tuple(_session(session) for session in self._sessions[id])
+            self._haystacks[id] = Haystack(id=id, sessions=sessions)
         return self._haystacks[id]
 
 

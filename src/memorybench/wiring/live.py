@@ -128,6 +128,8 @@ class LiveWiring:
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
+        if not name and not any(defaults) and not (variable and self.variable(variable)):
+            return None
         return self._models.choose(name, variable, defaults)
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from memorybench.core.measures import Measure, Metric
-from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, State, Table, text_column
+from memorybench.core.report_sections import Cell, Column, Notes, Provenance, Report, Section, State, Table, text_column
 from memorybench.journal.rows import Run
 from memorybench.metrics.retrieval import COLUMNS, NARROW_COLUMNS
 from memorybench.suites import report_parts as sections
 from memorybench.suites.comparison import HEADLINES
-from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.noise import headline_measures, measure_noise, noise_document, noise_sections
 from memorybench.suites.sampling import sample_text
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
@@ -97,22 +97,32 @@ def report(run: StoredRun) -> Report:
         if over is not None and over.value:
             warnings += (over_budget_warning(result.subject, over.value * over.n),)
     noise = measure_noise(run, headline_measures(run))
-    checks = judge_checks(run, {"accuracy": False})
+    judge_warnings, corrections, judge_document = _judge_parts(run)
     return Report(
         title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
         sections=(
-            *check_warnings(checks),
+            *judge_warnings,
             *sections.self_judged_notes(summary),
             Provenance(facts(run.runs)),
             *tables,
-            *correction_tables(run, checks),
+            *corrections,
             *noise_sections(noise),
             *sections.step_tables(summary, detail=False),
             Notes((sections.accounting(summary),)),
         ),
         warnings=warnings,
-        document={**sections.document(summary), **noise_document(noise), **check_document(checks)},
+        document={**sections.document(summary), **noise_document(noise), **judge_document},
     )
+
+
+def _judge_parts(run: StoredRun) -> tuple[Sequence[Section], Sequence[Section], Mapping[str, Any]]:
+    """Warnings about the judge, accuracy corrected for its errors, and both for the JSON document."""
+    if not run.spec.get("judge"):
+        return (), (), {}
+    from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
+
+    checks = judge_checks(run, {"accuracy": False})
+    return list(check_warnings(checks)), list(correction_tables(run, checks)), check_document(checks)
 
 
 def _results_table(benchmark: str, results: Sequence[Result], main: str, failed: Mapping[str, int]) -> Table:
