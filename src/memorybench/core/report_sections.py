@@ -7,11 +7,13 @@ function in each renderer; mypy names the renderers that lack it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from .measures import Measure
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,14 @@ def text_column(heading: str, *, priority: int = 0, wrap: bool = False) -> Colum
 
 
 Row = tuple[Cell, ...]
+
+
+def columns_and_rows(
+    items: Iterable[T], *columns: tuple[Column, Callable[[T], Cell]]
+) -> tuple[tuple[Column, ...], tuple[Row, ...]]:
+    """Return the columns and a row per item, from each column and the function that returns its cell for an item."""
+    rows = tuple(tuple(cell(item) for _, cell in columns) for item in items)
+    return tuple(column for column, _ in columns), rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memorybench.core.report_sections import Column, Table, text_column
+from memorybench.core.report_sections import Column, Table, columns_and_rows, text_column
 
 from .formatting import about
 from .terminal import show_table
@@ -15,22 +15,16 @@ if TYPE_CHECKING:
 
 
 def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]) -> None:
-    columns = (
-        *(text_column(heading, wrap=True) for heading in ("benchmark", "provider", "stage")),
-        *map(Column, ("calls", "reused", "tokens in", "tokens out", "cost")),
-    )
-    cells = tuple(
-        (
-            row["benchmark"],
-            row["subject"],
-            row["stage"],
-            row["calls"],
-            row["reused"] or None,
-            row["input_tokens"] or None,
-            row["output_tokens"] or None,
-            "?" if row["cost"] is None else about(row["cost"]),
-        )
-        for row in rows
+    columns, cells = columns_and_rows(
+        rows,
+        (text_column("benchmark", wrap=True), lambda row: row["benchmark"]),
+        (text_column("provider", wrap=True), lambda row: row["subject"]),
+        (text_column("stage", wrap=True), lambda row: row["stage"]),
+        (Column("calls"), lambda row: row["calls"]),
+        (Column("reused"), lambda row: row["reused"] or None),
+        (Column("tokens in"), lambda row: row["input_tokens"] or None),
+        (Column("tokens out"), lambda row: row["output_tokens"] or None),
+        (Column("cost"), lambda row: "?" if row["cost"] is None else about(row["cost"])),
     )
     show_table(out, Table("DRY RUN: nothing was called", columns, cells))
     unknown = unknown_costs(rows)

@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.core.measures import Metric
 from memorybench.core.records import Record
-from memorybench.core.report_sections import Column, Notes, Section, Table, text_column
+from memorybench.core.report_sections import Column, Notes, Section, Table, columns_and_rows, text_column
 from memorybench.metrics.comparison import needed_items
 from memorybench.metrics.intervals import standard_error
 from memorybench.metrics.variance import VarianceComponents, variance_components
@@ -179,26 +179,15 @@ def noise_document(rows: Sequence[Noise]) -> dict[str, Any]:
 def noise_sections(rows: Sequence[Noise]) -> list[Section]:
     if not rows:
         return []
-    columns = (
-        text_column("subject"),
-        text_column("measure"),
-        Column("SD between questions"),
-        Column("SD between repeats"),
-        Column("answers changed", priority=2),
-        Column("scores changed", priority=1),
-        Column("n"),
-    )
-    spreads = tuple(
-        (
-            row.subject,
-            row.measure,
-            _points(row.between_questions),
-            _points(row.between_repeats),
-            formatting.share(row.changed_answers),
-            formatting.share(row.changed_scores),
-            row.n,
-        )
-        for row in rows
+    columns, spreads = columns_and_rows(
+        rows,
+        (text_column("subject"), lambda row: row.subject),
+        (text_column("measure"), lambda row: row.measure),
+        (Column("SD between questions"), lambda row: f"{100 * sqrt(row.between_questions):.1f}"),
+        (Column("SD between repeats"), lambda row: f"{100 * sqrt(row.between_repeats):.1f}"),
+        (Column("answers changed", priority=2), lambda row: formatting.share(row.changed_answers)),
+        (Column("scores changed", priority=1), lambda row: formatting.share(row.changed_scores)),
+        (Column("n"), lambda row: row.n),
     )
     differences = [f"{100 * one.difference:g} points" for one in rows[0].needed]
     needed_columns = (text_column("subject"), text_column("measure"), Column("repeats"), *map(Column, differences))
@@ -216,7 +205,3 @@ def noise_sections(rows: Sequence[Noise]) -> list[Section]:
         Table("Questions needed to detect a difference", needed_columns, needed, level=3),
         Notes(lines),
     ]
-
-
-def _points(variance: float) -> str:
-    return f"{100 * sqrt(variance):.1f}"

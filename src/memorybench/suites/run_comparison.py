@@ -11,7 +11,16 @@ from typing import Any, Literal
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
 from memorybench.core.records import Record
-from memorybench.core.report_sections import Column, Notes, Provenance, Report, Section, Table, text_column
+from memorybench.core.report_sections import (
+    Column,
+    Notes,
+    Provenance,
+    Report,
+    Section,
+    Table,
+    columns_and_rows,
+    text_column,
+)
 from memorybench.journal.rows import Fingerprint, Run, changed_lines, config_text
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.formatting import value
@@ -379,37 +388,29 @@ def _by_subjects(pairs: Sequence[Pair]) -> list[list[Pair]]:
     return list(tables.values())
 
 
-def _title(pair: Pair) -> str:
-    first, second = (
-        f"{subject} of {run}" if pair.first_run != pair.second_run else subject
-        for subject, run in ((pair.first, pair.first_run), (pair.second, pair.second_run))
-    )
-    return f"{pair.benchmark}: {first} minus {second}"
-
-
 def _measure_table(pairs: Sequence[Pair]) -> Table:
-    columns = (
-        text_column("measure"),
-        Column(" / ".join(_column_names(pairs[0]))),
-        Column("difference [95%]"),
-        Column("p"),
-        Column("n", priority=1),
-        Column("wins/losses/ties", priority=2),
-        Column("only one has", priority=3),
+    one = pairs[0]
+    first, second = (
+        f"{subject} of {run}" if one.first_run != one.second_run else subject
+        for subject, run in ((one.first, one.first_run), (one.second, one.second_run))
     )
-    rows = tuple(
+    columns, rows = columns_and_rows(
+        pairs,
+        (text_column("measure"), lambda pair: pair.measure),
         (
-            pair.measure,
-            " / ".join(value(pair.measured(each)) for each in (pair.first_value, pair.second_value)),
-            pair.cell(),
-            None if (p := pair.comparison.adjusted_p) is None else format_p(p).removeprefix("= "),
-            pair.comparison.n,
-            f"{pair.wins} / {pair.losses} / {pair.ties}",
-            f"{pair.only_first} / {pair.only_second}",
-        )
-        for pair in pairs
+            Column(" / ".join(_column_names(one))),
+            lambda pair: " / ".join(value(pair.measured(each)) for each in (pair.first_value, pair.second_value)),
+        ),
+        (Column("difference [95%]"), Pair.cell),
+        (
+            Column("p"),
+            lambda pair: None if (p := pair.comparison.adjusted_p) is None else format_p(p).removeprefix("= "),
+        ),
+        (Column("n", priority=1), lambda pair: pair.comparison.n),
+        (Column("wins/losses/ties", priority=2), lambda pair: f"{pair.wins} / {pair.losses} / {pair.ties}"),
+        (Column("only one has", priority=3), lambda pair: f"{pair.only_first} / {pair.only_second}"),
     )
-    return Table(_title(pairs[0]), columns, rows)
+    return Table(f"{one.benchmark}: {first} minus {second}", columns, rows)
 
 
 def _sentences(pairs: Sequence[Pair]) -> list[str]:
@@ -436,26 +437,16 @@ def _type_label(pair: Pair) -> str | None:
 def _type_table(pair: Pair, *, detail: bool) -> Table:
     first, second = pair.names
     label = _type_label(pair) or ""
-    columns = (
-        text_column("", wrap=True),
-        Column("wins"),
-        Column("losses"),
-        Column("ties"),
-        *(Column(name, priority=1) for name in _column_names(pair)),
-        Column("n"),
-    )
-    rows = tuple(
-        (
-            group.value,
-            group.wins,
-            group.losses,
-            group.ties,
-            pair.measured(group.first),
-            pair.measured(group.second),
-            group.n,
-        )
-        for group in pair.groups
-        if group.label == label
+    names = _column_names(pair)
+    columns, rows = columns_and_rows(
+        [group for group in pair.groups if group.label == label],
+        (text_column("", wrap=True), lambda group: group.value),
+        (Column("wins"), lambda group: group.wins),
+        (Column("losses"), lambda group: group.losses),
+        (Column("ties"), lambda group: group.ties),
+        (Column(names[0], priority=1), lambda group: pair.measured(group.first)),
+        (Column(names[1], priority=1), lambda group: pair.measured(group.second)),
+        (Column("n"), lambda group: group.n),
     )
     title = f"{pair.measure} by {label.replace('_', ' ')}: wins of {first} over {second}"
     return Table(title, columns, rows, level=3, detail=detail)
