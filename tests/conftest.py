@@ -15,14 +15,22 @@ settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
+@pytest.fixture(scope="session")
+def performed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of commands that are performed once for all tests."""
+    return tmp_path_factory.mktemp("performed")
+
+
 @pytest.fixture
-def command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, performed: Path
+) -> Command:
     """The command in an empty folder, without keys or models in the environment."""
     monkeypatch.chdir(tmp_path)
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MEMORYBENCH_MODEL"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
-    return Command(tmp_path, capsys)
+    return Command(tmp_path, capsys, performed)
 
 
 @pytest.fixture

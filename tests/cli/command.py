@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,11 @@ class Said:
 class Command:
     """`command("eval", "--limit", "5")` in a folder of its own."""
 
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], performed: Path) -> None:
         self.folder = folder
         self._capsys = capsys
+        self._performed = performed
+        self._earlier: tuple[tuple[str, ...], ...] = ()
 
     def __call__(self, *arguments: str) -> Said:
         self._capsys.readouterr()
@@ -41,6 +45,22 @@ class Command:
             code = int(left.code or 0)
         said = self._capsys.readouterr()
         return Said(code, said.out, said.err)
+
+    def once(self, *arguments: str) -> None:
+        """Perform a command that succeeds once for all tests, and copy the files that it wrote.
+
+        Only other commands that were performed once may have changed the folder before, and tests must not have changed
+        what the command depends on, such as the environment.
+        """
+        self._earlier = (*self._earlier, arguments)
+        files = self._performed / sha256(repr(self._earlier).encode()).hexdigest()
+        if not files.exists():
+            said = self(*arguments)
+            assert said.code == 0, said.err
+            shutil.copytree(self.folder, files)
+            return
+        shutil.rmtree(self.folder / "results", ignore_errors=True)
+        shutil.copytree(files, self.folder, dirs_exist_ok=True)
 
     def killed(self, *arguments: str, at: int) -> bool:
         """Whether the command was killed at its n-th durable step; False: it came to its end."""

@@ -74,31 +74,42 @@ def audited(command: Command, stub: Stub, subject: Subject, *more: str) -> dict[
     return {measure["name"]: measure["value"] for measure in overall["measures"]}
 
 
-@pytest.mark.parametrize("judge", ["none", "scripted/judge"])
-def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub, judge: str) -> None:
-    scores = audited(command, stub, perfect, "--judge-model", judge)
-    assert scores == {
-        "recall_accuracy": 1,
-        "hallucinated_memory_rate": 0,
-        "conflict_resolution_accuracy": 1,
-        "temporal_accuracy": 1,
-        "answering_rate": 1,
-        "paired_rate": 1,
-        "temporal_consistency": 1,
-        "dating_accuracy": 1,
-    }
+PERFECT = {
+    "recall_accuracy": 1,
+    "hallucinated_memory_rate": 0,
+    "conflict_resolution_accuracy": 1,
+    "temporal_accuracy": 1,
+    "answering_rate": 1,
+    "paired_rate": 1,
+    "temporal_consistency": 1,
+    "dating_accuracy": 1,
+}
+
+
+def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub) -> None:
+    """Without a judge, too: test_every_field_of_the_older_result_types_is_there."""
+    assert audited(command, stub, perfect, "--judge-model", "scripted/judge") == PERFECT
+
+
+ABSENT = ("recall", "hallucination")
 
 
 @pytest.mark.parametrize(
-    ("subject", "known"),
+    ("subject", "types", "known"),
     [
-        (amnesiac, {"recall_accuracy": 0, "hallucinated_memory_rate": 0, "answering_rate": 0, "paired_rate": 0}),
-        (parrot, {"recall_accuracy": 1, "conflict_resolution_accuracy": 0}),
-        (confabulator, {"hallucinated_memory_rate": 1, "recall_accuracy": 1, "paired_rate": 0}),
+        (
+            amnesiac,
+            ABSENT,
+            {"recall_accuracy": 0, "hallucinated_memory_rate": 0, "answering_rate": 0, "paired_rate": 0},
+        ),
+        (parrot, ("recall", "conflict"), {"recall_accuracy": 1, "conflict_resolution_accuracy": 0}),
+        (confabulator, ABSENT, {"hallucinated_memory_rate": 1, "recall_accuracy": 1, "paired_rate": 0}),
     ],
 )
-def test_known_subjects_get_known_scores(command: Command, stub: Stub, subject: Subject, known: dict[str, int]) -> None:
-    scores = audited(command, stub, subject, "--judge-model", "none")
+def test_known_subjects_get_known_scores(
+    command: Command, stub: Stub, subject: Subject, types: tuple[str, ...], known: dict[str, int]
+) -> None:
+    scores = audited(command, stub, subject, "--judge-model", "none", "--probes", *types)
     assert {name: scores[name] for name in known} == known
 
 
@@ -171,6 +182,8 @@ def test_every_field_of_the_older_result_types_is_there(command: Command, stub: 
     assert result["timestamp"]
     spec = ("recallAccuracy", "hallucinatedMemoryRate", "conflictResolutionAccuracy", "temporalAccuracy")
     assert [result["metrics"][name] for name in spec] == [1, 0, 1, 1]
+    (overall,) = (row for row in result["results"] if not row["group"])
+    assert {measure["name"]: measure["value"] for measure in overall["measures"]} == PERFECT
     assert len(result["probeResults"]) == len(PROBES)
     for row in result["probeResults"]:
         assert set(row["probe"]) == {"id", "type", "question", "context", "expectedAnswer", "relatedFacts"}

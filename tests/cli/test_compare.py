@@ -224,7 +224,7 @@ def test_time_and_cost_are_compared_if_they_are_named(command: Command) -> None:
             {"recall_accuracy", "hallucinated_memory_rate"},
         ),
         (
-            ("extraction", "run", "--no-targets"),
+            ("extraction", "run", "--no-targets", "--limit", "24"),
             ("--extractor", "hoarder"),
             ("--extractor", "amnesiac"),
             {"precision", "recall", "f1", "minimalism"},
@@ -316,8 +316,8 @@ def test_a_case_with_other_content_is_left_out(command: Command) -> None:
     ],
 )
 def test_sides_that_cannot_be_compared_are_refused(command: Command, sides: tuple[str, ...], where: str) -> None:
-    command("eval", "--providers", "bm25", "--end", "3", "--run-id", "r")
-    command("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "h")
+    command.once("eval", "--providers", "bm25", "--end", "3", "--run-id", "r")
+    command.once("hygiene", "run", "memory-skip-local", "--no-mutants", "--run-id", "h")
     said = command("compare", *sides)
     assert (said.code, said.err.split(": ")[1]) == (2, where)
 

@@ -24,12 +24,12 @@ EVAL = ("eval", "--providers", "bm25", *FEW)
 
 @pytest.fixture
 def good(command: Command) -> str:
-    assert command(*EVAL, "--run-id", "good").code == 0
+    command.once(*EVAL, "--run-id", "good")
     return "good"
 
 
 def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Command, good: str) -> None:
-    same = command(*EVAL, "--baseline", good, "--run-id", "same", "--json")
+    same = command(*EVAL, "--reuse", good, "--baseline", good, "--run-id", "same", "--json")
     assert (same.code, same.json["baseline"]["passed"]) == (0, True)
     worse = command(*EVAL, "--top-k", "1", "--baseline", good, "--run-id", "worse", "--json")
     assert (worse.code, worse.json["baseline"]["passed"], len(worse.json["baseline"]["failures"])) == (3, False, 1)
@@ -39,13 +39,13 @@ def test_a_planted_regression_exits_with_3_and_an_equal_run_with_0(command: Comm
     jsonschema.validate(worse.json, SCHEMA)
     assert command("results", "worse", "--json").json == worse.json, "the comparison is part of the report"
     assert "good" in (command.folder / "results/worse/report.md").read_text()
-    better = command(*EVAL, "--baseline", "worse", "--run-id", "better")
+    better = command(*EVAL, "--reuse", good, "--baseline", "worse", "--run-id", "better")
     assert better.code == 0, "better is not worse"
 
 
 def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Command, good: str) -> None:
-    run = (*EVAL, "--baseline", good, "--threshold", "recall@5=1", "--threshold-on", "lower", "--run-id", "r", "--json")
-    said = command(*run)
+    checks = ("--baseline", good, "--threshold", "recall@5=1", "--threshold-on", "lower")
+    said = command(*EVAL, "--reuse", good, *checks, "--run-id", "r", "--json")
     assert said.code == 3
     jsonschema.validate(said.json, SCHEMA)
     threshold, baseline = said.json["checks"]
@@ -65,20 +65,21 @@ def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Co
     pairs = {pair["measure"]: pair for pair in free.json["baseline"]["comparison"]["comparisons"]}
     assert (free.code, set(pairs)) == (0, {"recall@5", "recall@1"}), "a measure with a limit is compared, too"
     drop = max(-100 * pairs["recall@5"]["comparison"]["difference"], 0)
-    tokens = command(*run, "--run-id", "tokens", "--max-drop", "context_tokens=0")
+    tokens = command(*run, "--reuse", "free", "--run-id", "tokens", "--max-drop", "context_tokens=0")
     pair = tokens.json["baseline"]["comparison"]["comparisons"][-1]
     is_worse = pair["comparison"]["difference"] > 0
     assert (pair["measure"], tokens.code) == ("context_tokens", 3 if is_worse else 0)
-    loose = command(*run, "--run-id", "loose", "--max-drop", f"{drop + 1}")
+    loose = command(*run, "--reuse", "free", "--run-id", "loose", "--max-drop", f"{drop + 1}")
     assert loose.code == 0
 
 
 def test_max_drop_is_measured_in_points(command: Command, good: str) -> None:
     run = (*EVAL, "--top-k", "4", "--baseline", good, "--json")
-    drop = -100 * command(*run).json["baseline"]["comparison"]["comparisons"][0]["comparison"]["difference"]
+    first = command(*run, "--run-id", "first").json["baseline"]["comparison"]["comparisons"][0]
+    drop = -100 * first["comparison"]["difference"]
     assert drop > 0
-    assert command(*run, "--max-drop", f"recall@5={drop - 0.01:.6f}").code == 3
-    strict = command(*run, "--max-drop", f"{drop + 0.01:.6f}").json["baseline"]
+    assert command(*run, "--reuse", "first", "--max-drop", f"recall@5={drop - 0.01:.6f}").code == 3
+    strict = command(*run, "--reuse", "first", "--max-drop", f"{drop + 0.01:.6f}").json["baseline"]
     assert not any("more than" in line for line in strict["failures"])
 
 
@@ -130,7 +131,7 @@ def test_the_error_for_other_questions_names_the_baseline_run_and_the_flags(comm
     ("run", "good", "bad"),
     [
         (
-            ("audit", SAMPLE, "--judge-model", "none", "--output", "results"),
+            ("audit", SAMPLE, "--judge-model", "none", "--limit", "60", "--output", "results"),
             ("--model", "scripted/quote"),
             ("--model", "scripted/silence"),
         ),
@@ -163,8 +164,8 @@ def test_an_agent_that_got_worse_fails_the_gate_of_hygiene(command: Command) -> 
 
 def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    memorybench.evaluate(providers=["bm25"], limit=20, run_id="good", output="main")
-    run = memorybench.evaluate(providers=["bm25"], limit=20, baseline="main/good", max_drop=["0"])
+    memorybench.evaluate(providers=["bm25"], end=20, run_id="good", output="main")
+    run = memorybench.evaluate(providers=["bm25"], end=20, baseline="main/good", max_drop=["0"])
     assert run.gate is not None
     assert run.gate.passed
     assert memorybench.load_run("good", "main").gate is None
@@ -179,7 +180,7 @@ def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command
 
 
 def test_a_baseline_of_another_suite_in_another_folder_is_recognised(command: Command) -> None:
-    command("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--run-id", "a1")
+    command("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--limit", "3", "--run-id", "a1")
     said = command(*EVAL, "--baseline", "a1")
     assert (said.code, "is a run of audit" in said.err) == (2, True)
 

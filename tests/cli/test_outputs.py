@@ -14,7 +14,7 @@ from tests.cli.command import Command
 
 @pytest.fixture
 def finished(command: Command) -> Command:
-    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r").code == 0
+    command.once("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
     return command
 
 
@@ -80,14 +80,14 @@ def test_a_results_folder_is_validated_by_its_database(finished: Command) -> Non
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "markdown", "junit"])
 def test_an_export_creates_the_folder_of_its_file(command: Command, format: str) -> None:
-    command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
+    command.once("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
     said = command("export", "r", "--format", format, "--output", f"out/{format}/x")
     assert said.code == 0, said.err
     assert (command.folder / f"out/{format}/x").stat().st_size
 
 
 def test_runs_list_is_runs_and_errors_name_what_is_expected(command: Command) -> None:
-    command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
+    command.once("eval", "--providers", "bm25", "--end", "2", "--run-id", "r")
     assert command("runs", "list", "--json").json == command("runs", "--json").json
     assert 'expected "7d"' in command("runs", "prune", "--older-than", "7").err
     assert "expected bash, zsh or fish" in command("completion").err

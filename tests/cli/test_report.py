@@ -47,7 +47,7 @@ def test_report_of_shards_needs_a_folder(command: Command) -> None:
 
 
 def test_a_report_that_cannot_be_written_is_one_line(command: Command) -> None:
-    command(*EVAL)
+    command.once(*EVAL)
     (command.folder / "file").write_text("")
     said = command("report", "r", "--output", "file")
     assert (said.code, len(said.err.splitlines())) == (2, 1)
@@ -55,7 +55,7 @@ def test_a_report_that_cannot_be_written_is_one_line(command: Command) -> None:
 
 
 def test_a_run_that_is_being_written_keeps_its_report_to_itself(command: Command) -> None:
-    command(*EVAL)
+    command.once(*EVAL)
     lock = RunLock(command.folder / "results/r", "r")
     try:
         assert command("report", "r").code == 2
@@ -65,7 +65,7 @@ def test_a_run_that_is_being_written_keeps_its_report_to_itself(command: Command
 
 
 def test_python_writes_the_reports_again(command: Command, tmp_path: Path) -> None:
-    command(*EVAL)
+    command.once(*EVAL)
     files = load_run("r").write_reports(tmp_path / "copy", ["json"])
     assert files == [tmp_path / "copy/report.json"]
     assert files[0].read_bytes() == report_files(command.folder / "results")["report.json"]

@@ -17,9 +17,20 @@ SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
 EVAL = ("eval", "--providers", "bm25", "none", "--end", "3", "--run-id", "r")
 SUITES = {
     "bench": EVAL,
-    "audit": ("audit", str(SAMPLE), "--model", "scripted/quote", "--judge-model", "none", "--run-id", "r"),
+    "audit": (
+        "audit",
+        str(SAMPLE),
+        "--model",
+        "scripted/quote",
+        "--judge-model",
+        "none",
+        "--limit",
+        "9",
+        "--run-id",
+        "r",
+    ),
     "extraction": ("extraction", "run", "--extractor", "amnesiac", "--run-id", "r"),
-    "hygiene": ("hygiene", "run", "--store", "reference", "--run-id", "r"),
+    "hygiene": ("hygiene", "run", "memory-skip-local", "--store", "reference", "--run-id", "r"),
 }
 FILES = {"report.json", "report.md"}
 
@@ -105,7 +116,7 @@ def test_resuming_a_finished_run_shows_its_report(command: Command) -> None:
 )
 def test_a_finished_run_is_held_to_thresholds(command: Command, arguments: tuple[str, ...], code: int) -> None:
     """R15: thresholds do not apply to baselines."""
-    command(*EVAL)
+    command.once(*EVAL)
     assert command("eval", "--resume", "r", *arguments).code == code
 
 
@@ -118,7 +129,7 @@ def test_the_usual_targets_of_an_extraction_run_apply_when_it_is_resumed(command
 
 
 def test_a_finished_run_belongs_to_its_command(command: Command) -> None:
-    command(*EVAL)
+    command.once(*EVAL)
     said = command("hygiene", "run", "--resume", "r", "--output", "results")
     assert said.code == 2
     assert "memorybench eval --resume r" in said.err
@@ -126,7 +137,7 @@ def test_a_finished_run_belongs_to_its_command(command: Command) -> None:
 
 def test_resuming_a_finished_run_writes_lost_reports_again(command: Command) -> None:
     """R3: a version before 0.2 could complete a run and be killed before its reports."""
-    command(*EVAL)
+    command.once(*EVAL)
     results = command.folder / "results"
     written = report_files(results)
     for name in FILES:
@@ -138,7 +149,7 @@ def test_resuming_a_finished_run_writes_lost_reports_again(command: Command) -> 
 def test_python_returns_a_finished_run_that_is_resumed(command: Command) -> None:
     from memorybench.api import evaluate
 
-    command(*EVAL)
+    command.once(*EVAL)
     finished = evaluate(resume="r")
     assert (finished.run_id, finished.summary.status) == ("r", "complete")
 

@@ -28,7 +28,7 @@ SAMPLE = Path(catalog.__file__).parent / "data" / "sample-dataset.json"
 @pytest.fixture
 def answered(command: Command) -> Command:
     """A run `r` of four questions with answers and verdicts."""
-    assert command("eval", "--providers", "bm25", "oracle", "--end", "4", *SCRIPTED, "--run-id", "r").code == 0
+    command.once("eval", "--providers", "bm25", "oracle", "--end", "4", *SCRIPTED, "--run-id", "r")
     return command
 
 

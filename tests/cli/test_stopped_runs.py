@@ -21,7 +21,7 @@ from memorybench.cli.main import main
 from tests.cli.command import Command, measured
 from tests.engine.workload import in_child
 
-EVAL = ("eval", "--providers", "bm25", "none", "--limit", "4", "--seed", "1", "--run-id", "r", "--output")
+EVAL = ("eval", "--providers", "bm25", "none", "--end", "4", "--seed", "1", "--run-id", "r", "--output")
 RESUME = ("eval", "--resume", "r", "--output")
 KILLS, INTERRUPTS = (
     int(os.environ.get(f"MEMORYBENCH_TEST_{name}", n)) for name, n in (("KILLS", 200), ("INTERRUPTS", 50))
@@ -100,7 +100,7 @@ def assert_resumes_to_the_same_reports(command: Command) -> None:
 
 
 def test_runs_stopped_at_a_few_moments_end_with_the_same_reports(command: Command) -> None:
-    sweep(command, kills=4, interrupts=2)
+    sweep(command, kills=3, interrupts=1)
 
 
 @pytest.mark.slow
