@@ -17,6 +17,7 @@ from memorybench.suites.noise import measure_noise, noise_document, noise_sectio
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result
+from memorybench.text.spelling import camel
 
 from .measures import MEASURES
 
@@ -178,16 +179,11 @@ def _audit_result(run: StoredRun, outcomes: Iterable[Outcome]) -> dict[str, Any]
     return {
         "datasetId": run.spec["benchmarks"][0],
         "timestamp": run.summary.created,
-        "metrics": {_camel_case(name): measure.value if measure else None for name, measure in measures.items()},
+        "metrics": {camel(name): measure.value if measure else None for name, measure in measures.items()},
         "metricsOf": first.subject if first else None,
         **{key: dict(run.spec[key]) for key in ("probes", "gates", "skipped")},
         "probeResults": [_probe_result(outcome, run.case(outcome)) for outcome in outcomes],
     }
-
-
-def _camel_case(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def _probe_result(outcome: Outcome, probe: Mapping[str, Any]) -> dict[str, Any]:
