@@ -39,7 +39,7 @@ class CaseScores:
     @classmethod
     def of(cls, repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> CaseScores:
         trial = repeats[0].trial
-        rows = {metric.name: row for metric in metrics if (row := mean_row(map(metric.read, repeats)))}
+        rows = {metric.name: row for metric in metrics if (row := mean_row(map(metric.read, repeats))) is not None}
         return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, repeats[0].shown.asked, rows)
 
 
