@@ -94,11 +94,11 @@ def test_a_secret_in_the_data_changes_no_measure_and_repeats_no_call(
 
 
 def test_providers_are_compared_in_one_run_or_else_by_their_latest_runs(command: Command) -> None:
-    command("eval", "--providers", "bm25", "hybrid", "--end", "60", "--run-id", "both")
-    command("eval", "--providers", "hybrid", "--end", "20", "--run-id", "later")
+    command("eval", "--providers", "bm25", "hybrid", "--end", "20", "--run-id", "both")
+    command("eval", "--providers", "hybrid", "--end", "10", "--run-id", "later")
     (pair,) = command("results", "--compare", "bm25", "hybrid", "--json").json
     assert (pair["first_run"], pair["second_run"]) == ("both", "both"), "the run that holds both is used"
-    command("eval", "--providers", "none", "--end", "20", "--run-id", "apart")
+    command("eval", "--providers", "none", "--end", "10", "--run-id", "apart")
     (pair,) = command("results", "--compare", "none", "hybrid", "--measure", "context_tokens", "--json").json
     assert (pair["first_run"], pair["second_run"]) == ("apart", "later"), "the latest run of hybrid"
 

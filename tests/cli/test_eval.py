@@ -25,8 +25,16 @@ def recall(document: dict, subject: str, name: str = "recall@5") -> float:
     return measure["value"]
 
 
-def test_without_arguments_eval_ranks_six_providers_on_the_starter(command: Command) -> None:
-    said = command("eval", "--json")
+@pytest.mark.parametrize(
+    ("flags", "questions"),
+    [(("--limit", "72"), 72), pytest.param((), 360, marks=pytest.mark.slow)],
+    ids=["part", "all"],
+)
+def test_without_arguments_eval_ranks_six_providers_on_the_starter(
+    command: Command, flags: tuple[str, ...], questions: int
+) -> None:
+    assert command("eval", "--dry-run", "--json").json["planned"] == 6 * 360
+    said = command("eval", *flags, "--json")
     assert said.code == 0
     document = said.json
     assert [r["subject"] for r in document["results"] if not r["group"]] == ARMS
@@ -35,7 +43,7 @@ def test_without_arguments_eval_ranks_six_providers_on_the_starter(command: Comm
     assert recall(document, "oracle", "turn_recall@10") == 1
     assert recall(document, "full-context") is None, "the whole history has no ranking to judge"
     counts = document["counts"]
-    assert counts["planned"] == 2160 == sum(n for name, n in counts.items() if name != "planned")
+    assert counts["planned"] == 6 * questions == sum(n for name, n in counts.items() if name != "planned")
     assert not list(command.folder.glob("results/*/stores")), "the memories were put away"
 
 
@@ -174,9 +182,9 @@ def test_a_scripted_model_answers_offline_and_is_scored(command: Command) -> Non
 
 def test_thresholds_decide_the_exit_code_and_leave_baselines_alone(command: Command) -> None:
     arms = ("eval", "--providers", "bm25", "none", "--end", "60")
-    assert command(*arms, "--threshold", "recall@5=0.1").code == 0
-    assert command(*arms, "--threshold", "recall@5=0.99").code == 3
-    said = command(*arms, "--threshold", "recall@5=0.55", "--threshold-on", "lower")
+    assert command(*arms, "--threshold", "recall@5=0.1", "--run-id", "first").code == 0
+    assert command(*arms, "--reuse", "first", "--threshold", "recall@5=0.99").code == 3
+    said = command(*arms, "--reuse", "first", "--threshold", "recall@5=0.55", "--threshold-on", "lower")
     assert said.code == 3
     assert "threshold missed" in said.out
 
