@@ -45,7 +45,7 @@ def test_two_benchmarks_over_one_dataset_are_kept_apart(command: Command) -> Non
 def test_a_run_of_an_edited_benchmark_is_not_resumed(command: Command) -> None:
     path = drop_in(command, "benchmarks", MY_STARTER)
     arguments = ("eval", "--benchmarks", "my-starter", "--providers", "bm25", "--end", "6", "--concurrency", "1")
-    assert command.killed(*arguments, "--run-id", "r", at=55)
+    assert command.killed(*arguments, "--run-id", "r", at=20)
     path.write_text(MY_STARTER.replace("defaultLimit: 1", "defaultLimit: 9"))
     said = command("eval", "--resume", "r")
     assert said.code == 2
@@ -71,7 +71,7 @@ def test_a_run_whose_model_has_a_new_address_is_not_resumed(command: Command, mo
 def test_a_run_killed_after_its_last_outcome_can_be_finished(command: Command) -> None:
     arguments = ("eval", "--providers", "bm25", "--end", "2", "--concurrency", "1")
     killed = 0
-    for place in range(50, 70):
+    for place in range(10, 30):
         if not command.killed(*arguments, "--run-id", f"r{place}", at=place):
             break
         killed += 1
@@ -142,7 +142,7 @@ def test_thresholds_accept_older_names_and_need_a_provider(
 
 def test_providers_that_have_not_started_are_in_the_report_of_a_partial_run(command: Command) -> None:
     arguments = ("eval", "--providers", "bm25", "none", "--end", "4", "--concurrency", "1")
-    assert command.killed(*arguments, "--run-id", "r", at=55)
+    assert command.killed(*arguments, "--run-id", "r", at=20)
     document = command("results", "r", "--json").json
     assert document["status"] == "partial", "nobody is writing it any more"
     assert subjects(document) == [("starter", "bm25"), ("starter", "none")]

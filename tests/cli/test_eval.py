@@ -79,7 +79,7 @@ def test_a_killed_evaluation_resumes_to_the_same_figures(command: Command, place
 def test_a_store_that_vanished_is_filled_again_and_never_searched_empty(command: Command) -> None:
     arguments = ("--providers", "bm25", "--end", "24", "--concurrency", "1", "--run-id", "r", "--json")
     whole = command("eval", *arguments, "--output", "whole").json
-    assert command.killed("eval", *arguments, at=100)
+    assert command.killed("eval", *arguments, at=50)
     for file in command.folder.glob("results/r/stores/*"):
         file.unlink()
     said = command("eval", "--resume", "r", "--json")

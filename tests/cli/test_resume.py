@@ -36,7 +36,7 @@ def write_fingerprint_of_previous_release(folder: Path, change: Callable[[dict[s
 
 
 def test_a_run_of_the_previous_release_is_resumed(command: Command) -> None:
-    assert command.killed(*EVAL, "--concurrency", "1", at=40)
+    assert command.killed(*EVAL, "--concurrency", "1", at=20)
     write_fingerprint_of_previous_release(command.folder, lambda config: None)
     said = command("eval", "--resume", "r", "--json")
     assert said.code == 0, said.err
@@ -44,7 +44,7 @@ def test_a_run_of_the_previous_release_is_resumed(command: Command) -> None:
 
 
 def test_a_run_of_the_previous_release_with_another_setting_is_refused(command: Command) -> None:
-    assert command.killed(*EVAL, "--concurrency", "1", at=40)
+    assert command.killed(*EVAL, "--concurrency", "1", at=20)
 
     def raise_retries(config: dict[str, Any]) -> None:
         config["rate_limit"]["max_retries"] = 9

@@ -113,7 +113,7 @@ def test_a_killed_run_resumes_with_the_questions_that_it_chose(command: Command,
         command("eval", "--providers", "bm25", "--end", "60", "--run-id", "old")
     arguments = ("eval", "--providers", "bm25", *choice, "--concurrency", "1", "--run-id", "r")
     whole = command(*arguments[:-1], "whole", "--json").json
-    assert command.killed(*arguments, at=40)
+    assert command.killed(*arguments, at=20)
     assert measured(command("eval", "--resume", "r", "--json").json) == measured(whole)
     assert asked(command, "r") == asked(command, "whole")
 

@@ -308,7 +308,7 @@ def test_gold_text_is_stored_once_per_question(answered: Command) -> None:
 
 def test_gold_turns_survive_a_kill_and_a_resume(command: Command) -> None:
     run = ("eval", "--providers", "bm25", "--end", "4", *SCRIPTED, "--run-id", "r", "--concurrency", "1")
-    assert command.killed(*run, at=60)
+    assert command.killed(*run, at=20)
     assert command("eval", "--resume", "r").code == 0
     for row in command("export", "r", "--format", "json").json:
         assert command("show", "r", row["item"], "--json").json["gold"], row["item"]

@@ -68,7 +68,7 @@ def test_two_spellings_are_one_provider(command: Command, providers: list[str]) 
 def test_a_killed_run_is_resumed_with_its_settings(command: Command, flags: tuple[str, ...]) -> None:
     whole = command(*EVAL[:-1], "whole", *flags, "--json")
     assert whole.code == 0, whole.err
-    assert command.killed(*EVAL, *flags, "--concurrency", "1", at=40)
+    assert command.killed(*EVAL, *flags, "--concurrency", "1", at=20)
     resumed = command("eval", "--resume", "r", "--json")
     assert resumed.code == 0, resumed.err
     assert measured({"results": resumed.json["results"]}) == measured({"results": whole.json["results"]})

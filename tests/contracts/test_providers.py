@@ -20,6 +20,22 @@ class TestBm25(ProviderContract):
         return Bm25.open_file(folder / "bm25.db")
 
 
+class TestBm25InMemory(ProviderContract):
+    durable = False
+
+    def open_provider(self, folder: Path) -> AbstractAsyncContextManager[Provider]:
+        return Bm25.open_file(None)
+
+
+class TestHybridInMemory(ProviderContract):
+    durable = False
+
+    @asynccontextmanager
+    async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:
+        async with open_scripted_embedder() as embedder, Hybrid.open_file(None, embedder) as provider:
+            yield provider
+
+
 class TestDense(ProviderContract):
     @asynccontextmanager
     async def open_provider(self, folder: Path) -> AsyncIterator[Provider]:

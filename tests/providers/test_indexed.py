@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import ClassVar
 
 from memorybench.core.contracts import Scope
-from memorybench.providers.storage.indexed import OPEN_INDEXES, Hit, Query
+from memorybench.providers.bm25 import Bm25
+from memorybench.providers.storage.indexed import INDEX_THREADS, OPEN_INDEXES, Hit, Query
 from memorybench.providers.storage.turns import StoredTurn, TurnMemory
-from tests.providers.embedded import HOME, session
+from tests.providers.embedded import HOME, session, sessions_of
 
 
 class RecordedIndex:
@@ -59,3 +60,31 @@ def test_least_recently_searched_index_is_closed_first(tmp_path: Path) -> None:
     closed, built = asyncio.run(closed_scopes())
     assert closed == [scope(1).name]
     assert all(index.is_closed for index in built)
+
+
+def test_scopes_in_memory_share_the_threads_and_never_their_turns() -> None:
+    async def found_sessions() -> list[list[str]]:
+        async with Bm25.open_file(None) as memory:
+            scopes = [scope(n) for n in range(3 * INDEX_THREADS)]
+            await asyncio.gather(
+                *(memory.add_batch(one, [session(f"s{n}", f"I own dog number {n}.")]) for n, one in enumerate(scopes))
+            )
+            await asyncio.gather(*(memory.wait_until_searchable(one, []) for one in scopes))
+            return [
+                sessions_of(memories)
+                for memories in await asyncio.gather(*(memory.search(one, "dog", 5) for one in scopes))
+            ]
+
+    assert asyncio.run(found_sessions()) == [[f"s{n}"] for n in range(3 * INDEX_THREADS)]
+
+
+def test_turns_in_memory_are_listed_in_the_order_of_a_file(tmp_path: Path) -> None:
+    sessions = [session(name, "One.", " ", "Three.") for name in ("s10", "s2", "é", "Z", "s2")]
+
+    async def listed(file: Path | None) -> list[str]:
+        async with Bm25.open_file(file) as memory:
+            for one in sessions:
+                await memory.add(HOME, one)
+            return [memory.id for memory in await memory.list(HOME)]
+
+    assert asyncio.run(listed(None)) == asyncio.run(listed(tmp_path / "turns.db"))
