@@ -352,6 +352,7 @@ def test_settings_are_described_with_value_and_meaning(command: Command) -> None
         "k1": "2.0",
         "b": "0.75",
         "around_words": "60",
+        "around_turns": "1",
         "around_weight": "0.5",
     }
     assert all(setting["meaning"] for setting in settings.values())

@@ -130,6 +130,14 @@ def test_without_neighbours_a_turn_has_only_its_own_words() -> None:
     index.close()
 
 
+@pytest.mark.parametrize(("around_turns", "found"), [(1, [2, 1, 3]), (2, [2, 1, 3, 0, 4])])
+def test_near_words_can_come_from_several_turns(around_turns: int, found: list[int]) -> None:
+    talk = session("talk", "It rained.", "It was cold.", "We went camping.", "We slept well.", "We ate.")
+    index = LexicalIndex(stored_turns(talk), LexicalSettings(around_turns=around_turns, around_words=7))
+    assert sorted(hit.row for hit in index.search(Query("camping"), 5)) == sorted(found)
+    index.close()
+
+
 def own_ranking(monkeypatch: pytest.MonkeyPatch, sessions: Sequence[Session], query: str) -> list[Sequence[Hit]]:
     """The hits of FTS5, and those of our own formula with the same constants."""
     turns = [turn for one in sessions for turn in stored_turns(one)]

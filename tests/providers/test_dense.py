@@ -8,7 +8,7 @@ import pytest
 from memorybench.core.conversation import Memory
 from memorybench.core.trials import Subject
 from memorybench.embedding.scripted import ScriptedEmbedder, open_scripted_embedder
-from memorybench.providers.dense import Dense
+from memorybench.providers.dense import Dense, DenseSettings
 from memorybench.providers.storage.turns import TurnMemory
 from tests.providers.embedded import HOME, fill, session, sessions_of
 
@@ -28,8 +28,10 @@ class CompassEmbedder:
 
 
 @asynccontextmanager
-async def opened(folder: Path, embedder: CompassEmbedder | ScriptedEmbedder) -> AsyncIterator[TurnMemory]:
-    async with Dense.open_file(folder / "dense.db", embedder) as provider:
+async def opened(
+    folder: Path, embedder: CompassEmbedder | ScriptedEmbedder, settings: DenseSettings | None = None
+) -> AsyncIterator[TurnMemory]:
+    async with Dense.open_file(folder / "dense.db", embedder, settings) as provider:
         yield provider
 
 
@@ -56,6 +58,18 @@ def test_vector_includes_half_of_the_previous_turn(tmp_path: Path) -> None:
 
     memories = {memory.id: memory.score for memory in asyncio.run(ask())}
     assert memories == pytest.approx({"a#1": 1.0, "a#2": 0.5 / 1.25**0.5, "b#1": 0.0})
+
+
+def test_vector_can_include_the_next_turn(tmp_path: Path) -> None:
+    embedder = CompassEmbedder(north=(0.0, 1.0), east=(1.0, 0.0), where=(0.0, 1.0))
+
+    async def ask() -> Sequence[Memory]:
+        async with opened(tmp_path, embedder, DenseSettings(before_weight=0, after_weight=0.5)) as provider:
+            await fill(provider, [session("a", "east", "north"), session("b", "north")])
+            return await provider.search(HOME, "where", 5)
+
+    memories = {memory.id: memory.score for memory in asyncio.run(ask())}
+    assert memories == pytest.approx({"a#1": 0.5 / 1.25**0.5, "a#2": 1.0, "b#1": 1.0})
 
 
 def test_a_session_is_embedded_in_one_call_and_never_again(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from math import log
 from typing import ClassVar
 
@@ -30,14 +31,16 @@ _LEAST_IDF = 1e-6
 
 
 class LexicalSettings(TurnSettings):
-    added_later = frozenset({"k1", "b"})
+    added_later = frozenset({"k1", "b", "around_turns"})
 
     k1: float = Field(default=_FTS5_K1, ge=0)
     """How much a repeated word counts; 0: no more than a word that occurs once."""
     b: float = Field(default=_FTS5_B, ge=0, le=1)
     """How much a long turn is penalized; 0: not at all."""
     around_words: int = Field(default=AROUND_WORDS, ge=0)
-    """How many words of the turn before and of the turn after count for a turn, too."""
+    """How many words before a turn, and how many after it, count for the turn, too."""
+    around_turns: int = Field(default=1, ge=1)
+    """How many turns before, and how many after, these words may come from."""
     around_weight: float = Field(default=AROUND_WEIGHT, ge=0)
     """Weight of these words; those of the turn itself have 1."""
 
@@ -52,7 +55,8 @@ class LexicalIndex:
         # contentless: the text itself is in the store
         self._db.execute(f"CREATE VIRTUAL TABLE turns USING fts5(text, around, content='', tokenize='{_TOKENIZER}')")
         self._db.executemany(
-            "INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)", _rows(turns, settings.around_words)
+            "INSERT INTO turns (rowid, text, around) VALUES (?, ?, ?)",
+            _rows(turns, settings.around_words, settings.around_turns),
         )
         self._uses_fts5 = (settings.k1, settings.b) == (_FTS5_K1, _FTS5_B)
         if not self._uses_fts5:
@@ -111,16 +115,19 @@ class LexicalIndex:
         self._db.close()
 
 
-def _rows(turns: Sequence[StoredTurn], around_words: int) -> Iterator[tuple[int, str, str]]:
-    """Yield for each turn its row, its words, and the words around it in the same session."""
+def _rows(turns: Sequence[StoredTurn], around_words: int, around_turns: int) -> Iterator[tuple[int, str, str]]:
+    """Yield for each turn its row, its words, and the nearest words before and after it in the same session."""
     texts = [space_ideographs(turn.text) for turn in turns]
-    for row, turn in enumerate(turns):
-        around: list[str] = []
-        if around_words and row > 0 and turns[row - 1].session == turn.session:
-            around += texts[row - 1].rsplit(None, around_words)[-around_words:]
-        if row + 1 < len(turns) and turns[row + 1].session == turn.session:
-            around += texts[row + 1].split(None, around_words)[:around_words]
-        yield row, texts[row], " ".join(around)
+    for _, session in groupby(range(len(turns)), key=lambda row: turns[row].session):
+        rows = list(session)
+        for row in rows:
+            around: list[str] = []
+            if around_words:
+                before = " ".join(texts[max(rows[0], row - around_turns) : row])
+                after = " ".join(texts[row + 1 : min(rows[-1], row + around_turns) + 1])
+                around += before.rsplit(None, around_words)[-around_words:]
+                around += after.split(None, around_words)[:around_words]
+            yield row, texts[row], " ".join(around)
 
 
 class Bm25(TurnMemory[LexicalSettings]):

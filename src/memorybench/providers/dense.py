@@ -24,8 +24,12 @@ Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.438, without 
 
 
 class DenseSettings(TurnSettings):
+    added_later = frozenset({"after_weight"})
+
     before_weight: float = Field(default=BEFORE_WEIGHT, ge=0)
     """Weight of the vector of the turn before; that of the turn itself has 1."""
+    after_weight: float = Field(default=0.0, ge=0)
+    """Weight of the vector of the turn after."""
 
 
 class VectorIndex:
@@ -36,9 +40,10 @@ class VectorIndex:
         if turns:
             vectors = normalize(np.stack([np.frombuffer(turn.vector or b"", np.float32) for turn in turns]))
             same_session = np.array([turn.session == before.session for before, turn in pairwise(turns)])
-            with_before = vectors.copy()
-            with_before[1:] += settings.before_weight * vectors[:-1] * same_session[:, None]
-            self._directions = normalize(with_before)
+            with_neighbours = vectors.copy()
+            with_neighbours[1:] += settings.before_weight * vectors[:-1] * same_session[:, None]
+            with_neighbours[:-1] += settings.after_weight * vectors[1:] * same_session[:, None]
+            self._directions = normalize(with_neighbours)
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
         return best_rows(self.cosines(query.vector), limit)

@@ -26,6 +26,8 @@ is two questions of 500). Shares from 0.3 to 0.6 change none of these by more th
 
 
 class HybridSettings(LexicalSettings, DenseSettings):
+    added_later = LexicalSettings.added_later | DenseSettings.added_later
+
     dense_weight: float = Field(default=DENSE_WEIGHT, ge=0, le=1)
     """Weight of the vectors; that of the words is 1 minus this."""
 
