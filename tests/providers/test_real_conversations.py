@@ -1,4 +1,4 @@
-"""The figures that the embedded providers are tuned to, on real data."""
+"""The embedded providers on the data that they are tuned on. The figures to quote are in docs/hybrid.md."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_bm25_finds_the_evidence_of_locomo(tmp_path: Path) -> None:
 
 def test_hybrid_finds_more_of_locomo_than_bm25(tmp_path: Path) -> None:
     values = with_hybrid(tmp_path, locomo(DATA / "locomo/locomo10.json"), turn_recall_at_10)
-    assert fmean(values) > 0.735
+    assert fmean(values) > 0.78
 
 
 def test_hybrid_finds_the_sessions_of_longmemeval(tmp_path: Path) -> None:

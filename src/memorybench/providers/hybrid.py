@@ -1,11 +1,14 @@
-"""The provider hybrid: the weighted sum of the scores of bm25 and dense."""
+"""The provider hybrid: the weighted sum of the scores of bm25 and dense, of the speaker and of the session."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from pydantic import Field
+
+from memorybench.text.words import content_words, words
 
 from .bm25 import LexicalIndex, LexicalSettings
 from .dense import DenseSettings, VectorIndex
@@ -13,37 +16,79 @@ from .storage.indexed import Hit, Query, best_rows
 from .storage.turns import StoredTurn, TurnMemory
 
 if TYPE_CHECKING:
-    from numpy import float32
+    from numpy import float32, int64
     from numpy.typing import NDArray
 
 DENSE_WEIGHT = 0.5
-"""The weight of the cosines. Both scores are divided by their standard deviation over the scope first.
-
-Tuned with perf/tune_embedded.py, on LoCoMo (recall@10 of turns: 0.744; bm25 alone 0.730, dense 0.438) and LongMemEval
-(recall_any@5 of sessions: 44 of the 44 questions of S, bm25 40, dense 43; mixed 0.986, bm25 0.978, dense 0.990, which
-is two questions of 500). Shares from 0.3 to 0.6 change none of these by more than one question of S, or 0.01.
-"""
+"""The weight of the cosines. Both scores are divided by their standard deviation over the scope first."""
+SESSION_TURNS = 3
+"""How many of a session's turns stand for the session."""
 
 
 class HybridSettings(LexicalSettings, DenseSettings):
-    added_later = LexicalSettings.added_later | DenseSettings.added_later
+    """The defaults were chosen by cross-validation on LoCoMo and LongMemEval; see docs/hybrid.md."""
 
+    added_later = frozenset()
+
+    around_words: int = Field(default=120, ge=0)
+    """How many words before a turn, and how many after it, count for the turn, too."""
+    around_turns: int = Field(default=2, ge=1)
+    """How many turns before, and how many after, these words may come from."""
+    before_weight: float = Field(default=0.75, ge=0)
+    """Weight of the vector of the turn before; that of the turn itself has 1."""
+    after_weight: float = Field(default=0.5, ge=0)
+    """Weight of the vector of the turn after."""
     dense_weight: float = Field(default=DENSE_WEIGHT, ge=0, le=1)
     """Weight of the vectors; that of the words is 1 minus this."""
+    speaker_weight: float = Field(default=0.75, ge=0)
+    """Added to the score of a turn if the question names its speaker."""
+    session_weight: float = Field(default=0.6, ge=0)
+    """Weight of the mean score of the three best turns of a turn's session."""
 
 
 class HybridIndex:
     def __init__(self, turns: Sequence[StoredTurn], settings: HybridSettings) -> None:
-        self._dense_weight = settings.dense_weight
+        self._settings = settings
         self._lexical = LexicalIndex(turns, settings)
         self._vectors = VectorIndex(turns, settings)
+        self._sessions = [len(list(group)) for _, group in groupby(turns, key=lambda turn: turn.session)]
+        self._speakers: dict[str, list[int]] = {}
+        for row, turn in enumerate(turns):
+            self._speakers.setdefault(turn.speaker, []).append(row)
 
     def search(self, query: Query, limit: int) -> Sequence[Hit]:
+        settings = self._settings
         cosines = self._vectors.cosines(query.vector)
-        return best_rows(add_scores(self._lexical.matches(query.text), cosines, self._dense_weight), limit)
+        scores = add_scores(self._lexical.matches(query.text), cosines, settings.dense_weight)
+        for speaker, rows in self._speakers.items():
+            if names_in(speaker, query.text):
+                scores[rows] += settings.speaker_weight
+        if settings.session_weight and len(scores):
+            scores += settings.session_weight * best_of_session(scores, self._sessions)
+        return best_rows(scores, limit)
 
     def close(self) -> None:
         self._lexical.close()
+
+
+def names_in(speaker: str, question: str) -> bool:
+    """Return whether a question has a word of a speaker's name."""
+    return bool(speaker) and not set(words(question)).isdisjoint(content_words(speaker))
+
+
+def best_of_session(scores: NDArray[float32], sessions: Sequence[int] | NDArray[int64]) -> NDArray[float32]:
+    """Return for each row the mean score of the best turns of its session.
+
+    `sessions` has the number of turns of each session, in the order of the rows.
+    """
+    import numpy as np
+
+    sizes = np.asarray(sessions)
+    starts = np.cumsum(sizes) - sizes
+    best_first = np.lexsort((-scores, np.repeat(np.arange(len(sizes)), sizes)))
+    counts = np.arange(len(scores)) - np.repeat(starts, sizes) < SESSION_TURNS
+    sums = np.add.reduceat(np.where(counts, scores[best_first], np.float32(0)), starts)
+    return np.repeat(sums / np.minimum(sizes, SESSION_TURNS), sizes).astype(np.float32)
 
 
 def add_scores(matches: Sequence[Hit], cosines: NDArray[float32], dense_weight: float) -> NDArray[float32]:

@@ -44,6 +44,11 @@ class StoredTurn:
     def memory_id(self) -> str:
         return f"{self.session}#{self.place}"
 
+    @property
+    def speaker(self) -> str:
+        """The name that `text` begins with; empty if `lead` ends with a role instead."""
+        return "" if self.lead.endswith(": ") else self.text.partition(": ")[0]
+
     def as_memory(self, score: float | None = None) -> Memory:
         sources = (self.session, self.turn)
         return Memory(id=self.memory_id, content=self.lead + self.text, score=score, sources=sources)
