@@ -13,6 +13,7 @@ from memorybench.core.conversation import Haystack, Session, Turn
 from memorybench.core.errors import BadInput
 from memorybench.core.questions import Question
 from memorybench.files.yaml_file import parse_yaml
+from memorybench.suites.bench.baselines import all_turns
 from memorybench.suites.bench.baselines import remembered as remembered_by
 
 PROVIDER = "name: NAME\ntype: local\nadapter: ./mine.py:Mine\ntags: [mine]\n"
@@ -59,7 +60,7 @@ def test_bundled_entries_are_valid_and_described(tmp_path: Path) -> None:
 def test_the_suite_can_build_every_baseline(baseline: str) -> None:
     haystack = Haystack(id="h", sessions=(Session(id="s", turns=(Turn(role="user", content="It rained."),)),))
     question = Question(id="q", haystack="h", question="Did it rain?", gold_sessions=("s",))
-    remembered = remembered_by(baseline, question, haystack)
+    remembered = remembered_by(baseline, question, all_turns(haystack))
     assert [memory.content for memory in remembered] == ([] if baseline == "none" else ["user: It rained."])
 
 
