@@ -15,7 +15,8 @@ from memorybench.core.trials import Subject
 
 _MODEL = "l2_supercat"
 _DIMENSIONS = 256
-_BATCH = 256
+_BATCH = 64
+"""Texts that are tokenized at once. Until they are summed, the tokens of a text take a hundred times its memory."""
 _INLINE_CHARACTERS = 4_000
 """Shorter texts take about a millisecond, which is not worth a thread."""
 
@@ -24,8 +25,10 @@ class LocalEmbedder:
     """Returns the normalised mean of a text's word vectors (WordLlama); zeros for a text without words."""
 
     def __init__(self, model: Any, version: str) -> None:
-        self._tokenizer = model.tokenizer
-        self._tokenizer.no_padding()  # padding makes each text as expensive as the longest in its batch
+        tokenizer = model.tokenizer
+        tokenizer.no_padding()  # padding makes each text as expensive as the longest in its batch
+        # in newer versions; does not compute the offsets of tokens, which we do not need
+        self._tokenize = getattr(tokenizer, "encode_batch_fast", tokenizer.encode_batch)
         self._word_vectors = model.embedding
         self._subject = Subject(
             role="embedder",
@@ -49,7 +52,7 @@ class LocalEmbedder:
         vectors = np.zeros((len(texts), _DIMENSIONS), np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = list(texts[start : start + _BATCH])
-            for row, encoded in enumerate(self._tokenizer.encode_batch(batch, add_special_tokens=False), start):
+            for row, encoded in enumerate(self._tokenize(batch, add_special_tokens=False), start):
                 # the sum has the direction of the mean
                 vectors[row] = self._word_vectors[encoded.ids].sum(axis=0)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -120,13 +120,19 @@ def _rows(turns: Sequence[StoredTurn], around_words: int, around_turns: int) -> 
     for _, session in groupby(range(len(turns)), key=lambda row: turns[row].session):
         rows = list(session)
         for row in rows:
-            around: list[str] = []
-            if around_words:
-                before = " ".join(texts[max(rows[0], row - around_turns) : row])
-                after = " ".join(texts[row + 1 : min(rows[-1], row + around_turns) + 1])
-                around += before.rsplit(None, around_words)[-around_words:]
-                around += after.split(None, around_words)[:around_words]
-            yield row, texts[row], " ".join(around)
+            before = " ".join(texts[max(rows[0], row - around_turns) : row])
+            after = " ".join(texts[row + 1 : min(rows[-1], row + around_turns) + 1])
+            yield row, texts[row], f"{_last_words(before, around_words)} {_first_words(after, around_words)}"
+
+
+def _first_words(text: str, count: int) -> str:
+    rest = text.split(None, count)[count:]
+    return text[: len(text) - len(rest[0])] if rest else text
+
+
+def _last_words(text: str, count: int) -> str:
+    parts = text.rsplit(None, count)
+    return text[len(parts[0]) :] if len(parts) > count else text
 
 
 class Bm25(TurnMemory[LexicalSettings]):
