@@ -243,16 +243,14 @@ def _small_sample(values: Sequence[float], share: float, spread: Spread, level: 
     share it is the effective number of items: their number for independent yes/no items, else about that number
     divided by the design effect.
 
-    The degrees of freedom are Satterthwaite's for the two estimated factors of that ratio: the correlation within
-    clusters, whose variance for m items per cluster is (m − 1) / m of that of a variance (Fisher, "Statistical methods
-    for research workers", 1925), and the variance of an item in relation to share × (1 − share), by linearization. The
-    second is known for yes/no items.
+    The degrees of freedom are Satterthwaite's for the two estimated parts of that ratio. For the correlation within
+    clusters of m items there are m / (m − 1) times those of a variance (Fisher, "Statistical methods for research
+    workers", 1925). The variance of an item that is 0 or 1 follows from the share; that of shares of g yes/no answers
+    is 1 / g of it, and estimating it has a relative variance of 2 (1 − 1 / g) / (n − 1).
     """
     n, yes_no = len(values), share * (1 - share)
-    per_cluster = n / spread.clusters
     item = fsum((value - share) ** 2 for value in values) / n
-    errors = [(value - share) ** 2 / item - 1 - (value - share) * (1 - 2 * share) / yes_no for value in values]
-    doubt = (1 - 1 / per_cluster) / spread.freedom + fsum(error**2 for error in errors) / (2 * n * (n - 1))
+    doubt = (1 - spread.clusters / n) / spread.freedom + (1 - item / yes_no) / (n - 1)
     z, t = NormalDist().inv_cdf(0.5 + level / 2), _t(1 / max(doubt, 1e-9), level)
     return _wilson(share, (yes_no / spread.variance + 1) * (z / t) ** 2, level, SHARE)
 
