@@ -51,6 +51,13 @@ def knowing(prompt: str) -> str:
     return CANARIES.get(response, "yes" if len(prompt) % 2 else "no")
 
 
+def test_the_screen_says_that_few_canaries_detect_only_bad_judges(command: Command, stub: Stub) -> None:
+    saying(stub, knowing)
+    judged = JUDGED[:-1]
+    assert "--canaries 24" in command(*judged).out
+    assert "--canaries 24" not in command(*judged, "--canaries", "24").out
+
+
 def test_canaries_are_at_most_a_tenth_of_the_judge_calls(command: Command, stub: Stub) -> None:
     saying(stub, lambda prompt: "no")
     estimate = command(*JUDGED, "--dry-run").json["expected"]

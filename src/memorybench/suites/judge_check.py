@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 STEP = "judge check"
 LEAST_RATE = 0.9
 """A judge fails if its sensitivity or its specificity on canaries is significantly below this rate."""
+ENOUGH = 24
+"""Canaries below which the report says that they are few: all that one prompt has."""
 _SHARE_OF_CALLS = 10
 _CAUTION = "Canaries are not the questions of this run: the correction assumes that the judge errs as often on both."
 
@@ -52,7 +54,7 @@ async def record_judge_check(
 ) -> None:
     """Performs the check with up to `limit` canaries, and records its result once for the report."""
     if not limit:
-        await steps.note("judge", f"judge {judge.name}: not checked; --canaries 24 checks it with known answers")
+        await steps.note("judge", f"judge {judge.name}: not checked; --canaries {ENOUGH} checks it with known answers")
         return
     inputs = {"judge": judge, "prompts": digest([repr(prompt) for prompt in prompts]), "limit": limit}
     # the canaries are steps of their own: inside a step, they would wait for its slot
@@ -62,7 +64,9 @@ async def record_judge_check(
         return found or await check()
 
     report = await steps.once(STEP, inputs, get_report, CanaryReport)
-    await steps.note("judge", report.sentence())
+    asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
+    few = f"; {asked} canaries detect only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
+    await steps.note("judge", report.sentence() + few)
 
 
 class Rate(Record):
