@@ -265,7 +265,8 @@ def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
         Column("cost"),
     )
     timed = [stage for stage in summary.stages if stage.name in _TIMED_STEPS and stage.seconds]
-    others = [stage for stage in summary.stages if stage not in timed]
+    # "clearing" only marks that a clear has begun
+    others = [stage for stage in summary.stages if stage not in timed and stage.name != "clearing"]
     timed.sort(key=lambda stage: (_TIMED_STEPS.index(stage.name), stage.subject))
     rows, other_rows = (tuple(_step_row(stage) for stage in stages) for stages in (timed, others))
     if not rows:
