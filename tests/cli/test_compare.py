@@ -75,6 +75,13 @@ def test_one_provider_is_compared_across_two_runs(command: Command) -> None:
     assert "ahead by" not in shown
 
 
+def test_the_ids_of_a_sample_are_not_a_setting(command: Command) -> None:
+    for name, limit in (("small", "8"), ("large", "12")):
+        command("eval", "--providers", "bm25", "--limit", limit, "--run-id", name)
+    settings = command("compare", "small", "large", "--json").json["settings"]
+    assert [setting["name"] for setting in settings] == ["limit"]
+
+
 def test_the_only_providers_of_two_runs_are_compared_whatever_their_names(command: Command) -> None:
     command("eval", "--providers", "bm25", "oracle", "--end", "10", "--run-id", "one")
     command("eval", "--providers", "dense", "--end", "10", "--run-id", "two")

@@ -36,8 +36,8 @@ SHOWN_CASES = 20
 _RESULTS: Mapping[Only, tuple[str, ...]] = {"wins": ("win",), "losses": ("loss",), "changed": ("win", "loss")}
 _DATA = ("benchmark ", "dataset ")
 """A fingerprint of one of these names, followed by the name of a benchmark, is that of its data."""
-_NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
-"""Fields of a spec that say which subjects there are, or where steps were taken from."""
+_NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of", "chosen"})
+"""Fields of a spec that say which subjects there are, where steps were taken from, or what others imply."""
 _TYPES = ("question_type", "category", "scenario")
 """The labels that cases are grouped by, the preferred one first."""
 _LONGEST = 60
