@@ -116,7 +116,7 @@ def run(command: str, **values: Any) -> RunResult:
     finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:
         finished = running.run(running.start(*matches[0], values, options, wiring))
-    running.write_ci_files(finished, options, running.run_checks(finished), wiring.redact)
+    running.write_ci_files(finished, options, wiring.redact)
     return RunResult(finished.place.run_id, finished.place.results)
 
 

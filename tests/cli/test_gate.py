@@ -59,6 +59,15 @@ def test_the_document_of_a_run_lists_its_thresholds_and_its_baseline(command: Co
     assert threshold["text"] in said.err
 
 
+def test_thresholds_are_saved_with_the_run(command: Command) -> None:
+    said = command(*EVAL, "--threshold", "recall@5=1", "--threshold-on", "lower", "--run-id", "r", "--json")
+    assert said.code == 3
+    assert command("results", "r", "--json").json["checks"] == said.json["checks"]
+    assert command("eval", "--resume", "r", "--json").json["checks"] == said.json["checks"]
+    assert command("eval", "--resume", "r").code == 3
+    assert command("eval", "--resume", "r", "--threshold", "recall@5=0").code == 0, "a new threshold replaces it"
+
+
 def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
     run = ("eval", "--providers", "dense", *FEW, "--baseline", f"{good}:bm25", "--json")
     free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")

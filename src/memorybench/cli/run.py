@@ -114,8 +114,8 @@ def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -
     from memorybench.wiring.environment import redactor
 
     messages = sys.stderr if args.json else sys.stdout
-    code = running.exit_code(finished, args.threshold_on, lambda line: print(line, file=messages))
-    running.write_ci_files(finished, options, running.run_checks(finished, args.threshold_on), redactor().clean)
+    code = running.exit_code(finished, lambda line: print(line, file=messages))
+    running.write_ci_files(finished, options, redactor().clean)
     if finished.ending.paused:
         print(f"memorybench: {finished.ending.paused}; start the service, then --resume the run", file=sys.stderr)
     if finished.blocked:

@@ -19,7 +19,7 @@ from .run_comparison import RunComparison, check_same_data, chosen_metrics, comp
 from .sides import ComparedRun, Side, are_costs, open_sides
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, default_folders
-from .thresholds import Check, add_checks, check_thresholds, threshold_checks
+from .thresholds import Check, add_checks, check_thresholds, saved_thresholds, threshold_checks
 
 if TYPE_CHECKING:
     from memorybench.core.report_sections import Report
@@ -182,14 +182,17 @@ def check_gate(stored: StoredRun) -> Gate | None:
 
 
 def report_of(stored: StoredRun) -> Report:
-    """Return the report of a run, with its targets and the comparison with its baseline if it has them."""
+    """Return the report of a run, with its thresholds and the comparison with its baseline if it has them."""
     suite, spec = suite_of(stored.run), stored.spec
     checks: list[Check] = []
-    if spec.get("targets"):  # thresholds that the user gave are not saved
+    given, on = saved_thresholds(spec)
+    if given or spec.get("targets"):
         subjects = [one.trial.subject for one in stored.outcomes()]
         held = [subject.name for subject in subjects if subject.role != "baseline"]
-        targets = check_thresholds((), held, suite.metrics(stored), spec["targets"], spec.get("lower_bounds", {}))
-        checks = threshold_checks(stored.summary, targets, "value", held)
+        limits = check_thresholds(
+            given if held else (), held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
+        )
+        checks = threshold_checks(stored.summary, limits, on, held)
     return add_checks(suite.report(stored), checks, check_gate(stored))
 
 

@@ -10,7 +10,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,14 @@ from .run_changes import repair
 from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
-from .thresholds import add_checks, check_thresholds, parse_thresholds, threshold_checks
+from .thresholds import (
+    add_checks,
+    check_thresholds,
+    parse_thresholds,
+    saved_thresholds,
+    threshold_checks,
+    thresholds_to_save,
+)
 
 if TYPE_CHECKING:
     from memorybench.core.plans import Watch
@@ -102,6 +109,8 @@ class Start:
     thresholds: Sequence[Threshold] = ()
     baseline: Baseline | None = None
     threshold_on: Held = "value"
+    saved_thresholds: Mapping[str, Any] = field(default_factory=dict)
+    """The given thresholds as the spec of the run keeps them."""
 
     @property
     def resuming(self) -> bool:
@@ -116,12 +125,10 @@ class FinishedRun:
     report: Report
     passed: bool
     """Whether the suite's own checks passed."""
-    thresholds: Sequence[Threshold]
-    subjects: Sequence[str]
-    """Subjects that thresholds apply to."""
+    checks: Sequence[Check]
+    """The thresholds, and the comparison with the baseline."""
     blocked: str = ""
     """Why nothing was allowed to start."""
-    gate: Gate | None = None
 
 
 def start(
@@ -149,6 +156,9 @@ def start(
         saved = _saved_run(suite, command, given, options)
         run_id, spec, budget = saved.id, saved_spec(command.spec, saved.spec, given), saved.spec.get("budget")
         gate = saved.spec.get(SAVED_BASELINE)
+        if not limits:
+            limits, threshold_on = saved_thresholds(saved.spec)
+    to_save = thresholds_to_save(limits, threshold_on)
     if options.budget is not None:
         budget = None if options.budget == "none" else options.budget
     for folder in spec.config_dirs:
@@ -173,7 +183,7 @@ def start(
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
         raise
-    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on)
+    return Start(suite, command, prepared, place, options, wiring, budget, limits, baseline, threshold_on, to_save)
 
 
 def _find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, place: RunPlace) -> Baseline | None:
@@ -273,13 +283,16 @@ def find_finished(
         subjects = {one.trial.subject.name: one.trial.subject.role for one in stored.outcomes()}
         held = tuple(name for name, role in subjects.items() if role != "baseline")
         spec = stored.spec
+        if not limits:
+            limits, threshold_on = saved_thresholds(spec)
         checked = check_thresholds(
             limits, held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
         )
         baseline = _find_baseline(options, spec.get(SAVED_BASELINE), place)
         stored = stored.with_spec({SAVED_BASELINE: baseline and baseline.plain()})
         gate = _check_gate(stored)
-        report = add_checks(suite.report(stored), threshold_checks(stored.summary, checked, threshold_on, held), gate)
+        checks = threshold_checks(stored.summary, checked, threshold_on, held)
+        report = add_checks(suite.report(stored), checks, gate)
         if options.tags:
             from .run_changes import change_tags
             from .run_list import find_run
@@ -288,7 +301,8 @@ def find_finished(
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
             rewrite_reports(report, place)
         ending = Ending("complete", False, 0)
-        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checked, held, gate=gate)
+        checks += gate.checks if gate else ()
+        return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)
 
 
 def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FORMATS) -> list[Path]:
@@ -348,7 +362,7 @@ def run(
             place.results,
             place.run_id,
             fingerprints=prepared.fingerprints,
-            spec_changes={"budget": start.budget, **_saved_baseline(start)},
+            spec_changes={"budget": start.budget, **start.saved_thresholds, **_saved_baseline(start)},
             redact=wiring.redact,
             fault=wiring.fault(),
         )
@@ -390,10 +404,8 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
             stored.summary,
             report,
             start.suite.passes(stored),
-            start.thresholds,
-            prepared.subjects,
+            [*checks, *(gate.checks if gate else ())],
             prepared.blocked,
-            gate,
         )
     run_writer.end(ending.status, time)
     return finished
@@ -415,6 +427,7 @@ def _row(start: Start) -> Run:
             "concurrency": start.options.concurrency or CONCURRENCY,
             SCOPE_SUFFIX: secrets.token_hex(4),
             "budget": start.budget,
+            **start.saved_thresholds,
             **_saved_baseline(start),
             "timing": TIMING,
             STARTED_WITH: {"command_line": start.options.command_line, "versions": installed_versions()},
@@ -463,30 +476,22 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
         return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
 
 
-def run_checks(finished: FinishedRun, on: Held = "value") -> list[Check]:
-    """The thresholds of a finished run, and the comparison with its baseline."""
-    checks = list(threshold_checks(finished.summary, finished.thresholds, on, finished.subjects))
-    return checks if finished.gate is None else [*checks, *finished.gate.checks]
-
-
-def write_ci_files(
-    finished: FinishedRun, options: RunOptions, checks: Sequence[Check], redact: Callable[[str], str]
-) -> None:
+def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[[str], str]) -> None:
     """Write the files that `--junit` and `--step-summary` name."""
     if options.junit is not None:
         from .junit import to_junit
 
         with open_run([finished.place.run_id], [finished.place.results]) as stored:
-            text = redact(to_junit(finished.place.run_id, stored.trials(), checks))
+            text = redact(to_junit(finished.place.run_id, stored.trials(), finished.checks))
         with replacing(options.junit) as file:
             file.write(text)
     if options.step_summary is not None:
-        lines = [f"{'❌' if check.missed else '✅'} {check.text}" for check in checks]
+        lines = [f"{'❌' if check.missed else '✅'} {check.text}" for check in finished.checks]
         markdown = to_markdown(finished.report, lines)
         append_summary(options.step_summary, markdown, redact)
 
 
-def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> int:
+def exit_code(finished: FinishedRun, tell: Callable[[str], None]) -> int:
     """0 complete, 1 incomplete, 2 not allowed to start, 3 missed a threshold, check or baseline, 130 interrupted."""
     if finished.ending.interrupted:
         return 130
@@ -494,10 +499,9 @@ def exit_code(finished: FinishedRun, on: Held, tell: Callable[[str], None]) -> i
         return 2
     if finished.ending.paused:
         return 1
-    checks = run_checks(finished, on)
-    for check in checks:
+    for check in finished.checks:
         tell(check.text)
-    if any(check.missed for check in checks):
+    if any(check.missed for check in finished.checks):
         return 3
     counts = finished.summary.counts
     if counts["failed"] or counts["unscored"] or finished.summary.status != "complete":

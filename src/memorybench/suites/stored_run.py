@@ -26,7 +26,7 @@ from .summary import Summary, summarise
 LATEST = "latest"
 """What the newest run can be called, too."""
 _SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples")
-_SHARD_KEYS = (*_SAMPLE_KEYS, "concurrency", SCOPE_SUFFIX, STARTED_WITH)
+_SHARD_KEYS = (*_SAMPLE_KEYS, "thresholds", "threshold_on", "concurrency", SCOPE_SUFFIX, STARTED_WITH)
 """Keys of a spec in which shards may differ."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure, Metric
@@ -61,6 +61,17 @@ def parse_thresholds(texts: Sequence[str]) -> list[Threshold]:
             expected = "NAME=NUMBER, such as recall@5=0.6"
             raise BadInput("--threshold", f"invalid threshold {text!r}", expected=expected, remedy=close) from None
     return thresholds
+
+
+def thresholds_to_save(given: Sequence[Threshold], on: Held) -> dict[str, Any]:
+    """The given thresholds as fields of the spec of a run; nothing where none are given."""
+    return {"thresholds": {one.name: one.least for one in given}, "threshold_on": on} if given else {}
+
+
+def saved_thresholds(spec: Mapping[str, Any]) -> tuple[list[Threshold], Held]:
+    """The thresholds that a run was started with. Earlier versions did not save them."""
+    saved = spec.get("thresholds", {}).items()
+    return [Threshold(name=name, least=least) for name, least in saved], spec.get("threshold_on", "value")
 
 
 def check_thresholds(
