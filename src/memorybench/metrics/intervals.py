@@ -69,9 +69,9 @@ def interval(
     Simulated coverage at 95 %: 93 to 97 % for rates of 0.3 to 0.9 in 10, 30 and 500 clusters of unequal size whose
     items correlate (0.05 to 0.2), and for samples of 10 to 200 items from files of 5 to 60 clusters, averaged over
     rates of 0.1 to 0.97 and correlations of 0 to 0.5 (tests/metrics/test_sample_coverage.py). It is above 97 % for more
-    than 200 items in five clusters, or if one cluster contains half of the items. It is 88 to 93 % if most clusters are
-    all right or all wrong, and for means without bounds that are strongly skewed (latency), with ten clusters or thirty
-    items.
+    than 200 items in five clusters, or if one cluster contains half of the items. It is 85 to 93 % if many clusters
+    are all right or all wrong, and for means without bounds that are strongly skewed (latency), with ten clusters or
+    thirty items.
     """
     if bounds is None:
         bounds = SHARE if all(value in SHARE for value in values) else UNBOUNDED
