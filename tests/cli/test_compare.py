@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,53 @@ def test_settings_of_variants_are_listed_one_by_one_by_subject(command: Command)
     settings = command("compare", "r", "--json").json["settings"]
     rows = [(one["first_side"], one["second_side"], one["name"], one["first"], one["second"]) for one in settings]
     assert rows == [
-        ("bm25", "bm25(b=0.3,k1=2)", "bm25: b", "default", "0.3"),
-        ("bm25", "bm25(b=0.3,k1=2)", "bm25: k1", "default", "2"),
-        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: b", "default", "0.3"),
-        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: k1", "default", "2.5"),
+        ("bm25", "bm25(b=0.3,k1=2)", "bm25: b", "0.75 (default)", "0.3"),
+        ("bm25", "bm25(b=0.3,k1=2)", "bm25: k1", "1.2 (default)", "2"),
+        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: b", "0.75 (default)", "0.3"),
+        ("bm25", "bm25(b=0.3,k1=2.5)", "bm25: k1", "1.2 (default)", "2.5"),
         ("bm25(b=0.3,k1=2)", "bm25(b=0.3,k1=2.5)", "bm25: k1", "2", "2.5"),
     ]
     said = command("compare", "r:bm25", f"r:{rows[0][1]}")
     assert "no such line" not in said.out
     assert " first " not in said.out.partition("starter:")[0]
+
+
+def test_runs_of_one_name_are_named_with_their_folders(command: Command) -> None:
+    assert command("eval", "--providers", "bm25", "--end", "4", "--run-id", "first").code == 0
+    shutil.copytree(command.folder / "results", command.folder / "other")
+    sides = ("first:bm25", "other/first:bm25")
+    document = command("compare", *sides, "--json").json
+    assert [side["run"] for side in document["sides"]] == ["results/first", "other/first"]
+    pair = document["comparisons"][0]
+    assert (pair["first_run"], pair["second_run"]) == ("results/first", "other/first")
+    shown = command("compare", *sides).out
+    assert "bm25 and bm25" not in shown
+    assert shown.count("other/first") >= 3, "in the header, the title and the sentence"
+    (sentence,) = {one.sentence() for one in memorybench.compare(*sides, measures=["recall@5"]).comparisons}
+    assert sentence.startswith("results/first and other/first: ")
+
+
+def test_the_settings_of_two_runs_of_one_name_have_two_names(command: Command) -> None:
+    for output, end in (("results", "4"), ("other", "5")):
+        assert command("eval", "--providers", "bm25", "--end", end, "--output", output, "--run-id", "r").code == 0
+    (setting,) = command("compare", "r", "other/r", "--json").json["settings"]
+    assert (setting["name"], setting["first_side"], setting["second_side"]) == ("end", "results/r", "other/r")
+
+
+def test_the_adapters_of_two_providers_are_shown_without_json(command: Command) -> None:
+    assert (
+        command("eval", "--providers", "bm25", "full-context", "oracle", "dense", "--end", "2", "--run-id", "r").code
+        == 0
+    )
+    settings = command("compare", "r:bm25", "r:dense", "--json").json["settings"]
+    assert [(one["first"], one["second"]) for one in settings] == [("adapter: builtin:bm25", "adapter: builtin:dense")]
+
+
+def test_a_limit_that_differs_hides_the_questions_it_chose(command: Command) -> None:
+    for run, limit in (("one", "3"), ("two", "20")):
+        assert command("eval", "--providers", "bm25", "--limit", limit, "--run-id", run).code == 0
+    settings = command("compare", "one", "two", "--json").json["settings"]
+    assert [(one["name"], one["first"], one["second"]) for one in settings] == [("limit", "3", "20")]
 
 
 def own_benchmark(folder: Path, answers: dict[str, str]) -> None:
@@ -355,7 +394,7 @@ def test_a_run_of_another_folder_needs_no_default_folder(command: Command) -> No
     command("eval", "--providers", "bm25", "hybrid", "--end", "20", "--output", "shared", "--run-id", "first")
     (command.folder / "results").mkdir()
     said = command("compare", "shared/first:bm25", "shared/first:hybrid", "--json")
-    assert only_comparison(said)["first_run"] == "first"
+    assert only_comparison(said)["first_run"] == "shared/first"
     whole = command("results", "first", "--results", "shared", "--json").json
     assert command("results", "shared/first", "--json").json == whole
     assert command("show", "shared/first", "amara-q01", "--json").code == 0

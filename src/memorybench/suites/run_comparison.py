@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -28,6 +29,7 @@ from memorybench.text.spelling import suggestion
 
 from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
 from .registry import suite_of
+from .searching import DEFAULT_SETTINGS
 from .sides import COSTS, Side, are_costs, open_sides
 
 Only = Literal["wins", "losses", "changed"]
@@ -36,8 +38,11 @@ SHOWN_CASES = 20
 _RESULTS: Mapping[Only, tuple[str, ...]] = {"wins": ("win",), "losses": ("loss",), "changed": ("win", "loss")}
 _DATA = ("benchmark ", "dataset ")
 """A fingerprint of one of these names, followed by the name of a benchmark, is that of its data."""
-_NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of", "chosen"})
-"""Fields of a spec that say which subjects there are, where steps were taken from, or what others imply."""
+_NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
+"""Fields of a spec that say which subjects there are, or where steps were taken from."""
+_SELECTING = frozenset({"limit", "sample_seed", "start", "end", "question_ids", "question_types", "failed_in"})
+"""Fields of a spec that select questions. Where one differs, `chosen`, the ids of the selected ones, says no more."""
+_JSON_KEY = re.compile(r'^"(\w+)": "?(.*?)"?$')
 _TYPES = ("question_type", "category", "scenario")
 """The labels that cases are grouped by, the preferred one first."""
 _LONGEST = 60
@@ -50,6 +55,7 @@ class SideFacts(Record):
     side: str
     """As the user named it."""
     run: str
+    """Its id, or FOLDER/RUN where the id alone does not say which run it is."""
     subjects: tuple[str, ...]
     status: str
     program: str
@@ -153,8 +159,10 @@ def compare_sides(
     warnings: dict[str, None] = {}
     for side in sides:
         if side.run.status != "complete":
-            warnings[f"Run {side.run.id} is {side.run.status}: only its finished trials are compared."] = None
+            only = "only its finished trials are compared"
+            warnings[f"Run {_run_name(side, sides)} is {side.run.status}: {only}."] = None
     for first, second in combinations(sides, 2):
+        runs = _run_name(first, sides), _run_name(second, sides)
         if first.run.suite != second.run.suite:
             problem = f"a run of {first.run.suite} and a run of {second.run.suite} cannot be compared"
             raise BadInput(f"{first.text} and {second.text}", problem, expected="runs of one suite")
@@ -164,9 +172,9 @@ def compare_sides(
             if alone:
                 warnings[f"Not compared, because only {side.text} has it: {', '.join(alone)}."] = None
         for names in names_in_both:
-            for setting in _settings(first.run, second.run, names):
+            for setting in _settings(first.run, second.run, names, runs):
                 settings.setdefault((setting.name, setting.first_side, setting.second_side), setting)
-            pairs += _compare_subjects(first, second, names, benchmark, measures, warnings)
+            pairs += _compare_subjects(first, second, names, runs, benchmark, measures, warnings)
     pairs = adjust(pairs)
     tests = max((pair.tests for pair in pairs), default=1)
     fewest = max((pair.comparison.least_p for pair in pairs if pair.comparison.p is not None), default=0.0)
@@ -177,7 +185,7 @@ def compare_sides(
         warnings[f"No difference can be significant: {only}."] = None
     return RunComparison(
         suite=sides[0].run.suite,
-        sides=tuple(_side_facts(side) for side in sides),
+        sides=tuple(_side_facts(side, _run_name(side, sides)) for side in sides),
         settings=tuple(settings.values()),
         tests=tests,
         comparisons=tuple(pairs),
@@ -239,6 +247,7 @@ def _compare_subjects(
     first: Side,
     second: Side,
     names: tuple[str, str],
+    runs: tuple[str, str],
     benchmark: str | None,
     measures: Sequence[str],
     warnings: dict[str, None],
@@ -263,15 +272,23 @@ def _compare_subjects(
             raise BadInput(where, f"no question of {name} in common", remedy="run both on the same questions")
         for metric in metrics:
             if measures or any(metric.name in case.rows for case in (*own.values(), *other.values())):
-                runs = (first.run.id, second.run.id)
                 yield compare_measure(metric, own, other, benchmark=name, names=names, runs=runs)
 
 
-def _side_facts(side: Side) -> SideFacts:
+def _run_name(side: Side, sides: Sequence[Side]) -> str:
+    """The id of its run; FOLDER/RUN if another side has a run of that id, or if it was named so and is elsewhere."""
+    is_shared = any(one.run.id == side.run.id and one.compared is not side.compared for one in sides)
+    with_folder = ["/" in one.text.partition(":")[0] for one in (side, *sides)]
+    is_elsewhere = any(one.compared.folder != side.compared.folder for one in sides)
+    is_named = with_folder[0] and (is_elsewhere or all(with_folder))
+    return str(side.compared.folder / side.run.id) if is_shared or is_named else side.run.id
+
+
+def _side_facts(side: Side, run_name: str) -> SideFacts:
     run = side.run
     return SideFacts(
         side=side.text,
-        run=run.id,
+        run=run_name,
         subjects=tuple(side.subjects),
         status=run.status,
         program=run.program,
@@ -279,15 +296,16 @@ def _side_facts(side: Side) -> SideFacts:
     )
 
 
-def _settings(first: Run, second: Run, names: tuple[str, str]) -> Iterator[Setting]:
+def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[str, str]) -> Iterator[Setting]:
     """What differs between two runs, as far as it concerns these subjects."""
-    sides = names if first.id == second.id else (first.id, second.id)
-    runs = {"first_run": first.id, "second_run": second.id, "first_side": sides[0], "second_side": sides[1]}
+    sides = names if run_names[0] == run_names[1] else run_names
+    runs = {"first_run": run_names[0], "second_run": run_names[1], "first_side": sides[0], "second_side": sides[1]}
     if first.program != second.program:
         yield Setting(name="version", first=first.program, second=second.program, **runs)
     ours, theirs = _spec_fields(first), _spec_fields(second)
-    for name in [*ours, *(name for name in theirs if name not in ours)]:
-        if ours.get(name) != theirs.get(name):
+    changed = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    for name in changed:
+        if name != "chosen" or _SELECTING.isdisjoint(changed):
             yield Setting(name=name, first=_value_text(ours.get(name)), second=_value_text(theirs.get(name)), **runs)
     marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
     for name in sorted(marks.keys() | others.keys()):
@@ -297,11 +315,11 @@ def _settings(first: Run, second: Run, names: tuple[str, str]) -> Iterator[Setti
             continue
         (one, own), (other, its) = _without_settings(one), _without_settings(other)
         bases = list(dict.fromkeys(subject.partition("(")[0] for subject in names))
-        absent = "default" if len(bases) == 1 else None
         title = bases[0] if name == "provider" and len(bases) == 1 else name
         for key in sorted(own.keys() | its.keys()):
             if own.get(key) != its.get(key):
-                texts = [_value_text(found.get(key, absent)) for found in (own, its)]
+                unset = [_default_text(run, subject, key) for run, subject in zip((first, second), names, strict=True)]
+                texts = [_value_text(found[key]) if key in found else unset[n] for n, found in enumerate((own, its))]
                 yield Setting(name=f"{title}: {key}", first=texts[0], second=texts[1], **runs)
         before, after = changed_lines(one, other)
         if before or after:
@@ -343,6 +361,14 @@ def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]
     return mark.model_copy(update={"text": text}), settings if isinstance(settings, dict) else {}
 
 
+def _default_text(run: Run, subject: str, key: str) -> str:
+    """The value of a setting that a provider was not given, if the run has recorded it."""
+    defaults = run.spec.get(DEFAULT_SETTINGS, {})
+    if subject not in defaults:
+        return "default"
+    return f"{_value_text(defaults[subject][key])} (default)" if key in defaults[subject] else "not set"
+
+
 def _presence(mark: Fingerprint | None) -> str:
     return "none" if mark is None else mark.digest[:12]
 
@@ -356,8 +382,8 @@ def _value_text(value: Any) -> str:
 
 def _lines_text(lines: Sequence[str], mark: Fingerprint) -> str:
     """The lines that differ; the digest of a text without line breaks, such as a dataset."""
-    texts = (line.strip(" ,{}[]") for line in lines)
-    kept = [text for text in texts if any(map(str.isalnum, text)) and not text.startswith('"name":')]
+    texts = (_JSON_KEY.sub(r"\1: \2", line.strip(" ,{}[]")) for line in lines)
+    kept = [text for text in texts if any(map(str.isalnum, text)) and not text.startswith("name:")]
     if any(len(line) > 10 * _LONGEST for line in kept):
         return mark.digest[:12]
     more = ["…"] if len(kept) > _MOST_LINES else []
@@ -486,5 +512,5 @@ def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: i
 
 
 def _column_names(pair: Pair) -> tuple[str, str]:
-    """The names of the sides, or, where they are too long for a column, words that the title explains."""
-    return pair.names if max(map(len, pair.names)) <= _LONGEST_NAME else ("first", "second")
+    """The names of the sides, or, where they are too long for a column, their numbers: the title names both."""
+    return pair.names if max(map(len, pair.names)) <= _LONGEST_NAME else ("side 1", "side 2")

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 OVER_BUDGET = "over_token_budget"
 """A score: 1 if the first memory alone exceeds --token-budget, so that the answering model saw none."""
+DEFAULT_SETTINGS = "default_settings"
+"""The key of a run's spec under which the default settings of each provider are recorded."""
+
+
+def default_settings(providers: Sequence[ResolvedProvider]) -> dict[str, Mapping[str, Any]]:
+    return {provider.name: provider.default_settings for provider in providers if provider.default_settings}
 
 
 class SearchSpec(Spec):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from memorybench.core.agents import Agent, Serve, ToolCall
@@ -65,6 +65,11 @@ class ResolvedProvider(Resolved, Protocol):
     @property
     def spends(self) -> bool:
         """Whether its calls may cost money."""
+        ...
+
+    @property
+    def default_settings(self) -> Mapping[str, Any]:
+        """The values of its settings where a config sets none; empty if it declares no settings."""
         ...
 
     @property

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.uses import Consent
@@ -16,7 +16,7 @@ from memorybench.journal.rows import config_text
 from .consent import check_consent, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
-from .providers import ProviderOpener, check_provider, described, may_spend
+from .providers import ProviderOpener, check_provider, described, may_spend, registered_class
 
 if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry
@@ -56,6 +56,12 @@ class ResolvedProvider:
     @property
     def spends(self) -> bool:
         return not self.is_baseline and may_spend(self.catalog.provider(self.name))
+
+    @property
+    def default_settings(self) -> Mapping[str, Any]:
+        provider = None if self.is_baseline else registered_class(self.catalog, self.catalog.provider(self.name))
+        model = provider.settings_model if provider is not None else None
+        return {} if model is None else model.model_construct().model_dump(mode="json")
 
     @property
     def max_results(self) -> int | None:

@@ -31,7 +31,7 @@ from memorybench.suites.estimates import (
 from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pending
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.repeats import open_repeats
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
@@ -98,6 +98,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         details={
             "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in generated.probes),
             "answerer": answerer.name,
+            DEFAULT_SETTINGS: default_settings(providers),
             "judge": judge.name if judge else None,
             "conversations": len(dataset.conversations),
             "facts": sum(len(conversation.facts) for conversation in dataset.conversations),

@@ -31,7 +31,7 @@ from memorybench.suites.ingest import IngestOptions
 from memorybench.suites.judge_prompts import judge_prompts
 from memorybench.suites.repeats import open_repeats
 from memorybench.suites.sampling import describe_sample, failed_cases
-from memorybench.suites.searching import SearchLimits
+from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
 from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import PreparedRun
 from memorybench.text.spelling import suggestion
@@ -125,6 +125,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     answered_by = recorded.answerer.name if recorded else answerer.name if answerer else None
     details = {
         "answered": answered_by is not None,
+        DEFAULT_SETTINGS: default_settings(providers) if recorded is None else {},
         ANSWERS: recorded.repeats if recorded else spec.repeats,
         "corrected": any(benchmark.corrected for benchmark in benchmarks),
         "answerer": answered_by,
