@@ -81,6 +81,17 @@ def test_a_limit_that_differs_hides_the_questions_it_chose(command: Command) -> 
     assert [(one["name"], one["first"], one["second"]) for one in settings] == [("limit", "3", "20")]
 
 
+@pytest.mark.parametrize("verb", ["results", "show", "compare"])
+def test_the_folder_of_a_run_alone_is_not_a_results_folder(command: Command, verb: str) -> None:
+    assert command("eval", "--providers", "bm25", "--end", "1", "--output", "sent", "--run-id", "first").code == 0
+    (command.folder / "alone").mkdir()
+    shutil.move(command.folder / "sent/first", command.folder / "alone/first")
+    said = command(verb, "./alone/first", *{"show": ["q1"], "compare": ["./alone/first:x"]}.get(verb, []))
+    assert said.code == 2
+    assert "results.db" in said.err
+    assert "the whole results folder" in said.err
+
+
 def own_benchmark(folder: Path, answers: dict[str, str]) -> None:
     (folder / "benchmarks").mkdir(exist_ok=True)
     (folder / "benchmarks/sample.yaml").write_text(BENCHMARK)

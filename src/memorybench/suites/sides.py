@@ -22,7 +22,7 @@ from memorybench.text.spelling import suggestion
 
 from .comparison import CaseScores
 from .registry import suite_of
-from .stored_run import LATEST, StoredRun, find_folder, folder_of, resolve_run, with_current_status
+from .stored_run import LATEST, StoredRun, find_folder, folder_of, no_results, resolve_run, with_current_status
 from .summary import subjects_of
 
 Cases = Mapping[str, CaseScores]
@@ -178,6 +178,8 @@ def _run_in_folder(text: str) -> tuple[Path, str, str] | None:
     """Folder, run and subject of FOLDER/RUN or FOLDER/RUN:SUBJECT; None: it names no folder with results."""
     head, _, subject = text.partition(":")
     if (folder := folder_of(head)) is None:
+        if "/" in head and Path(head).is_dir():
+            raise no_results(head)
         return None
     return folder, find_folder(head, ())[0], canonical_name(subject)
 

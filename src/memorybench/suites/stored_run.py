@@ -109,8 +109,7 @@ def _find_run(name: str, folders: Sequence[Path], stack: ExitStack) -> list[tupl
     if (own := folder_of(name)) is not None:
         name, folders = Path(name).name, [own]
     if "/" in name:
-        expected = "RUN, or FOLDER/RUN of a folder with results.db"
-        raise BadInput(name, f"{Path(name).parent} has no {FILE_NAME}", expected=expected)
+        raise no_results(name)
     readers = {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
     run = resolve_run(name, readers)
     found = [
@@ -126,6 +125,17 @@ def _find_run(name: str, folders: Sequence[Path], stack: ExitStack) -> list[tupl
             remedy=suggestion(run, known) or "`memorybench runs` lists runs; name another folder as FOLDER/RUN",
         )
     return found
+
+
+def no_results(name: str) -> BadInput:
+    """The error for FOLDER/RUN if the folder has no results."""
+    path = Path(name)
+    if path.is_dir():
+        problem = f"{path.name} is only the folder of a run: {path.parent} has no {FILE_NAME}"
+        remedy = f"send and name the whole results folder, in which {FILE_NAME} and {path.name} are"
+        return BadInput(name, problem, expected="FOLDER/RUN of a results folder", remedy=remedy)
+    expected = f"RUN, or FOLDER/RUN of a folder with {FILE_NAME}"
+    return BadInput(name, f"{path.parent} has no {FILE_NAME}", expected=expected)
 
 
 def folder_of(name: str) -> Path | None:
