@@ -35,7 +35,7 @@ def stub() -> Iterator[Stub]:
 
 @pytest.mark.usefixtures("folder")
 def test_the_example_of_the_documentation_runs(command: Command) -> None:
-    arguments, _ = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+    arguments, *_ = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
     done = command(*arguments.split(), "--json")
     assert done.code == 0, done.err
     results = done.json["results"]
@@ -47,12 +47,98 @@ def test_the_example_of_the_documentation_runs(command: Command) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_the_example_with_evidence_by_session_runs(command: Command) -> None:
-    _, arguments = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+@pytest.mark.parametrize(("name", "questions"), [("diary", 2), ("chat-log", 2), ("handbook", 2)])
+def test_every_other_example_runs(command: Command, name: str, questions: int) -> None:
+    commands = re.findall(r"^\$ memorybench (.*)$", DOCS.read_text("utf-8"), re.MULTILINE)
+    (arguments,) = [line for line in commands if name in line.split()]
     done = command(*arguments.split(), "--json")
     assert done.code == 0, done.err
     overall = next(result for result in done.json["results"] if not result["group"])
-    assert {(m["value"], m["n"]) for m in overall["measures"] if m["name"] == "recall@5"} == {(1.0, 2)}
+    assert {(m["value"], m["n"]) for m in overall["measures"] if m["name"] == "recall@5"} == {(1.0, questions)}
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+EVIDENCE_MISTAKES = {
+    "a misspelled field": ("configs/travel-notes.yaml", "evidenceField: proof", "evidenceField: prof", '"proof"'),
+    "another level": (
+        "configs/travel-notes.yaml",
+        "evidenceLevel: turn",
+        "evidenceLevel: session",
+        "evidenceLevel: turn",
+    ),
+    "no id of a turn": ("configs/travel-notes.yaml", ", dialogId: nr", "", "dialogId"),
+    "ids of other data": ("datasets/travel-notes.json", '"proof": ["c', '"proof": ["x', "dialogId"),
+}
+
+
+@pytest.mark.parametrize(("file", "old", "new", "remedy"), EVIDENCE_MISTAKES.values(), ids=EVIDENCE_MISTAKES.keys())
+@pytest.mark.parametrize("verb", ["eval", "validate"])
+def test_evidence_that_no_question_has_is_an_error(
+    command: Command, folder: Path, file: str, old: str, new: str, remedy: str, verb: str
+) -> None:
+    edit(folder / "benchmarks" / file, old, new)
+    arguments = ("--benchmarks", "travel-notes", "--providers", "bm25", "--dry-run")
+    said = command(verb, *(arguments if verb == "eval" else ("benchmarks/configs/travel-notes.yaml",)))
+    assert said.code == 2
+    assert "benchmarks/datasets/travel-notes.json" in said.err
+    assert remedy in said.err.rpartition("; ")[2]
+    if "field" not in old.lower():
+        assert "travel-notes.json:11: people[0].quiz[0].proof" in said.err
+
+
+def test_the_first_unknown_evidence_id_is_named_before_anything_runs(command: Command, folder: Path) -> None:
+    edit(folder / "benchmarks/datasets/travel-notes.json", '"proof": ["c2-1"]', '"proof": ["c9-9"]')
+    arguments = ("eval", "--benchmarks", "travel-notes", "--providers", "bm25", "--dry-run")
+    (quirks,) = command(*arguments, "--json").json["data_notes"].values()
+    (quirk,) = [quirk for quirk in quirks if "c9-9" in quirk]
+    assert "travel-notes.json:13: people[0].quiz[1].proof" in quirk
+    assert "c9-9" in command(*arguments).out
+    said = command("validate", "benchmarks/configs/travel-notes.yaml")
+    assert said.code == 0
+    assert "c9-9" in said.out
+
+
+@pytest.mark.usefixtures("folder")
+def test_validate_says_what_it_read(command: Command) -> None:
+    assert "2 questions" in command("validate", "benchmarks/configs/diary.yaml").out
+
+
+DATA_MISTAKES = {
+    "items without ids": ("configs/diary.yaml", "itemId: id\n", "itemId: key\n", "schema.itemId"),
+    "a misspelled question": ("configs/diary.yaml", "question: question", "question: qestion", "schema.question"),
+    "a misspelled answer": ("configs/diary.yaml", "answer: answer", "answer: anser", "schema.answer"),
+    "a list as a text": (
+        "configs/diary.yaml",
+        "field: $.sessions\n",
+        "field: $.sessions\n    type: string\n",
+        "schema.context.type: array",
+    ),
+    "another question": ("configs/travel-notes.yaml", "Field: q\n", "Field: qq\n", "schema.questions.questionField"),
+}
+
+
+@pytest.mark.parametrize(("file", "old", "new", "key"), DATA_MISTAKES.values(), ids=DATA_MISTAKES.keys())
+def test_a_mistake_names_the_key_to_correct(
+    command: Command, folder: Path, file: str, old: str, new: str, key: str
+) -> None:
+    edit(folder / "benchmarks" / file, old, new)
+    said = command("eval", "--benchmarks", Path(file).stem, "--providers", "bm25", "--dry-run")
+    assert said.code == 2
+    assert key in said.err
+    if "qestion" in new or "anser" in new:
+        assert f'did you mean "{old.partition(":")[0]}"?' in said.err
+
+
+def test_a_missing_data_file_names_every_place_that_was_tried(command: Command, folder: Path) -> None:
+    (folder / "benchmarks/datasets/diary.jsonl").unlink()
+    error = refused(memorybench.evaluate, benchmarks=["diary"], providers=["bm25"])
+    for place in ("benchmarks/configs/datasets/diary.jsonl", "benchmarks/datasets/diary.jsonl", "datasets/diary.jsonl"):
+        assert re.search(rf"(?<![\w/]){place}", error.expected)
 
 
 def test_paths_relative_to_a_session_are_reported_with_the_paths_that_were_meant(

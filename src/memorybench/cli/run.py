@@ -147,7 +147,14 @@ def _show_plan(start: Start, as_json: bool) -> None:
     if as_json:
         cost = {"known": sum(row["cost"] or 0 for row in rows), "unknown": unknown_costs(rows)}
         samples = prepared.details.get("samples", {})
-        plan = {"planned": prepared.planned, "samples": samples, "expected": rows, "cost": cost}
+        notes = prepared.details.get("data_notes", {})
+        plan = {
+            "planned": prepared.planned,
+            "samples": samples,
+            "data_notes": notes,
+            "expected": rows,
+            "cost": cost,
+        }
         print(json.dumps(plan, indent=2))
     elif rows:
         show_estimates(console(), prepared.planned, rows)
@@ -170,6 +177,9 @@ def _show_samples(prepared: PreparedRun) -> None:
             print(
                 "To add fewer histories, take the first N questions: --end N. They may be easier or harder than others."
             )
+    for benchmark, notes in prepared.details.get("data_notes", {}).items():
+        if notes:
+            print(f"Quirks of {benchmark}: {'; '.join(notes)}")
     if getattr(prepared.spec, "answering_model", None) and not getattr(prepared.spec, "judge_model", None):
         print("Accuracy is not measured; to measure it, add --judge-model MODEL.")
 

@@ -172,11 +172,12 @@ class ContextReader:
                 return list(self._object_sessions(value, place or ()))
             case "string", str():
                 return [_Raw("", [part for part in _PARAGRAPH.split(value) if part.strip()], None)]
+        actual = {"list": "array", "dict": "object", "str": "string"}.get(type(value).__name__)
         raise BadInput(
             _where(item, place),
             f"invalid context {preview(value)}",
             expected=f"an {self._context.type}" if self._context.type != "string" else "a text",
-            remedy="correct schema.context.type",
+            remedy=f"set schema.context.type: {actual}" if actual else "correct schema.context.field",
         )
 
     def _array_sessions(self, item: Document, members: list[Any], place: Place | None) -> list[_Raw]:

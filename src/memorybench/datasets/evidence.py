@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memorybench.core.errors import BadInput
 from memorybench.core.questions import EvidenceLevel
+from memorybench.files.jsonpaths import Path
+from memorybench.files.located import Document
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
 
-from .context import ItemContext
+from .context import ItemContext, place_of
 
 _DIALOG_ID = re.compile(r"D:?(\d+):(\d+)")
 
@@ -33,6 +38,60 @@ class Evidence:
     """Ids that were resolved although the context spells them differently."""
     dropped: tuple[str, ...] = ()
     """Ids that the context does not contain."""
+
+
+@dataclass(slots=True)
+class EvidenceCheck:
+    """Whether the evidence of any question can be resolved, and the first id that cannot."""
+
+    path: Path | None
+    """Where the ids are; None: turns are marked."""
+    level: EvidenceLevel
+    key: str
+    """The key of the config that names the path or the mark."""
+    _is_found: bool = False
+    _is_resolved: bool = False
+    _fields: Sequence[str] = ()
+    """The keys of a question."""
+    _unknown: BadInput | None = None
+    first_unknown: str = ""
+    """The first unknown id and its place, without the folder of the file, which is another on another machine."""
+
+    def add(self, part: Document, evidence: Evidence, context: ItemContext) -> None:
+        """Look at the evidence of one question, which is `part` of the data."""
+        self._is_resolved = self._is_resolved or bool(evidence.sessions or evidence.turns)
+        if self.path is None:
+            return
+        self._is_found = self._is_found or bool(self.path.all(part.value))
+        self._fields = self._fields or list(part.value)
+        if evidence.dropped and self._unknown is None:
+            id, place = evidence.dropped[0], place_of(self.path, part.value)
+            where = part.where(*(place or ()))
+            self._unknown = BadInput(
+                where,
+                f"unknown evidence id {preview(id)}, and no other is known",
+                expected=f"ids of {self.level}s",
+                remedy=self._remedy(id, context),
+            )
+            self.first_unknown = f"{preview(id)} at {where.removeprefix(part.path.rpartition('/')[0] + '/')}"
+
+    def _remedy(self, id: str, context: ItemContext) -> str:
+        if self.level == "session":
+            return "set schema.evidenceLevel: turn" if id in context.session_of else "correct schema.context.idField"
+        is_session = id in context.sessions_named
+        return "set schema.evidenceLevel: session" if is_session else "correct schema.context.itemSchema.dialogId"
+
+    def raise_if_useless(self, file: str) -> None:
+        """Raise BadInput if no question of the data has evidence that is known."""
+        if self._is_resolved or (self._is_found and self._unknown is None):
+            return
+        if self._unknown is not None:
+            raise self._unknown
+        if self.path is None:
+            raise BadInput(file, "no turn is marked as evidence", remedy=f"correct {self.key}")
+        close = suggestion(self.path.text, self._fields)
+        problem = f"no question has evidence at {self.path.text}"
+        raise BadInput(file, problem, expected="ids", remedy=f"{close} correct {self.key}".lstrip())
 
 
 def resolve(cited: Iterable[Any], context: ItemContext, level: EvidenceLevel, format: str) -> Evidence:

@@ -21,11 +21,12 @@ from memorybench.core.records import digest
 from memorybench.files.jsonpaths import Path
 from memorybench.files.located import Document, Place
 from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
 
 from .config import BenchmarkConfig, OfficialRetrieval, SchemaMapping
 from .context import ContextReader, ItemContext, comparable, place_of
 from .dates import read_date
-from .evidence import Evidence, resolve
+from .evidence import Evidence, EvidenceCheck, resolve
 from .index import Index, index_file, load_index, save_index
 from .items import Span, read_items, read_span
 
@@ -172,6 +173,8 @@ def open_mapped(
         fingerprint = digest([checking.result(), mapping, preprocessing])
     if not questions:
         raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy="check the file")
+    if not all(question.abstain for question in questions):
+        reader.check_evidence(str(files[0]))
     notes = tuple(reader.notes())
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
@@ -212,6 +215,15 @@ class _ItemReader:
         self._ids: set[str] = set()
         self._items = 0
         self._quirks: Counter[str] = Counter()
+        self._cited = self._paths.evidence
+        key = self._key("evidence") if self._cited is not None else "schema.context.itemSchema.evidence"
+        self._check = EvidenceCheck(self._cited, mapping.evidence_level, key)
+
+    def _key(self, name: str) -> str:
+        """Return the key of the config that names a field of a question."""
+        if self._mapping.questions is not None:
+            return f"schema.questions.{name}Field"
+        return "schema.itemId" if name == "id" else f"schema.{name}"
 
     def _parse_paths(self, mapping: SchemaMapping) -> tuple[Path | None, _Paths]:
         def path(text: str | None) -> Path | None:
@@ -234,12 +246,21 @@ class _ItemReader:
         )
 
     def notes(self) -> Iterator[str]:
-        return (f"{text}: {self._quirks[kind]:,}" for kind, text in _NOTES.items() if self._quirks[kind])
+        for kind, text in _NOTES.items():
+            if self._quirks[kind]:
+                yield f"{text}: {self._quirks[kind]:,}"
+        if self._check.first_unknown:
+            yield f"first unknown evidence id: {self._check.first_unknown}"
+
+    def check_evidence(self, file: str) -> None:
+        """Raise BadInput if the config describes evidence, but no question of the data has any."""
+        if self._cited is not None or self._mapping.context.item_schema.evidence is not None:
+            self._check.raise_if_useless(file)
 
     def read(self, item: Document) -> tuple[str, list[Question]]:
         """Return the id of the item's haystack and its questions."""
         self._items += 1
-        id = self._id_at(self._id, item)
+        id = self._id_at(self._id, item, "schema.itemId")
         context = self._context.read(item)
         self._quirks["repeated"] += context.has_repeated_ids
         self._quirks["unsorted"] += list(context.dates) != sorted(context.dates)
@@ -268,7 +289,7 @@ class _ItemReader:
     def _question(self, item: Document, place: Place, n: int, id: str, haystack: str, context: ItemContext) -> Question:
         part = item.at(*place)
         if self._paths.id is not None:
-            id = self._id_at(self._paths.id, part)
+            id = self._id_at(self._paths.id, part, self._key("id"))
         elif self._list is not None:
             id = self._unique(f"{id}:q{n}", part.where)
         kind = self._kind_of(item, part)
@@ -279,6 +300,7 @@ class _ItemReader:
         abstain = self._abstains(id, kind)
         text, answers, choices = self._question_and_gold(part, abstain)
         evidence = self._evidence(part, context)
+        self._check.add(part, evidence, context)
         self._quirks["abstain"] += abstain
         self._quirks["unproven"] += not (evidence.sessions or evidence.turns)
         self._quirks["later"] += asked_at is not None and any(at > comparable(asked_at) for at in context.dates)
@@ -301,12 +323,11 @@ class _ItemReader:
         self._ids.add(id)
         return id
 
-    def _id_at(self, path: Path, part: Document) -> str:
-        id, where = path.first(part.value), _place(path, part)
+    def _id_at(self, path: Path, part: Document, key: str) -> str:
+        id = path.first(part.value)
         if id is None or isinstance(id, dict | list | bool) or not str(id).strip():
-            problem = f"id is missing at {path.text}"
-            raise BadInput(where(), problem, expected="a text or a number", remedy="add an id")
-        return self._unique(str(id), where)
+            raise _missing("id", path, part, key)
+        return self._unique(str(id), _place(path, part))
 
     def _kind_of(self, item: Document, part: Document) -> str:
         kind = self._paths.kind.first(part.value) if self._paths.kind else None
@@ -326,13 +347,12 @@ class _ItemReader:
         path = self._paths.question
         text = path.first(part.value)
         if not isinstance(text, str) or not text.strip():
-            where = _place(path, part)
-            raise BadInput(where(), f"question is missing at {path.text}", expected="a text", remedy="write it")
+            raise _missing("question", path, part, self._key("question"))
         path = self._paths.answer
         where = _place(path, part)
         values = [value for value in _unnest(path.all(part.value)) if value is not None and value != ""]
         if not values and not abstain:
-            raise BadInput(where(), f"answer is missing at {path.text}", expected="a text", remedy="write it")
+            raise _missing("answer", path, part, self._key("answer"))
         offered = self._paths.choices.first(part.value) if self._paths.choices else None
         if offered is None:
             return text, tuple(dict.fromkeys(self._answer(value, where) for value in values)), ()
@@ -351,10 +371,10 @@ class _ItemReader:
         return str(value)
 
     def _evidence(self, part: Document, context: ItemContext) -> Evidence:
-        if self._paths.evidence is None:
+        if self._cited is None:
             sessions = dict.fromkeys(turn.session for turn in context.marked.values())
             return Evidence(tuple(sessions), tuple(context.marked))
-        cited = [id for id in _unnest(self._paths.evidence.all(part.value)) if id is not None]
+        cited = [id for id in _unnest(self._cited.all(part.value)) if id is not None]
         evidence = resolve(cited, context, self._mapping.evidence_level, self._mapping.evidence_format)
         self._quirks["repaired"] += len(evidence.repaired)
         self._quirks["dropped"] += len(evidence.dropped)
@@ -382,6 +402,17 @@ def _unnest(matches: Sequence[Any]) -> Sequence[Any]:
 def _place(path: Path, part: Document) -> Callable[[], str]:
     """Return a function that locates the path for an error message."""
     return lambda: part.where(*(place_of(path, part.value) or ()))
+
+
+def _missing(what: str, path: Path, part: Document, key: str) -> BadInput:
+    """Return the error for a field that a question or an item does not have, or that is empty."""
+    fields = list(part.value) if isinstance(part.value, dict) else []
+    expected = "a text or a number" if what == "id" else "a text"
+    if path.text in fields:
+        return BadInput(_place(path, part)(), f"the {what} is empty", expected=expected, remedy="write it")
+    close = suggestion(path.text, fields)
+    remedy = f"{close} correct {key}" if close else f"write it, or correct {key}"
+    return BadInput(_place(path, part)(), f"no {what} here", expected=expected, remedy=remedy)
 
 
 def _is_counted(official: OfficialRetrieval, abstain: bool, evidence: Evidence, context: ItemContext) -> bool:

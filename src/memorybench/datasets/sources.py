@@ -14,7 +14,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote, urlsplit
@@ -52,6 +52,8 @@ class Piece:
     url: str | None = None
     sha256: str | None = None
     size: int | None = None
+    tried: tuple[Path, ...] = field(default=(), compare=False)
+    """All paths at which a local file may be."""
 
     @property
     def record(self) -> Path:
@@ -102,7 +104,7 @@ def source_of(config: BenchmarkConfig, *, beside: Path | None, cache: Path, hub:
     match data.type:
         case "local":
             names = [str(Path(data.path) / name) for name in data.files] or [data.path]
-            pieces = [Piece(_local_file(name, beside), None, data.sha256, data.size) for name in names]
+            pieces = [_local_piece(name, beside, data) for name in names]
         case "url":
             file = _download_path(data, beside) or cache / _cached_name(data.path)
             pieces = [Piece(file, data.path, data.sha256, data.size)]
@@ -159,7 +161,9 @@ def missing(source: Source) -> BadInput:
             str(piece.file), f"the data of {source.benchmark} is a folder", expected="a file", remedy=remedy
         )
     if piece.url is None:
-        return BadInput(str(piece.file), f"data of {source.benchmark} not found", remedy="check the path")
+        expected = f"a file at {' or '.join(map(str, piece.tried or (piece.file,)))}"
+        problem = f"data of {source.benchmark} not found"
+        return BadInput(str(piece.file), problem, expected=expected, remedy="correct data.path, or put the file there")
     return BadInput(
         where,
         "data not found on this machine",
@@ -247,11 +251,12 @@ def _differs(source: Source, piece: Piece, actual: str, expected: str) -> Memory
     return BadInput(str(piece.file), f"the checksum differs: sha256 {actual}", expected=expected, remedy=remedy)
 
 
-def _local_file(path: str, beside: Path | None) -> Path:
+def _local_piece(path: str, beside: Path | None, data: Data) -> Piece:
     """Look in the config's folder, in its parent if the folder is called `configs`, then in the working folder."""
     folders = [] if beside is None else [beside, *([beside.parent] if beside.name == "configs" else [])]
-    candidates = [folder / path for folder in (*folders, Path())]
-    return next((candidate for candidate in candidates if candidate.exists()), candidates[0])
+    tried = tuple(dict.fromkeys(folder / path for folder in (*folders, Path())))
+    file = next((candidate for candidate in tried if candidate.exists()), tried[0])
+    return Piece(file, None, data.sha256, data.size, tried)
 
 
 def _download_path(data: Data, beside: Path | None) -> Path | None:

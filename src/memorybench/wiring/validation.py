@@ -13,7 +13,10 @@ from memorybench.catalog.plugins import installed_plugins
 from memorybench.catalog.uses import uses_of
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
+from memorybench.datasets.config import BenchmarkConfig
 from memorybench.datasets.config_reading import read_benchmark
+from memorybench.datasets.mapped import open_mapped
+from memorybench.datasets.sources import source_of, verify_files
 from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
@@ -25,6 +28,7 @@ from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
 
 from .consent import needed_flags
+from .data import cache_folder
 from .environment import environment
 
 
@@ -58,7 +62,7 @@ def describe_config(document: Document) -> str:
     if kind == "benchmark":
         metrics = [entry.name for entry, _ in installed_plugins() if entry.kind == "metric"]
         benchmark = read_benchmark(document, metrics=known_metrics(metrics))
-        data = f"(data: {benchmark.data.type})"
+        data = f"(data: {benchmark.data.type}{_describe_data(benchmark, document)})"
         return f'benchmark config "{benchmark.name}" {data}{_consent_note(benchmark, document)}'
     if kind is None:
         raise unrecognised(document)
@@ -70,6 +74,18 @@ def describe_config(document: Document) -> str:
     else:
         config = read_store(document) if kind == "store" else read_agent(document)
     return f'{kind} config "{config.name}"{_consent_note(config, document)}'
+
+
+def _describe_data(benchmark: BenchmarkConfig, document: Document) -> str:
+    """Read the data if it is a local file, and return the number of questions and the quirks."""
+    if benchmark.data.type != "local" or benchmark.mapping is None:
+        return ""
+    source = source_of(benchmark, beside=Path(document.path).parent, cache=cache_folder())
+    if not source.present:
+        return ", not found"
+    files = [piece.file for piece in source.pieces]
+    dataset = open_mapped(benchmark, files, lambda: verify_files(source))
+    return "; ".join((f", {len(dataset.questions):,} questions", *dataset.notes))
 
 
 def _describe_card(part: Document, document: Document) -> str:
