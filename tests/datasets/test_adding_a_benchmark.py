@@ -109,6 +109,7 @@ def test_validate_says_what_it_read(command: Command) -> None:
 
 
 DATA_MISTAKES = {
+    "a key in the documented spelling": ("configs/diary.yaml", "  itemId: id\n", "", '"itemId" is missing'),
     "items without ids": ("configs/diary.yaml", "itemId: id\n", "itemId: key\n", "schema.itemId"),
     "a misspelled question": ("configs/diary.yaml", "question: question", "question: qestion", "schema.question"),
     "a misspelled answer": ("configs/diary.yaml", "answer: answer", "answer: anser", "schema.answer"),

@@ -117,8 +117,8 @@ def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
 
 
 def _in_style(name: str, of: str) -> str:
-    """Return `name` in camelCase if the keys in `of` are."""
-    return name if of == of.lower() else camel(name)
+    """Return `name` in camelCase, as the documentation has it, unless the keys in `of` have underscores."""
+    return name if "_" in of else camel(name)
 
 
 def _follow(loc: Sequence[str | int], spot: _Spot) -> _Spot:
