@@ -9,6 +9,7 @@ import pytest
 
 from memorybench import MemorybenchError, evaluate, load_run
 from memorybench.core.errors import BadInput
+from tests.doubles.refusals import refused
 
 
 def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> None:
@@ -19,6 +20,16 @@ def test_a_run_from_python_is_the_run_of_the_command_line(tmp_path: Path) -> Non
     assert found.n == 20 == found.planned
     assert len(list(again.outcomes())) == 40
     assert (tmp_path / "r" / "report.md").exists()
+
+
+def test_a_measure_is_found_by_any_spelling_and_an_error_names_the_candidates(tmp_path: Path) -> None:
+    result = evaluate(providers=["bm25(k1=2.0)"], end=2, output=tmp_path, run_id="r")
+    assert result.measure("bm25(k1=2.0)", "recall@5") == result.measure("bm25(k1=2)", "recall_at_5")
+    for subject, name, close in (("bm25(k1=2.1)", "recall@5", "bm25(k1=2)"), ("bm25(k1=2)", "recal@5", "recall@5")):
+        error = refused(result.measure, subject, name)
+        assert close in error.expected
+        assert close in error.remedy
+    assert "starter" in refused(result.measure, "bm25(k1=2)", "recall@5", "startr").remedy
 
 
 def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:

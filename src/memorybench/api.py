@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
+from memorybench.files.expressions import canonical_name
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.metrics.names import ALIASES
 from memorybench.reporting.export import layout, rows
 from memorybench.reporting.report_files import FORMATS, write_reports
 from memorybench.suites import running
@@ -28,6 +30,7 @@ from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.stored_run import find_folder
 from memorybench.suites.suite import RunPlace, default_folders
 from memorybench.suites.summary import Summary
+from memorybench.text.spelling import unknown_name
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.wiring.live import LiveWiring
 
@@ -68,12 +71,17 @@ class RunResult:
 
     def measure(self, subject: str, name: str, benchmark: str | None = None) -> Measure:
         """A measure with its interval, n and planned: `result.measure("bm25", "recall@5")`."""
-        for result in self.summary.results:
-            if result.subject == subject and not result.group and benchmark in (None, result.benchmark):
-                measure = result.measure(name)
-                if measure is not None:
-                    return measure
-        raise BadInput(self.run_id, f"no measure {name} of {subject}")
+        found = [result for result in self.summary.results if not result.group]
+        for key, chosen in (("benchmark", benchmark), ("subject", canonical_name(subject))):
+            known = list(dict.fromkeys(getattr(result, key) for result in found))
+            if chosen is not None and chosen not in known:
+                raise unknown_name(self.run_id, f'no {key} "{chosen}"', chosen, known)
+            found = [result for result in found if chosen in (None, getattr(result, key))]
+        measures = [measure for result in found if (measure := result.measure(ALIASES.get(name, name)))]
+        if not measures:
+            names = {measure.name for result in found for measure in result.measures}
+            raise unknown_name(self.run_id, f'no measure "{name}" of {subject}', name, names)
+        return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
         """Writes report.json and report.md again: into the run's folder, or into `output`."""
