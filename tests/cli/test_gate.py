@@ -206,3 +206,12 @@ def test_lines_of_the_gate_say_what_was_compared() -> None:
     assert line(0.0) == line(-0.0) == line(0.00001)
     assert "no difference" in line(0.0)
     assert "2.0 points better" in line(0.02)
+
+
+def test_a_threshold_on_the_lower_bound_says_what_was_compared(command: Command) -> None:
+    threshold = ("--threshold", "recall@5=0.3", "--threshold-on", "lower")
+    said = command("eval", "--providers", "bm25", "--limit", "8", "--run-id", "r", *threshold, "--json")
+    (check,) = said.json["checks"]
+    assert check["on"] == "lower"
+    low = next(m["low"] for m in said.json["results"][0]["measures"] if m["name"] == "recall@5")
+    assert f"lower bound {low:.3f} of recall@5" in check["text"].partition(", expected")[0]

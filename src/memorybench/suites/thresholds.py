@@ -45,6 +45,8 @@ class Check(Record):
     missed: bool
     value: float | None = None
     """The value of the measure; None: it has none."""
+    on: Held = "value"
+    """What is compared with the limit: the value, or the worse end of its interval."""
     limit: float | None = None
     """What the value is compared with: the threshold, or the value of the baseline run."""
 
@@ -140,6 +142,7 @@ def threshold_checks(
                     text=line,
                     missed=missed,
                     value=measure.value,
+                    on=on,
                     limit=threshold.least,
                 )
             )
@@ -161,8 +164,10 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
 
     value = "no value" if measure.value is None else f"{measure.value:.3f}"
     worse_end = f"{'lower' if higher else 'upper'} bound {'none' if safe_end is None else f'{safe_end:.3f}'}"
-    missed = not reaches(safe_end if on == "lower" else measure.value)
-    return f"{name} {value}, expected {'≥' if higher else '≤'} {least:g}; {worse_end}", missed
+    expected = f"expected {'≥' if higher else '≤'} {least:g}"
+    if on == "lower":
+        return f"{worse_end} of {name} {value}, {expected}", not reaches(safe_end)
+    return f"{name} {value}, {expected}; {worse_end}", not reaches(measure.value)
 
 
 def add_checks(report: Report, thresholds: Sequence[Check], gate: Gate | None) -> Report:
