@@ -309,3 +309,20 @@ def test_locomo_is_converted_and_audited(command: Command) -> None:
     said = command("audit", "loc.json", *offline, "--json")
     assert said.code in (0, 1), said.err
     assert said.json["counts"]["failed"] == 0
+
+
+def test_the_report_of_an_audit_has_plain_words_and_fits_the_screen(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    arguments = ("audit", str(SAMPLE), "--model", "scripted/quote", "--judge-model", "scripted/judge", "--limit", "6")
+    arguments += ("--canaries", "1")
+    first = command(*arguments, "--run-id", "a")
+    second = command(*arguments, "--run-id", "b", "--baseline", "a")
+    for said in (first, second):
+        assert [line for line in said.out.splitlines() if len(line) > 80 and str(SAMPLE) not in line] == []
+    for riddle in ("no twin", "not absent", "option tells the time", "no shape fits", "beyond the limit", "0 of 0"):
+        assert riddle not in first.out
+    gates = json.loads((command.folder / "audit-results/a/report.json").read_text())["gates"]
+    assert gates["beyond the limit"] > 0, "the keys of the document stay"
+    assert f"{gates['beyond the limit']} " in first.out.partition("not asked")[2]

@@ -68,7 +68,10 @@ class CanaryReport(Record):
         faults = [f"{kind}: {number} wrong" for kind, number in missed.items() if number]
         faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
         remark = f" ({', '.join(faults)})" if faults else ""
-        rates = f"sensitivity {hits} of {right}, specificity {passes} of {wrong}"
+        checked = {"sensitivity": (hits, right), "specificity": (passes, wrong)}
+        rates = ", ".join(
+            f"{name} {n} of {total}" if total else f"{name} not checked" for name, (n, total) in checked.items()
+        )
         return f"judge {self.judge} on canaries: {rates}{remark}"
 
     def _agreed(self, right: bool) -> tuple[int, int]:

@@ -71,7 +71,19 @@ def show_hints(out: Console, hints: Mapping[str, str]) -> None:
     """Shows commands with their purposes, each on one line where it fits."""
     for command, purpose in ((as_typed(command), purpose) for command, purpose in hints.items()):
         line = f"  {command}    {purpose}"
-        out.print(line if len(line) <= out.width else f"  {command}\n      {purpose}", soft_wrap=True)
+        broken = f"  {_break_before_flags(command, out.width)}\n      {purpose}"
+        out.print(line if len(line) <= out.width else broken, soft_wrap=True)
+
+
+def _break_before_flags(command: str, width: int) -> str:
+    """Return a command on as many lines as it needs, each but the last with a backslash at its end."""
+    lines: list[str] = []
+    for part in [command] if "'" in command else re.split(" (?=--)", command):
+        if lines and len(lines[-1]) + len(part) + 7 <= width:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(part)
+    return " \\\n    ".join(lines)
 
 
 def show_report(out: Console, report: Report, whole_in: str = "report.md") -> None:

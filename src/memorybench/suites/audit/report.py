@@ -32,6 +32,30 @@ MEANINGS = {
     "temporal_consistency": "the same answer in both orders of the options",
     "dating_accuracy": "durations, and what was true at a given time",
 }
+REASONS = {
+    "asked already": "that repeat another question",
+    "beyond the limit": "left out by --limit",
+    "empty context": "that can be answered without the conversation",
+    "leak": "with a word of the answer in the question",
+    "no date between": "without a date between the two values",
+    "no past form": "with a verb whose past form is unknown",
+    "malformed": "not well-formed",
+    "no shape fits": "that no pattern fits",
+    "no stale value": "without an outdated value",
+    "no twin": "about absent facts without a similar fact that was stated",
+    "no value": "without a content word in the answer",
+    "not absent": "about absent facts that a turn or fact may mention",
+    "not unique": "with several answers",
+    "option tells the time": "about an order that an option gives away",
+    "options overlap": "with options that share words",
+    "same chain": "about the order of two values of one fact",
+    "tie": "about events at the same time",
+    "told twice": "about the order of facts that were stated more than once",
+    "unanswerable": "without a turn that contains the answer",
+    "undated": "without a date",
+    "values overlap": "with an outdated value that shares words with the latest",
+}
+"""By check: what is wrong with the questions or facts that it rejects."""
 _LABELS = ("category", "turns_back", "days_back", "conversation")
 _PHRASES = {
     "recall_accuracy": "recalls {} of the facts",
@@ -135,10 +159,16 @@ def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
     kinds = ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items())
     lines = {
         f"Probes from {spec['facts']} facts of {spec['conversations']} conversations": kinds,
-        "Checks": ", ".join(f"{n} {name}" for name, n in spec["gates"].items() if n),
-        "Facts without a probe": ", ".join(f"{n} {reason}" for reason, n in spec["skipped"].items()),
+        "Questions that were not asked": _reasons({name: n for name, n in spec["gates"].items() if name != "made"}),
+        "Facts without a probe": _reasons(spec["skipped"]),
     }
     return {name: text for name, text in lines.items() if text}
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    """The most frequent reason first."""
+    ranked = sorted(counts.items(), key=lambda item: -item[1])
+    return "; ".join(f"{n} {REASONS.get(name, name)}" for name, n in ranked if n)
 
 
 def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
