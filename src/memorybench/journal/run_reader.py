@@ -138,10 +138,10 @@ class RunReader:
         (row,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)).fetchone()
         return int(row)
 
-    def outcomes_since(self, run: str, row: int) -> Iterator[tuple[int, Outcome]]:
-        """Return outcomes of this row and later ones, as they were recorded, each with its place in the plan."""
+    def outcomes_since(self, run: str, row: int) -> Iterator[tuple[int, str, Outcome]]:
+        """Return outcomes of this row and later ones, as they were recorded, with place in the plan and trial key."""
         for found in self._rows("outcomes", "run = ? AND rowid >= ? ORDER BY rowid", run, row):
-            yield found["ordinal"], Outcome.model_validate_json(found["body"])
+            yield found["ordinal"], found["trial"], Outcome.model_validate_json(found["body"])
 
     def outcomes_of(self, run: str, trials: Sequence[str]) -> list[Outcome]:
         """Return the outcomes of trials with these keys, in the order of the plan."""

@@ -96,6 +96,11 @@ def _filled_table(title: str, columns: Sequence[Column], rows: Sequence[Row]) ->
 
 def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None = None) -> Report:
     """Return all about one trial; `own` are sections of the suite, in place of searches, answers and verdicts."""
+    title = f"{view.benchmark}: {view.id}"
+    return Report(title, tuple(trial_sections(view, trial, own)), document=case_document(view))
+
+
+def trial_sections(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None = None) -> list[Section]:
     outcome = trial.outcome
     facts = {
         "Run ID": view.run_id,
@@ -118,7 +123,7 @@ def trial_report(view: CaseView, trial: CaseTrial, own: Sequence[Section] | None
         sections.append(Text("Scores", _score_lines(outcome)))
     if trial.steps:
         sections.append(_step_table(trial.steps))
-    return Report(f"{view.benchmark}: {view.id}", tuple(sections), document=case_document(view))
+    return sections
 
 
 def asked_sections(trial: CaseTrial) -> list[Section]:

@@ -87,6 +87,8 @@ class QuestionIndex:
         self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
         self._db.executescript(_TABLES)
         self._lock = RLock()
+        self._choices: dict[tuple[int, str], list[Any]] = {}
+        """What filters offer: read once, until outcomes are added."""
 
     def close(self) -> None:
         with self._lock:
@@ -99,7 +101,7 @@ class QuestionIndex:
         if known_state == state and run.status == "complete":
             return number
         newest = reader.newest_row(run.id)
-        batch: list[tuple[int, Outcome]] = []
+        batch: list[tuple[int, str, Outcome]] = []
         for outcome in reader.outcomes_since(run.id, last):
             batch.append(outcome)
             if len(batch) == 1000:  # other pages get their turn in between
@@ -126,10 +128,11 @@ class QuestionIndex:
             assert number is not None
             return number, 0, ""
 
-    def _add(self, number: int, outcomes: Sequence[tuple[int, Outcome]]) -> None:
+    def _add(self, number: int, outcomes: Sequence[tuple[int, str, Outcome]]) -> None:
         with self._lock, self._transaction():
-            for place, outcome in outcomes:
-                self._add_outcome(number, place, outcome)
+            for place, key, outcome in outcomes:
+                self._add_outcome(number, place, key, outcome)
+            self._choices.clear()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -141,7 +144,7 @@ class QuestionIndex:
             raise
         self._db.execute("COMMIT")
 
-    def _add_outcome(self, number: int, place: int, outcome: Outcome) -> None:
+    def _add_outcome(self, number: int, place: int, key: str, outcome: Outcome) -> None:
         trial, shown = outcome.trial, outcome.shown
         type = next((trial.labels[name] for name in _TYPES if name in trial.labels), "")
         (question,) = self._db.execute(
@@ -158,41 +161,41 @@ class QuestionIndex:
         self._db.execute(
             "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                *(question, trial.subject.name, trial.variant, trial.repeat, number, trial.key, trial.subject.role),
+                *(question, trial.subject.name, trial.variant, trial.repeat, number, key, trial.subject.role),
                 *(mark, reason or "", shown.got[:_LONGEST_TEXT]),
             ),
         )
 
     def subjects(self, run: int) -> dict[str, str]:
         """Return the role of each provider, or other subject."""
-        return dict(self._rows("SELECT subject, min(role) FROM trials WHERE run = ? GROUP BY subject", (run,)))
+        return dict(self._choice(run, "SELECT subject, min(role) FROM trials WHERE run = ? GROUP BY subject"))
 
     def values(self, run: int, column: str) -> list[str]:
         """Return the distinct values of `type`, `benchmark` or `cluster`, in the order of the plan."""
         assert column in ("type", "benchmark", "cluster")
-        rows = self._rows(
-            f"SELECT {column} FROM questions WHERE run = ? GROUP BY {column} ORDER BY min(place)",  # noqa: S608
-            (run,),
-        )
-        return [value for (value,) in rows if value]
+        query = f"SELECT {column} FROM questions WHERE run = ? GROUP BY {column} ORDER BY min(place)"  # noqa: S608
+        return [value for (value,) in self._choice(run, query) if value]
 
     def reasons(self, run: int) -> dict[tuple[str, str], int]:
         """Return the number of failures by provider and reason."""
-        rows = self._rows(
-            "SELECT subject, reason, count(*) FROM trials WHERE run = ? AND reason != '' GROUP BY subject, reason",
-            (run,),
-        )
-        return {(subject, reason): n for subject, reason, n in rows}
+        query = "SELECT subject, reason, count(*) FROM trials WHERE run = ? AND reason != '' GROUP BY subject, reason"
+        return {(subject, reason): n for subject, reason, n in self._choice(run, query)}
+
+    def _choice(self, run: int, query: str) -> list[Any]:
+        with self._lock:
+            if (run, query) not in self._choices:
+                self._choices[run, query] = self._rows(query, (run,))
+            return self._choices[run, query]
 
     def agreement(self, run: int, first: str, second: str) -> dict[str, int]:
         """Return how many questions both, only the first, only the second, or neither of two providers got right."""
-        rows = self._rows(
+        query = (
             "SELECT a.mark = 'right', b.mark = 'right', count(*) FROM trials a JOIN trials b"
             " ON b.question = a.question AND b.variant = a.variant AND b.repeat = a.repeat"
             " WHERE a.run = ? AND a.subject = ? AND b.subject = ? AND a.mark IN ('right', 'wrong')"
-            " AND b.mark IN ('right', 'wrong') GROUP BY 1, 2",
-            (run, first, second),
+            " AND b.mark IN ('right', 'wrong') GROUP BY 1, 2"
         )
+        rows = self._rows(query, (run, first, second))
         names = {(1, 1): "both", (1, 0): "first", (0, 1): "second", (0, 0): "neither"}
         return dict.fromkeys(names.values(), 0) | {names[one, other]: n for one, other, n in rows}
 

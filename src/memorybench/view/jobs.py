@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
 from threading import Lock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 _MOST_KEPT = 64
@@ -24,8 +24,8 @@ class Jobs:
         self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """Return what `make` returns, made once for each key. Raise Pending if it takes long, or its error."""
+    def start(self, key: Hashable, make: Callable[[], Made]) -> Future[Made]:
+        """Start `make` unless it was started for this key; an error is forgotten, so that it is tried again."""
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
@@ -33,8 +33,13 @@ class Jobs:
             self._kept.move_to_end(key)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
+            return future
+
+    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returns, made once for each key. Raise Pending if it takes long, or its error."""
+        future = self.start(key, make)
         try:
-            return cast(Made, future.result(self._seconds))
+            return future.result(self._seconds)
         except TimeoutError:
             if future.done():
                 raise  # the error of `make`

@@ -142,7 +142,9 @@ class Results:
 
     def report(self, place: int, stored: StoredRun) -> Report:
         """Return the report of a run: the sections that `results` shows. It is made in a thread of its own."""
-        return self.jobs.get(("report", *self._state(place, stored)), lambda: self._make_report(place, stored.run.id))
+        state, run_id = self._state(place, stored), stored.run.id
+        self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
+        return self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))
 
     def _make_report(self, place: int, run_id: str) -> Report:
         with self.open(place, run_id) as stored:

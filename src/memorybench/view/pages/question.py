@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.core.report_sections import Provenance, Section, Table, Text
+from memorybench.core.trials import Trial
 from memorybench.journal.run_reader import StepRecord
-from memorybench.suites.case_sections import hit_text, trial_report
+from memorybench.suites.case_sections import hit_text, trial_sections
 from memorybench.suites.case_view import CaseTrial, CaseView, memories_of
 from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import gold_lines, gold_turns
@@ -19,11 +20,14 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.view.index import Mark, Question
 from memorybench.view.results import NotFound, run_url
 
+from . import number as number_of
 from . import render, results_of
 from .questions import filter_of
 
 _SHOWN_ABOVE = ("Question", "Expected", "Gold turns")
 _MOST_MEMORIES = 10
+_MOST_TRIALS = 18
+"""Trials on one page; a scenario has one for each mutant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +54,20 @@ def page(request: Request) -> Response:
         question = results.index.question(number, benchmark, case_id)
         if question is None:
             raise NotFound(f"question {case_id} of {benchmark} not found in run {run_id}")
-        view = case_of(stored, question, full)
+        roles, first = list(results.subjects(number, stored.run)), number_of(request, "trials")
+        marks = sorted(question.marks, key=lambda mark: (roles.index(mark.subject), mark.variant, mark.repeat))
+        view = case_of(stored, question, [mark.trial for mark in marks[first : first + _MOST_TRIALS]], full)
         cards = [_card(stored, view, trial, question) for trial in view.trials]
-        roles = list(results.subjects(number, stored.run))
         run = stored.run
     chosen = filter.parameters()
     previous, following = results.index.neighbours(number, filter, question)
 
-    def address(other: Question | None, **more: str) -> str:
+    def address(other: Question | None, **more: str | int) -> str:
         if other is None:
             return ""
-        return run_url(place, run_id, "question", benchmark=other.benchmark, case=other.case_id, **chosen, **more)
+        return run_url(
+            place, run_id, "question", **{"benchmark": other.benchmark, "case": other.case_id, **chosen, **more}
+        )
 
     return render(
         request,
@@ -72,21 +79,24 @@ def page(request: Request) -> Response:
         view=view,
         gold=gold_turns(view.case) or (),
         gold_ids=gold_lines(view.case),
-        cards=sorted(cards, key=lambda card: roles.index(card.mark.subject)),
+        cards=sorted(cards, key=lambda card: marks.index(card.mark)),
+        first=first,
+        size=_MOST_TRIALS,
         filters=chosen,
         count=results.index.count(number, filter),
         previous=address(previous),
         next=address(following),
         whole=address(question, full="1"),
         full=full,
+        trials_address=lambda offset: address(question, trials=offset, full="1" if full else ""),
     )
 
 
-def case_of(stored: StoredRun, question: Question, full: bool) -> CaseView:
-    """Return a question with its trials, found by their keys."""
+def case_of(stored: StoredRun, question: Question, keys: list[str], full: bool) -> CaseView:
+    """Return a question with the trials of these keys."""
     ((reader, run),) = stored.parts
     case = reader.case(run.id, question.benchmark, question.case_id) or {}
-    outcomes = reader.outcomes_of(run.id, [mark.trial for mark in question.marks])
+    outcomes = reader.outcomes_of(run.id, keys)
     trials = tuple(CaseTrial(one, case, tuple(reader.steps_of(run.id, one)), full) for one in outcomes)
     return CaseView(
         run.id,
@@ -96,20 +106,23 @@ def case_of(stored: StoredRun, question: Question, full: bool) -> CaseView:
         case,
         trials,
         counts_turns=run.spec.get("evidence", {}).get(question.benchmark) != "session",
-        has_repeats=any(one.trial.repeat > 1 for one in outcomes),
+        has_repeats=any(mark.repeat > 1 for mark in question.marks),
     )
 
 
 def _card(stored: StoredRun, view: CaseView, trial: CaseTrial, question: Question) -> TrialCard:
     own = suite_of(stored.run).case_sections(trial)
-    report = trial_report(view, trial, own)
-    sections = [part for part in report.sections if not isinstance(part, Provenance)]
+    sections = [part for part in trial_sections(view, trial, own) if not isinstance(part, Provenance)]
     if own is None:
         sections = [part for part in sections if not _is_above(part)]
-    mark = next(one for one in question.marks if one.trial == trial.outcome.trial.key)
+    mark = next(one for one in question.marks if _is_of(one, trial.outcome.trial))
     steps = trial.named("search") if own is None else []
     searches = tuple(_search(trial, step, view.counts_turns) for step in steps)
     return TrialCard(trial, mark, searches, tuple(sections), _main_scores(trial))
+
+
+def _is_of(mark: Mark, trial: Trial) -> bool:
+    return (mark.subject, mark.variant, mark.repeat) == (trial.subject.name, trial.variant, trial.repeat)
 
 
 def _is_above(part: Section) -> bool:

@@ -91,6 +91,8 @@ class Links:
         self._place, self._run_id, self._index, self._number, self._roles = place, run_id, index, number, roles
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
+        self.has_histories = bool(index.values(number, "cluster"))
+        self.has_several = len(roles) > 1
 
     def cell(self, table: Table, row: Row, place: int) -> str:
         name, heading = row[0], table.columns[place].heading
