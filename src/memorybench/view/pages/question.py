@@ -59,6 +59,7 @@ def page(request: Request) -> Response:
         view = case_of(stored, question, [mark.trial for mark in marks[first : first + _MOST_TRIALS]], full)
         cards = [_card(stored, view, trial, question) for trial in view.trials]
         run = stored.run
+        has_own = any(suite_of(run).case_sections(trial) is not None for trial in view.trials[:1])
     chosen = filter.parameters()
     previous, following = results.index.neighbours(number, filter, question)
 
@@ -88,6 +89,7 @@ def page(request: Request) -> Response:
         next=address(following),
         whole=address(question, full="1"),
         full=full,
+        has_own=has_own,
         trials_address=lambda offset: address(question, trials=offset, full="1" if full else ""),
     )
 

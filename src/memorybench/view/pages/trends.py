@@ -17,9 +17,15 @@ def page(request: Request) -> Response:
     query = request.query_params
     rows = [row for folder in results_of(request).list_runs() for row in folder.rows if row.measures]
     rows.sort(key=lambda row: (row.run.created, row.run.id))
-    benchmarks = list(dict.fromkeys(benchmark for row in reversed(rows) for benchmark, _ in row.measures))
+    measured = [
+        key
+        for row in reversed(rows)
+        for key, measures in row.measures.items()
+        if any(one.value is not None for one in measures)
+    ]
+    benchmarks = list(dict.fromkeys(benchmark for benchmark, _ in measured))
     benchmark = _chosen(query.get("benchmark", ""), benchmarks)
-    subjects = list(dict.fromkeys(s for row in reversed(rows) for name, s in row.measures if name == benchmark))
+    subjects = list(dict.fromkeys(subject for name, subject in measured if name == benchmark))
     subject = _chosen(query.get("provider", ""), subjects)
     points = [(row, row.measures[benchmark, subject]) for row in rows if (benchmark, subject) in row.measures]
     names = list(dict.fromkeys(one.name for _, measures in points for one in measures if one.value is not None))
