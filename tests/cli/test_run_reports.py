@@ -128,13 +128,6 @@ def test_the_usual_targets_of_an_extraction_run_apply_when_it_is_resumed(command
     assert command("extraction", "run", "--resume", "r").code == 3
 
 
-def test_steps_without_work_are_not_in_the_report(command: Command) -> None:
-    command(*EVAL)
-    report = (command.folder / "results/r/report.md").read_text()
-    assert "| clear | bm25 |" in report
-    assert "clearing" not in report
-
-
 def test_a_finished_run_belongs_to_its_command(command: Command) -> None:
     command.once(*EVAL)
     said = command("hygiene", "run", "--resume", "r", "--output", "results")

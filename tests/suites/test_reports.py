@@ -71,6 +71,17 @@ def test_waiting_is_shown_as_time_to_searchable_under_both_names(name: str) -> N
     assert report_parts.document(summary)["circumstances"]["stages"][0]["label"] == "time to searchable"
 
 
+def test_the_mark_before_a_clear_is_not_shown_as_a_step() -> None:
+    stages = tuple(
+        Stage(name=name, subject=subject, steps=1, seconds=(0.5,), spent=Spending(), reused=0)
+        for name, subject in (("clear", "toy"), ("clearing", ""))
+    )
+    counts = dict.fromkeys(("planned", "scored", "unscored", "failed", "skipped", "blocked"), 0)
+    summary = Summary(run_id="r", suite="bench", status="complete", counts=counts, results=(), stages=stages)
+    (table,) = report_parts.step_tables(summary)
+    assert [row[0] for row in (*table.rows, *table.detail_rows)] == ["clear"]
+
+
 def test_hygiene_states_have_plain_names_marks_and_definitions() -> None:
     outcomes = [
         outcome("well_behaved", "compliant", passed=1),
