@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 import sqlite3
 from pathlib import Path
@@ -238,12 +239,18 @@ def test_a_wrong_command_line_is_an_error_before_anything_happens(
 
 def test_the_suggested_command_asks_the_benchmarks_of_the_run(command: Command) -> None:
     own_benchmark(command.folder, {"fence": "green", "door": "red"})
+
+    def suggested_by(output: str) -> str:
+        lines = re.sub(r" \\\n *", " ", output).splitlines()  # long commands continue on the next line
+        [suggested] = [line for line in lines if "--answering-model" in line]
+        return suggested.strip().split("    ")[0]
+
     said = command("eval", "--benchmarks", "sample", "--config-dir", ".", "--providers", "bm25")
-    [suggested] = [line for line in said.out.splitlines() if "--answering-model" in line]
+    suggested = suggested_by(said.out)
     assert "--benchmarks sample" in suggested
-    assert command(*shlex.split(suggested.strip().split("    ")[0])[1:]).code == 0
+    assert command(*shlex.split(suggested)[1:]).code == 0
     default = command("eval", "--providers", "bm25", "--end", "2")
-    [suggested] = [line for line in default.out.splitlines() if "--answering-model" in line]
+    suggested = suggested_by(default.out)
     assert "--benchmarks" not in suggested
 
 
