@@ -85,6 +85,7 @@ def talks_to_judge(response: str) -> str | None:
 EMPTY = "empty answer"
 _LONGEST_REASON = 300
 _ONCE_MORE = "\nYour last reply could not be read. Reply with the single word yes, or with the single word no.\n"
+_SERVER = re.compile(r"@https?://.*", re.DOTALL)
 _VERSION = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|:latest|-latest)$")
 
 
@@ -160,8 +161,8 @@ class Judge:
 
 def self_judged(judge: Subject, reader: Subject) -> bool:
     """Returns whether a model judges its own answers; endpoint, version date and temperature are ignored."""
-    own, other = (_VERSION.sub("", subject.name.lower().rpartition("/")[2]) for subject in (judge, reader))
-    return own == other
+    names = (_SERVER.sub("", subject.name.lower()).rpartition("/")[2] for subject in (judge, reader))
+    return len({_VERSION.sub("", name) for name in names}) == 1
 
 
 def _short(reply: str) -> str:
