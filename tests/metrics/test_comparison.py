@@ -145,6 +145,15 @@ def test_it_says_how_many_questions_would_tell() -> None:
     assert needed_items(0.5, 0.01) == 6  # five coins that fall alike are no proof yet
 
 
+def test_needed_items_are_unknown_if_the_scores_do_not_vary() -> None:
+    assert needed_items(0.02, 0) is None
+    assert needed_items(0.02, 1e-33) is None, "what is left of a variance after rounding"
+    first, second = _arms([1] * 10, [0] * 10)
+    assert compare(first, second, {}, 10).needed is None
+    first, second = _arms([0.3, 0.7, 0.9], [0.2, 0.6, 0.8])
+    assert compare(first, second, {}, 3).needed is None, "the differences are equal up to rounding"
+
+
 def test_correlated_items_are_needed_in_greater_number() -> None:
     first, second = _arms([1] * 30 + [0] * 20, [0] * 20 + [1] * 10 + [0] * 20)
     clusters = {item: str(int(item) // 10) for item in first}
@@ -157,6 +166,7 @@ def test_correlated_items_are_needed_in_greater_number() -> None:
 def test_that_many_questions_do_tell_four_times_in_five() -> None:
     """Arms of which the first alone is right on 20 % of the items, the second alone on 10 %."""
     items = needed_items(0.1, 0.3 - 0.1**2)
+    assert items is not None
     counts = np.random.default_rng(2).multinomial(items, [0.2, 0.1, 0.7], size=1500).tolist()
     told = [mcnemar_p([1.0] * gained + [-1.0] * lost) < 0.05 for gained, lost, _ in counts]
     assert 0.75 < sum(told) / len(told) < 0.85

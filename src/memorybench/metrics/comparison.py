@@ -44,7 +44,7 @@ class Comparison(Record):
     significant: bool = False
     """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
-    """About how many items would show a difference of this size; None: there is no difference, or it is unknown."""
+    """About how many items would show a difference of this size; None: there is no difference, or the number is unknown."""
     clusters: int = 0
     """How many clusters the items are from. An item without one is its own cluster."""
 
@@ -204,13 +204,15 @@ def exchange_p(rows: Sequence[Sequence[float]], statistic: Statistic) -> float:
     return extreme / (DRAWN + 1)
 
 
-def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int:
+def needed_items(difference: float, variance: float, level: float = 0.95, power: float = 0.8) -> int | None:
     """Return about how many paired items show `difference` with this power, two-sided, rounded up to two digits.
 
     (z(1 − α/2) + z(power))² variance / difference², where the variance is that of one item's difference, times the
     design effect if items come in clusters: n × the squared standard error. Never fewer than are needed if
-    every item agrees.
+    every item agrees. None if the variance is 0: items that do not vary give no estimate.
     """
+    if isclose(variance, 0, abs_tol=1e-12):
+        return None
     z = NormalDist().inv_cdf
     exact = (z(0.5 + level / 2) + z(power)) ** 2 * variance / difference**2
     items = max(ceil(exact), passes_needed(0.5, 0.5 + level / 2))

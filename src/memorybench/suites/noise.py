@@ -33,7 +33,7 @@ class NeededQuestions(Record):
     """0.05: five points."""
     without_repeats: int | None
     with_repeats: int | None
-    """None: no interval can be estimated, for example because all questions are about one history."""
+    """None: the variance is 0 or cannot be estimated, for example because all questions are about one history."""
 
 
 class Noise(Record):
