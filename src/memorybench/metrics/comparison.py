@@ -44,7 +44,7 @@ class Comparison(Record):
     significant: bool = False
     """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
-    """About how many items would show a difference of this size; None: there is no difference, or the number is unknown."""
+    """About how many items would show a difference of this size; None: no difference, or unknown."""
     clusters: int = 0
     """How many clusters the items are from. An item without one is its own cluster."""
 
