@@ -219,6 +219,20 @@ def test_a_wrong_answer_names_how_many_memories_were_shown(command: Command) -> 
     assert all(f"({one['shown']['memories_shown']})" in one["shown"]["reason"] for one in missed)
 
 
+def test_show_and_failures_name_the_depth_that_a_reason_is_about(command: Command) -> None:
+    command("eval", "--providers", "bm25", "--end", "30", "--run-id", "found")
+    command("eval", "--providers", "bm25", "--end", "30", "--answering-model", "scripted/quote", "--run-id", "answered",
+            "--judge-model", "scripted/judge")  # fmt: skip
+    missed, *_ = command("results", "found", "--failures", "--json").json
+    assert "first 5" in command("show", "found", missed["trial"]["case_id"], "--provider", "bm25").out
+    assert "first 5" in command("show", "found", missed["trial"]["case_id"]).out
+    wrong = command("results", "answered", "--failures", "--json").json
+    assert {one["reason"] for one in wrong} >= {"not-retrieved", "not-used"}
+    for one in wrong:
+        if one["reason"] != "wrong":
+            assert f"memories shown ({one['shown']['memories_shown']})" in one["shown"]["reason"]
+
+
 def exported(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
 

@@ -27,6 +27,7 @@ from memorybench.core.trials import Outcome
 from memorybench.journal.run_reader import StepRecord
 
 from .case_view import CaseTrial, CaseView, case_document, memories_of
+from .failures import not_found_text
 from .report_parts import gold_lines, shorten_line
 
 _MAIN_SCORES = ("correct", "passed", "killed", "convicted", "answer_f1", "recall@5")
@@ -74,7 +75,7 @@ def _trial_row(view: CaseView, trial: CaseTrial, score: str) -> Row:
     uncounted = set(view.case.get("gold_sessions", ())) if view.counts_turns else set()
     found = [one for step in trial.named("search")[:1] for one in memories_of(trial, step)]
     hits = [one["rank"] for one in found if set(one["hits"]) - uncounted]
-    why = outcome.failure.message if outcome.failure else outcome.shown.reason
+    why = outcome.failure.message if outcome.failure else outcome.shown.reason or not_found_text(outcome)
     return (
         outcome.trial.subject.name,
         outcome.trial.variant or None,
@@ -145,7 +146,8 @@ def asked_sections(trial: CaseTrial) -> list[Section]:
             else ""
         )
         sections.append(Text("Context", f"{count}it begins:\n{shown.context}"))
-    return [*sections, *([trial.text("Why", shown.reason)] if shown.reason else [])]
+    why = shown.reason or not_found_text(trial.outcome)
+    return [*sections, *([trial.text("Why", why)] if why else [])]
 
 
 def gold_sections(trial: CaseTrial) -> list[Section]:

@@ -25,8 +25,8 @@ FAILURE_REASONS = {
     "unscored": "the answer could not be scored",
     "blocked": "the budget or a missing consent blocked the trial",
     "skipped": "the subject lacks what the trial needs",
-    "not-retrieved": "the gold evidence was not among the memories shown",
-    "not-used": "the gold evidence was shown, and the answer did not use it",
+    "not-retrieved": "the gold evidence was not among the memories shown; without a verdict: not among the first 5",
+    "not-used": "the gold evidence was among the memories shown, and the answer did not use it",
     "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
 }
 """Why a trial is a failure, in the order in which failures are listed."""
@@ -49,9 +49,12 @@ def failure_text(failure: Outcome) -> str:
     """Return why a trial is a failure, as a sentence: the judge's reason if there is one."""
     if failure.failure is not None:
         return failure.failure.message
-    reason = _reason(failure)
-    is_not_found = reason == "not-retrieved" and not has_verdict(failure)
-    return failure.shown.reason or (_NOT_FOUND if is_not_found else FAILURE_REASONS[reason])
+    return failure.shown.reason or not_found_text(failure) or FAILURE_REASONS[_reason(failure)].partition(";")[0]
+
+
+def not_found_text(outcome: Outcome) -> str:
+    """Return the depth that a trial without a verdict was searched to for gold evidence, if there is none; else ""."""
+    return _NOT_FOUND if failure_reason(outcome) == "not-retrieved" and not has_verdict(outcome) else ""
 
 
 def has_verdict(outcome: Outcome) -> bool:

@@ -271,7 +271,7 @@ class _Questioner:
         blame = attribution(question, seen, places, judged.scores)
         if blame is not None:
             scores += [Score(name=name, value=float(name == blame)) for name in MISSES]
-        miss = f"{MISSES[blame]} ({len(seen)})" if blame == "miss_not_retrieved" else MISSES.get(blame or "")
+        miss = MISSES.get(blame or "", "").replace("memories shown", f"memories shown ({len(seen)})")
         reason = "; ".join(part for part in (judged.reason, miss) if part)
         shown = _question_shown(question).model_copy(
             update={"got": got, "context": _shorten(context), "reason": reason, "memories_shown": len(seen)}

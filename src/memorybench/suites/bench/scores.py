@@ -60,7 +60,7 @@ def retrieval_scores(
 
 MISSES = {
     "miss_not_retrieved": "the gold evidence was not among the memories shown",
-    "miss_not_used": "the gold evidence was shown, and the answer did not use it",
+    "miss_not_used": "the gold evidence was among the memories shown, and the answer did not use it",
 }
 """Why a wrong answer is wrong: retrieval failed, or the answering model did."""
 
