@@ -116,6 +116,14 @@ def test_an_invalid_setting_is_reported_before_the_run(
     assert not (command.folder / "results").exists()
 
 
+@pytest.mark.parametrize("expression", ["bm25(foo=1)", "hybrid(foo=1)", "aqrag(foo=1)"])
+def test_an_unknown_setting_lists_the_known_ones_as_describe_does(command: Command, expression: str) -> None:
+    error = refused(memorybench.evaluate, providers=[expression])
+    described = command("describe", expression.partition("(")[0], "--json").json["settings"]
+    known = {name.partition(".")[0] for name in described}
+    assert set(error.expected.removeprefix("one of ").split(", ")) == known
+
+
 def test_a_config_extends_another_one(command: Command) -> None:
     write_card(command.folder, "flat", "extends: bm25\nsettings: {aroundWords: 0, b: 0}\n")
     write_card(command.folder, "flatter", "extends: flat\nsettings:\n  k1: 0\n")

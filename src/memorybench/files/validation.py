@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -32,12 +32,13 @@ _EXPECTED = {
 }
 
 
-def validated(document: Document, record: type[R]) -> R:
+def validated(document: Document, record: type[R], *, spell: Callable[[str], str] = camel) -> R:
     """Return `document` as a `record`. Raises the first problem and counts the others.
 
-    Keys may be camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are not changed.
+    Keys may be camelCase or snake_case; below `Mapping[str, Any]` and `Any` they are not changed. `spell` returns a
+    key in the spelling that errors list.
     """
-    made, faults = _validate(document, record)
+    made, faults = _validate(document, record, spell)
     if made is not None and not faults:
         return made
     first, *others = _errors(document, faults)
@@ -49,7 +50,7 @@ def validated(document: Document, record: type[R]) -> R:
 
 def problems(document: Document, record: type[BaseModel]) -> list[BadInput]:
     """Return every problem of `document` as a `record`, by line; missing keys come last."""
-    return _errors(document, _validate(document, record)[1])
+    return _errors(document, _validate(document, record, camel)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,15 @@ class _Spot:
     forks: Forks = ()
 
 
-def _validate(document: Document, record: type[R]) -> tuple[R | None, list[_Fault]]:
+def _validate(document: Document, record: type[R], spell: Callable[[str], str]) -> tuple[R | None, list[_Fault]]:
     duplicates: list[Place] = []
     value = in_snake_case(document.value, shape_of(record), (), duplicates)
     faults = [_Fault(place, "duplicate key in another spelling", "each key once", "remove one") for place in duplicates]
     try:
         return record.model_validate(value), faults
     except ValidationError as error:
-        found = [_fault(details, document.value, shape_of(record)) for details in error.errors(include_url=False)]
+        shape, details = shape_of(record), error.errors(include_url=False)
+        found = [_fault(one, document.value, shape, spell) for one in details]
         return None, faults + _select_branches(found)
 
 
@@ -91,21 +93,21 @@ def _errors(document: Document, faults: Sequence[_Fault]) -> list[BadInput]:
     ]
 
 
-def _fault(details: ErrorDetails, root: Any, shape: Shape) -> _Fault:
+def _fault(details: ErrorDetails, root: Any, shape: Shape, spell: Callable[[str], str]) -> _Fault:
     """Translate a pydantic error to the place and spelling of the file."""
     if details["type"] in ("missing", "extra_forbidden"):
-        return _key_fault(details, _follow(details["loc"][:-1], _Spot((), root, shape)))
+        return _key_fault(details, _follow(details["loc"][:-1], _Spot((), root, shape)), spell)
     spot = _follow(details["loc"], _Spot((), root, shape))
     return _Fault(spot.place, *_message(details), forks=spot.forks)
 
 
-def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
+def _key_fault(details: ErrorDetails, holder: _Spot, spell: Callable[[str], str]) -> _Fault:
     name = str(details["loc"][-1])
     if details["type"] == "missing":
-        spelled = _in_style(name, "".join(holder.value))
+        spelled = _in_style(name, "".join(holder.value), spell)
         return _Fault(holder.place, f'"{spelled}" is missing', remedy="add it", kind="missing", forks=holder.forks)
     key = as_written(holder.value, name) or name
-    known = [_in_style(name, key) for name in holder.shape.names]
+    known = [_in_style(name, key, spell) for name in holder.shape.names]
     return _Fault(
         (*holder.place, key),
         f"unknown key {preview(key)}",
@@ -116,9 +118,9 @@ def _key_fault(details: ErrorDetails, holder: _Spot) -> _Fault:
     )
 
 
-def _in_style(name: str, of: str) -> str:
-    """Return `name` in camelCase, as the documentation has it, unless the keys in `of` have underscores."""
-    return name if "_" in of else camel(name)
+def _in_style(name: str, of: str, spell: Callable[[str], str]) -> str:
+    """Return `name` as the documentation has it, unless the keys in `of` have underscores."""
+    return name if "_" in of else spell(name)
 
 
 def _follow(loc: Sequence[str | int], spot: _Spot) -> _Spot:

@@ -127,7 +127,7 @@ def read_settings(model: type[BaseModel] | None, config: ProviderConfig, documen
             raise BadInput(document.where("settings"), f"has no effect on {config.adapter}", remedy="remove it")
         return {}
     part = document.at("settings") if config.settings else Document(document.path, {}, within=("settings",))
-    return validated(part, model)
+    return validated(part, model, spell=str)  # as `describe` lists them
 
 
 def from_plugin(target: Any) -> type[LocalProvider]:

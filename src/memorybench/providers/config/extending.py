@@ -10,7 +10,7 @@ from memorybench.files.located import Document, Place
 from memorybench.files.record_keys import in_snake_case, shape_of
 from memorybench.providers.plugin import BUILTIN, PLUGIN, load_built_in
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import camel, snake, unknown_name
+from memorybench.text.spelling import snake, unknown_name
 
 from .provider import Local, ProviderConfig
 
@@ -63,8 +63,7 @@ def _route(settings: Mapping[str, Any], inherited: Mapping[str, Any], card: Docu
         known = SERVICE_SECTIONS if provider is None else ("rate_limit",)
     for key in settings:
         if key not in known:
-            spelled = [camel(name) if any(letter.isupper() for letter in key) else name for name in known]
-            raise unknown_name(card.where("settings", key), f"unknown setting {preview(key)}", key, spelled)
+            raise unknown_name(card.where("settings", key), f"unknown setting {preview(key)}", key, known)
     local = provider is not None and provider.uses_local_section
     whole = {"local": dict(settings)} if local else dict(settings)
     renamed: dict[str, Any] = in_snake_case(whole, shape_of(ProviderConfig), (), [])
