@@ -78,7 +78,7 @@ def test_python_writes_the_same_files(tmp_path: Path) -> None:
     files = {"junit": tmp_path / "junit.xml", "step_summary": tmp_path / "summary.md"}
     evaluate(providers=["bm25"], limit=3, output=tmp_path / "results", run_id="r", **files)
     assert list(suites(files["junit"])) == ["starter × bm25"]
-    assert files["step_summary"].read_text(encoding="utf-8").startswith("# memorybench bench: r")
+    assert files["step_summary"].read_text(encoding="utf-8").startswith("# memorybench eval: r")
 
 
 def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> None:
@@ -93,7 +93,7 @@ def test_a_killed_run_writes_its_files_when_it_is_resumed(command: Command) -> N
         return {case.get("name"): len(case) for case in suites(command.folder / name)["starter × bm25"]}
 
     assert cases("resumed.xml") == cases("whole.xml")
-    assert (command.folder / "s.md").read_text(encoding="utf-8").count("# memorybench bench: r\n") == 1
+    assert (command.folder / "s.md").read_text(encoding="utf-8").count("# memorybench eval: r\n") == 1
 
 
 def test_the_workflow_without_the_action_passes(command: Command) -> None:

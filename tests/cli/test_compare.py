@@ -65,6 +65,37 @@ def test_the_settings_of_two_runs_of_one_name_have_two_names(command: Command) -
     assert (setting["name"], setting["first_side"], setting["second_side"]) == ("end", "results/r", "other/r")
 
 
+def test_limits_that_were_not_given_are_compared_by_their_defaults(command: Command) -> None:
+    for run, flags in (("a", ()), ("b", ("--top-k", "3", "--context-limit", "2", "--limit", "2"))):
+        assert command("eval", "--providers", "bm25", *flags, "--end", "4", "--run-id", run).code == 0
+    settings = {
+        one["name"]: (one["first"], one["second"]) for one in command("compare", "a", "b", "--json").json["settings"]
+    }
+    assert settings == {
+        "top_k": ("50 (default)", "3"),
+        "context_limit": ("10 (default)", "2"),
+        "limit": ("not set", "2"),
+    }
+
+
+def test_the_limits_of_an_audit_are_compared_by_their_defaults(command: Command) -> None:
+    models = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--limit", "4", "--output", "results")
+    for run, flags in (("a", ("--top-k", "3")), ("b", ())):
+        assert command("audit", SAMPLE, "--provider", "bm25", *models, *flags, "--run-id", run).code == 0
+    (setting,) = command("compare", "a", "b", "--json").json["settings"]
+    assert (setting["name"], setting["first"], setting["second"]) == ("top_k", "3", "10 (default)")
+
+
+def test_messages_name_the_verb_that_makes_a_run(command: Command) -> None:
+    assert command("eval", "--providers", "bm25", "--end", "2", "--run-id", "a").code == 0
+    command("extraction", "run", "--extractor", "hoarder", "--limit", "2", "--run-id", "x")
+    for arguments in (("compare", "a", "x"), ("extraction", "run", "--extractor", "hoarder", "--baseline", "a")):
+        refused = command(*arguments)
+        assert refused.code == 2
+        assert "eval" in refused.err
+        assert "bench" not in refused.err.replace("memorybench", "")
+
+
 def test_the_adapters_of_two_providers_are_shown_without_json(command: Command) -> None:
     assert (
         command("eval", "--providers", "bm25", "full-context", "oracle", "dense", "--end", "2", "--run-id", "r").code

@@ -56,6 +56,7 @@ def test_the_screen_says_that_few_canaries_detect_only_bad_judges(command: Comma
     judged = JUDGED[:-1]
     assert "--canaries 24" in command(*judged).out
     assert "--canaries 24" not in command(*judged, "--canaries", "24").out
+    assert "1 canary detects" in command(*judged, "--canaries", "1").out
 
 
 def test_canaries_are_at_most_a_tenth_of_the_judge_calls(command: Command, stub: Stub) -> None:

@@ -120,7 +120,7 @@ class Pair(Record):
         """The result in words: who is better and by how much, or that there is no significant difference."""
         result, (first, second) = self.comparison, self.names
         if result.difference is None:
-            return f"{first} and {second}: no question has a {self.measure} of both."
+            return f"{first} and {second}: no question has a value of {self.measure} for both."
         ahead = (result.difference >= 0) == self.higher_is_better
         better, sign = (first, 1) if ahead else (second, -1)
         sign = sign if self.higher_is_better else -sign

@@ -14,7 +14,7 @@ from memorybench.core.report_sections import Notes
 from memorybench.journal.database import FILE_NAME
 
 from .comparison import format_p
-from .registry import suite_of
+from .registry import suite_of, verb_of
 from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
 from .sides import ComparedRun, Side, are_costs, open_sides
 from .stored_run import LATEST
@@ -135,8 +135,9 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
     with open_sides([baseline.side(results)], [], runs_only=True) as (side,):
         if side.run.suite != suite.name:
-            problem = f"{side.run.id} is a run of {side.run.suite}, not of {suite.name}"
-            raise BadInput("--baseline", problem, expected=f"a run of {suite.name}")
+            expected, found = verb_of(suite.name), verb_of(side.run.suite)
+            problem = f"{side.run.id} is a run of {found}, not of {expected}"
+            raise BadInput("--baseline", problem, expected=f"a run of {expected}")
         subjects = prepared.subjects or tuple(dict.fromkeys(name for _, name in prepared.totals))
         pairs = pair_subjects(subjects, side.subjects, "--baseline")
         for ours, theirs in pairs:

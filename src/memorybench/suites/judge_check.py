@@ -65,7 +65,8 @@ async def record_judge_check(
 
     report = await steps.once(STEP, inputs, get_report, CanaryReport)
     asked = report.sensitivity[1] + report.specificity[1] + report.unreadable
-    few = f"; {asked} canaries detect only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
+    canaries = "1 canary detects" if asked == 1 else f"{asked} canaries detect"
+    few = f"; {canaries} only a bad judge, --canaries {ENOUGH} asks more" if asked < ENOUGH else ""
     await steps.note("judge", report.sentence() + few)
 
 

@@ -57,6 +57,11 @@ def commands(verb: str) -> list[tuple[Suite, Command]]:
     ]
 
 
+def verb_of(suite_name: str) -> str:
+    """The verb that users know a suite by: `eval` for bench."""
+    return next(iter(BUILT_IN.get(suite_name, (suite_name,))))
+
+
 def suite_of(run: Run) -> Suite:
     """The suite of a saved run."""
     from memorybench.core.errors import BadInput

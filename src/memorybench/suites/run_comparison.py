@@ -28,9 +28,10 @@ from memorybench.reporting.formatting import value
 from memorybench.text.spelling import suggestion
 
 from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
-from .registry import suite_of
+from .registry import suite_of, verb_of
 from .searching import DEFAULT_SETTINGS
 from .sides import COSTS, Side, are_costs, open_sides
+from .spec import flag_options
 
 Only = Literal["wins", "losses", "changed"]
 ALL = "all"
@@ -42,6 +43,9 @@ _NOT_COMPARED = frozenset({"providers", "reuse", "run", "answers_of"})
 """Fields of a spec that say which subjects there are, or where steps were taken from."""
 _SELECTING = frozenset({"limit", "sample_seed", "start", "end", "question_ids", "question_types", "failed_in"})
 """Fields of a spec that select questions. Where one differs, `chosen`, the ids of the selected ones, says no more."""
+_SEARCH_DEFAULTS = {"top_k": "default_limit", "context_limit": "context_limit"}
+"""By field of a spec: the key of its default in the section `search` of a benchmark's config."""
+_UNSET: tuple[Any, ...] = (None, [], {})
 _JSON_KEY = re.compile(r'^"(\w+)": "?(.*?)"?$')
 _TYPES = ("question_type", "category", "scenario")
 """The labels that cases are grouped by, the preferred one first."""
@@ -164,7 +168,7 @@ def compare_sides(
     for first, second in combinations(sides, 2):
         runs = _run_name(first, sides), _run_name(second, sides)
         if first.run.suite != second.run.suite:
-            problem = f"a run of {first.run.suite} and a run of {second.run.suite} cannot be compared"
+            problem = f"a run of {verb_of(first.run.suite)} and a run of {verb_of(second.run.suite)} cannot be compared"
             raise BadInput(f"{first.text} and {second.text}", problem, expected="runs of one suite")
         names_in_both = subject_pairs(first, second)
         for place, side in enumerate((first, second)):
@@ -306,7 +310,8 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
     changed = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     for name in changed:
         if name != "chosen" or _SELECTING.isdisjoint(changed):
-            yield Setting(name=name, first=_value_text(ours.get(name)), second=_value_text(theirs.get(name)), **runs)
+            texts = [_field_text(run, name, own.get(name)) for run, own in ((first, ours), (second, theirs))]
+            yield Setting(name=name, first=texts[0], second=texts[1], **runs)
     marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
     for name in sorted(marks.keys() | others.keys()):
         one, other = marks.get(name), others.get(name)
@@ -337,6 +342,17 @@ def _spec_fields(run: Run) -> dict[str, Any]:
     return fields
 
 
+def _field_text(run: Run, name: str, value: Any) -> str:
+    """The value of a field of a spec; the default of one that was not given, as far as it is known."""
+    if value not in _UNSET:
+        return _value_text(value)
+    configs = [_config(mark)[0] for title, mark in run.fingerprints.items() if title.startswith("config of ")]
+    defaults = {config.get("search", {}).get(_SEARCH_DEFAULTS.get(name)) for config in configs}
+    known = defaults.pop() if len(defaults) == 1 else None
+    default = known or flag_options(suite_of(run).command_of(run).spec.model_fields[name]).get("default_text")
+    return f"{default} (default)" if default else "not set"
+
+
 def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
     """The fingerprints of a run; that of the subject has the same name in every run."""
     own = f"provider {subject}"
@@ -347,13 +363,19 @@ def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
     }
 
 
-def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]]:
-    """Return the fingerprint of a config without its name and its section `settings`, and that section."""
+def _config(mark: Fingerprint) -> tuple[dict[str, Any], int]:
+    """Return the config that the text of a fingerprint begins with, and where it ends; empty if there is none."""
     try:
         config, end = json.JSONDecoder().raw_decode(mark.text or "")
     except ValueError:
-        config = None
-    if not isinstance(config, dict):
+        return {}, 0
+    return (config, end) if isinstance(config, dict) else ({}, 0)
+
+
+def _without_settings(mark: Fingerprint) -> tuple[Fingerprint, Mapping[str, Any]]:
+    """Return the fingerprint of a config without its name and its section `settings`, and that section."""
+    config, end = _config(mark)
+    if not config:
         return mark, {}
     settings = config.get("settings")
     others = {key: value for key, value in config.items() if key not in ("name", "settings")}
@@ -374,7 +396,7 @@ def _presence(mark: Fingerprint | None) -> str:
 
 
 def _value_text(value: Any) -> str:
-    if value in (None, [], {}):
+    if value in _UNSET:
         return "not set"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return _shorten(text)

@@ -29,6 +29,10 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         metavar="MODEL",
         default_text="$MEMORYBENCH_JUDGE or gpt-4o",
     )
+    top_k: int | None = flag(None, help="Search for N memories.", metavar="N", default_text="10", ge=1)
+    context_limit: int | None = flag(
+        None, help="Show the model at most N memories.", metavar="N", default_text="10", ge=1
+    )
     providers: tuple[str, ...] = flag(
         (), help="Answer from these memory systems instead of the full conversation.", metavar="NAME"
     )

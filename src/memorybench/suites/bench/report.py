@@ -99,7 +99,7 @@ def report(run: StoredRun) -> Report:
     noise = measure_noise(run, headline_measures(run))
     judge_warnings, corrections, judge_document = _judge_parts(run)
     return Report(
-        title=sections.title(f"memorybench {summary.suite}: {summary.run_id}", summary),
+        title=sections.title(f"memorybench eval: {summary.run_id}", summary),
         sections=(
             *judge_warnings,
             *sections.self_judged_notes(summary),
