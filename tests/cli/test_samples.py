@@ -207,6 +207,15 @@ def test_wide_intervals_are_called_out_beside_the_table(command: Command) -> Non
     assert "Wide interval" not in said.out
 
 
+def test_one_history_has_no_interval_in_any_table(command: Command) -> None:
+    """Of the first six questions, which are about one person, some are the only ones of their type."""
+    for run, end in {"r": "6", "s": "1"}.items():
+        said = command("eval", "--end", end, "--providers", "bm25", "none", "--run-id", run, "--json")
+        shares = [m for result in said.json["results"] for m in result["measures"] if m["n"] and not m.get("unit")]
+        assert {(measure.get("low"), measure.get("high")) for measure in shares} == {(None, None)}
+        assert "No interval" in report(command, run)
+
+
 def test_a_constant_measure_does_not_claim_that_there_is_one_history(command: Command) -> None:
     """recall@1 of two gold sessions is 0.5 for each of six people."""
     write_benchmark(command, [item(n) for n in range(6)])

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import t
 
 from memorybench.metrics.intervals import (
+    SHARE,
     UNBOUNDED,
     Interval,
     interval,
@@ -198,3 +199,9 @@ def _ends(found: Interval) -> tuple[float, float]:
 def _width(found: Interval) -> float:
     low, high = _ends(found)
     return high - low
+
+
+@pytest.mark.parametrize("cluster", ["", "ana"])
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_a_single_item_has_no_interval(value: float, cluster: str) -> None:
+    assert interval([value], [cluster], bounds=SHARE) == Interval(value)

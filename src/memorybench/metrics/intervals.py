@@ -75,7 +75,7 @@ def interval(
     """
     if bounds is None:
         bounds = SHARE if all(value in SHARE for value in values) else UNBOUNDED
-    if values and _are_independent(clusters) and all(value in bounds for value in values):
+    if len(values) > 1 and _are_independent(clusters) and all(value in bounds for value in values):
         return _wilson(fsum(values) / len(values), len(values), level, bounds)
     rows = [(value, 1.0) for value in values]
     if bounds == SHARE and _are_few(values, count_clusters(clusters)):

@@ -207,5 +207,5 @@ def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
 
 
 def _has_no_interval(result: Result) -> bool:
-    """Whether a share has no interval because one history does not show how much another would differ."""
-    return any(m.value is not None and m.clusters == 1 < m.n and not m.unit for m in result.measures)
+    """Whether shares have no interval because one history does not show how much another would differ."""
+    return max((m.clusters for m in result.measures if m.value is not None and not m.unit), default=0) == 1
