@@ -201,7 +201,7 @@ def test_header_report_and_json_say_how_many_people_were_asked_about(command: Co
 def test_wide_intervals_are_called_out_beside_the_table(command: Command) -> None:
     said = command("eval", "--providers", "bm25", "none", "--limit", "8", "--run-id", "r")
     for text in (" ".join(said.out.split()), " ".join(report(command).split())):
-        assert "Wide interval of bm25: 7 questions of 7 histories" in text
+        assert "Wide interval of bm25, none: 7 questions of 7 histories" in text
         assert "questions are needed for ±5 points" in text
     said = command("eval", "--providers", "bm25", "--run-id", "all")
     assert "Wide interval" not in said.out

@@ -2,8 +2,8 @@ import pytest
 
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.trials import Outcome, Score, Status, Subject, Trial
-from memorybench.metrics.intervals import interval
-from memorybench.metrics.rates import Mean, Pooled, Rate, Total
+from memorybench.metrics.intervals import Interval, interval
+from memorybench.metrics.rates import Mean, Pooled, Rate, Total, is_wide
 from memorybench.suites.extraction.scores import f1
 
 METRICS: list[Metric] = [
@@ -80,3 +80,19 @@ def _outcome(status: Status = "scored", **scores: float) -> Outcome:
         status=status,
         scores=tuple(Score(name=name, value=value) for name, value in scores.items()),
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "wide"),
+    [
+        (0.5, 0.39, 0.61, True),
+        (0.5, 0.42, 0.58, False),
+        (0.05, 0.01, 0.15, True),
+        (0.95, 0.85, 0.99, True),
+        (0.99, 0.97, 0.999, False),
+        (0.0, 0.0, 0.13, True),
+        (0.0, 0.0, 0.02, False),
+    ],
+)
+def test_an_interval_is_wide_by_its_width_or_near_a_bound(value: float, low: float, high: float, wide: bool) -> None:
+    assert is_wide(Interval(value, low, high)) is wide

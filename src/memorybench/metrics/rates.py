@@ -26,9 +26,21 @@ from .intervals import (
     standard_error,
 )
 
+Rows = Sequence[tuple[float, ...]]
 WIDE, NARROW = 0.1, 0.05
 """Half widths: an interval that is wider than the first is called wide; the second is advised."""
-Rows = Sequence[tuple[float, ...]]
+
+
+def is_wide(estimate: Interval) -> bool:
+    """Return whether the interval of a share is wide, in points or compared with the share's distance from 0 or 1.
+
+    5 % [1, 15] says little, although it is only ±7 points: the rate may be a fifth of that or three times as high.
+    """
+    value, low, high = estimate
+    if value is None or low is None or high is None:
+        return False
+    half = (high - low) / 2
+    return half > WIDE or half > max(NARROW, min(value, 1 - value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +57,7 @@ class _ScoreMetric:
     def measure(self, rows: Rows, clusters: Sequence[str], planned: int) -> Measure:
         estimate = self.estimate([value for (value,) in rows], clusters)
         measure = _measure(self.name, estimate, clusters, planned, self.higher_is_better, self.unit)
-        if estimate.low is None or estimate.high is None or self.unit or estimate.high - estimate.low <= 2 * WIDE:
+        if self.unit or not is_wide(estimate):
             return measure
         error = standard_error([value for (value,) in rows], clusters)
         return measure.model_copy(update={"needed": items_needed(len(rows), error, NARROW) if error else None})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memorybench.core.measures import Measure
@@ -11,7 +11,8 @@ from memorybench.core.report_sections import Column, Duration, Money, Notes, Pro
 from memorybench.core.trials import STATUSES, Outcome
 from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import Stage
-from memorybench.metrics.rates import NARROW, WIDE
+from memorybench.metrics.intervals import Interval
+from memorybench.metrics.rates import NARROW, is_wide
 from memorybench.metrics.retrieval import PROVENANCE_UNKNOWN
 from memorybench.reporting import formatting
 
@@ -165,14 +166,12 @@ def accounting(summary: Summary) -> str:
     return f"planned {counts['planned']} = {parts}{pending}; spent {spent}"
 
 
-def wide_interval_notes(summary: Summary, benchmark: str, name: str, baselines: Collection[str] = ()) -> list[Notes]:
+def wide_interval_notes(summary: Summary, benchmark: str, name: str) -> list[Notes]:
     """Says which intervals of a measure are wide, and how many questions would narrow them."""
     wide: dict[tuple[int, int], dict[str, int]] = {}
     for result in summary.overall(benchmark):
         measure = result.measure(name)
-        if measure is None or measure.low is None or measure.high is None or result.subject in baselines:
-            continue
-        if measure.high - measure.low > 2 * WIDE:
+        if measure is not None and is_wide(Interval(measure.value, measure.low, measure.high)):
             wide.setdefault((measure.n, measure.clusters), {})[result.subject] = measure.needed or 0
     lines = []
     for (n, clusters), subjects in wide.items():

@@ -17,7 +17,6 @@ from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, searc
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary, headline
 
-from .baselines import BASELINES
 from .measures import plugin_metrics, run_metrics
 from .scores import MISSES
 
@@ -84,7 +83,7 @@ def report(run: StoredRun) -> Report:
         main = headline(results)
         failed = {one.subject: one.failed for one in summary.failures if one.benchmark == benchmark}
         tables.append(_results_table(benchmark, results, main, failed))
-        tables += sections.wide_interval_notes(summary, benchmark, main, BASELINES)
+        tables += sections.wide_interval_notes(summary, benchmark, main)
         if any(map(_has_no_interval, results)):
             tables.append(Notes((_ONE_HISTORY,), warning=True))
         if main == "answer_f1" and not run.spec["judge"]:
