@@ -172,19 +172,20 @@ def _show_plan(start: Start, as_json: bool) -> None:
 
 def _show_samples(prepared: PreparedRun) -> None:
     """Says how many histories are added to each memory: a sample of few questions may need all of them."""
+    from memorybench.reporting.terminal import console
     from memorybench.suites.sampling import sample_text
 
+    out = console()
     for benchmark, sample in prepared.details.get("samples", {}).items():
         print(f"{benchmark}: {sample_text(sample)}")
         if getattr(prepared.spec, "limit", None) and 1 < sample["clusters"] < sample["cases_available"]:
-            print(
-                "To add fewer histories, take the first N questions: --end N. They may be easier or harder than others."
-            )
+            out.print("To add fewer histories, take the first questions of the file, such as --end 20.")
+            out.print("They may be easier or harder than others.")
     for benchmark, notes in prepared.details.get("data_notes", {}).items():
         if notes:
-            print(f"Quirks of {benchmark}: {'; '.join(notes)}")
+            out.print(f"Quirks of {benchmark}: {'; '.join(notes)}")
     if getattr(prepared.spec, "answering_model", None) and not getattr(prepared.spec, "judge_model", None):
-        print("Accuracy is not measured; to measure it, add --judge-model MODEL.")
+        out.print("Accuracy is not measured; name a judge, such as --judge-model ollama/llama3.2.")
 
 
 def _show(start: Start, finished: FinishedRun) -> None:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+_AMOUNTS = {"reused": "reused", "tokens in": "input_tokens", "tokens out": "output_tokens"}
+"""Columns that are shown if they are not empty; a narrow terminal shows the first of them."""
+
+
 def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]) -> None:
     columns, cells = columns_and_rows(
         rows,
@@ -21,9 +25,11 @@ def show_estimates(out: Console, planned: int, rows: Sequence[Mapping[str, Any]]
         (text_column("provider", wrap=True), lambda row: row["subject"]),
         (text_column("stage", wrap=True), lambda row: row["stage"]),
         (Column("calls"), lambda row: row["calls"]),
-        (Column("reused"), lambda row: row["reused"] or None),
-        (Column("tokens in"), lambda row: row["input_tokens"] or None),
-        (Column("tokens out"), lambda row: row["output_tokens"] or None),
+        *(
+            (Column(heading, priority=place), lambda row, key=key: row[key] or None)
+            for place, (heading, key) in enumerate(_AMOUNTS.items(), 1)
+            if any(row[key] for row in rows)
+        ),
         (Column("cost"), lambda row: "?" if row["cost"] is None else about(row["cost"])),
     )
     show_table(out, Table("DRY RUN: nothing was called", columns, cells))
