@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,3 +97,24 @@ def test_a_dry_run_without_a_judge_says_that_accuracy_is_not_measured(command: C
     run = ("eval", "--providers", "bm25", "--limit", "5", "--dry-run", "--answering-model", "scripted/quote")
     assert "Accuracy is not measured" in command(*run).out
     assert "Accuracy is not measured" not in command(*run, "--judge-model", "scripted/judge").out
+
+
+def test_a_narrow_screen_drops_columns_and_keeps_names_and_words_whole(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    providers = ("--providers", "bm25", "supermemory", "full-context")
+    for arguments in (("--limit", "20"), ()):
+        said = command("eval", *providers, *arguments, "--answering-model", "ollama/llama3.2", "--dry-run")
+        assert max(map(len, said.out.splitlines())) <= 80
+        assert "│ full-context │" in said.out
+        assert "│ supermemory  │" in said.out
+        assert "reused" not in said.out
+
+
+def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stub: Stub) -> None:
+    said = command(*PAID, "--budget", "0.0175", "--concurrency", "1", "--run-id", "r")
+    (suggested,) = re.findall(r"Continue with: memorybench (.*--budget .*)", " ".join(said.out.split()))
+    answers = len(stub.calls)
+    command(*suggested.split()[:5])
+    assert len(stub.calls) > answers

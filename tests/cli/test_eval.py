@@ -254,6 +254,12 @@ def test_the_suggested_command_asks_the_benchmarks_of_the_run(command: Command) 
     assert "--benchmarks" not in suggested
 
 
+def test_a_suggested_command_quotes_the_results_folder(command: Command) -> None:
+    said = command("eval", "--providers", "bm25", "--end", "2", "--run-id", "r", "--output", "sub dir")
+    (suggested,) = [line for line in said.out.splitlines() if "--failures" in line]
+    assert command(*shlex.split(suggested.strip().split("    ")[0])[1:]).code == 0
+
+
 def test_the_error_for_an_unknown_run_names_the_nearest(command: Command) -> None:
     command("eval", "--providers", "none", "--end", "3", "--run-id", "done")
     assert "did you mean 'done'" in command("eval", "--resume", "dome").err

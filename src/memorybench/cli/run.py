@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -201,7 +202,7 @@ def _show(start: Start, finished: FinishedRun) -> None:
         is_blocked = summary.counts["blocked"] > 0
         out.print(f"Continue with: {_resume_command(start, is_blocked=is_blocked)}")
     elif not start.prepared.blocked:
-        results = "" if place.results == Path(RESULTS) else f" --results {place.results}"
+        results = "" if place.results == Path(RESULTS) else f" --results {shlex.quote(str(place.results))}"
         out.print("What to try next:")
         show_hints(
             out,
@@ -218,7 +219,7 @@ def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
 
     place = start.place
     command = next(one for one in start.suite.commands if one.marks == start.command.marks)
-    budget = " --budget DOLLARS" if start.budget is not None and is_blocked else ""
+    budget = f" --budget {2 * start.budget or 1:g}" if start.budget is not None and is_blocked else ""
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""

@@ -110,7 +110,7 @@ class JudgeCheck(Record):
         parts = [f"{name} {rates[name].agreed} of {rates[name].n} canaries, {least}" for name in self.failed]
         return (
             f"WARNING: judge {self.judge} failed its check: {'; '.join(parts)}. Do not rely on its verdicts; choose"
-            " another judge, or measure this one with `memorybench judge calibrate`."
+            " another judge, or measure this one with answers that you labelled, as docs/judging.md shows."
         )
 
 

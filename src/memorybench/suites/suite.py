@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -132,7 +133,7 @@ class Command:
 
 def resume_command(command: Command, results: Path, run_id: str) -> str:
     """What a user types to continue a run."""
-    output = f" --output {results}" if results != Path(command.output) else ""
+    output = f" --output {shlex.quote(str(results))}" if results != Path(command.output) else ""
     return f"memorybench {command.name} --resume {run_id}{output}"
 
 

@@ -39,7 +39,10 @@ _COLUMNS = tuple(
 )
 """Measures beside the headline; a narrow terminal shows the first of them."""
 _ONE_HISTORY = "No interval: all questions are about one history; --limit N samples from all of them."
-_NEEDS_JUDGE = "Word overlap is not accuracy, which needs a judge: `memorybench score {} --judge-model MODEL`."
+_NEEDS_JUDGE = (
+    "Word overlap is not accuracy, which needs a judge:"
+    " `memorybench score {} --judge-model ollama/llama3.2 --dry-run` shows what one would take."
+)
 _MAX_LABELS = 30
 """A table by label with more rows is left to report.json."""
 
