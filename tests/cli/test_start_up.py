@@ -16,6 +16,18 @@ code = main(["eval", "--providers", "bm25", "--limit", "1", "--output", "results
 print(json.dumps([code, sorted(sys.modules)]))
 """
 
+COMMAND = """
+import atexit, gc, sys
+atexit.register(lambda: print(gc.get_freeze_count() > 0))
+from memorybench.cli.main import main
+usual = gc.get_threshold()
+main(["list", "--suites"])
+print(gc.get_threshold() == usual)
+sys.argv = ["memorybench", "list", "--suites"]
+main()
+print(gc.get_threshold()[0] > usual[0])
+"""
+
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
@@ -57,3 +69,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
 )
 def test_a_bm25_run_does_not_import(modules: frozenset[str], name: str) -> None:
     assert not [module for module in modules if module == name or module.startswith(f"{name}.")]
+
+
+def test_a_command_spares_the_garbage_collector_what_it_imported_and_a_call_from_python_changes_nothing() -> None:
+    ended = subprocess.run([sys.executable, "-c", COMMAND], check=True, stdout=subprocess.PIPE, text=True)
+    assert [line for line in ended.stdout.splitlines() if line in ("True", "False")] == ["True", "True", "True"]
