@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import fsum
 from typing import ClassVar
 
@@ -73,7 +74,7 @@ class Rate(_ScoreMetric):
     is_share: ClassVar[bool] = True
 
     def estimate(self, values: Sequence[float], clusters: Sequence[str]) -> Interval:
-        return interval(values, clusters, bounds=SHARE)
+        return _share_interval(tuple(values), tuple(clusters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,12 @@ def mean_row(repeats: Iterable[tuple[float, ...] | None]) -> tuple[float, ...] |
     if not rows or rows.count(rows[0]) == len(rows):
         return rows[0] if rows else None
     return tuple(fsum(column) / len(rows) for column in zip(*rows, strict=True))
+
+
+@lru_cache(maxsize=32)
+def _share_interval(values: tuple[float, ...], clusters: tuple[str, ...]) -> Interval:
+    # for questions with one gold session, recall, recall_any and recall_all have the same values
+    return interval(values, clusters, bounds=SHARE)
 
 
 def _measure(

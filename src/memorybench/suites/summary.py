@@ -113,14 +113,15 @@ class _Accumulator:
             self.rows.setdefault(name, []).append(row)
             self.clusters.setdefault(name, []).append(trial.cluster)
 
-    def measures(self, metrics: Sequence[Metric], planned: int, selected: Mapping[str, int]) -> tuple[Measure, ...]:
+    def measures(
+        self, metrics: Sequence[Metric], selective: Sequence[Selective], planned: int, selected: Mapping[str, int]
+    ) -> tuple[Measure, ...]:
+        concerned = {one.name: max(self.concerned[one.name], selected.get(one.name, 0)) for one in selective}
         return tuple(
             metric.measure(
                 self.rows.get(metric.name, []),
                 self.clusters.get(metric.name, []),
-                max(self.concerned[metric.name], selected.get(metric.name, 0))
-                if isinstance(metric, Selective)
-                else planned,
+                concerned.get(metric.name, planned),
             )
             for metric in metrics
         )
@@ -151,7 +152,7 @@ def measure(
     groups: dict[tuple[str, str, tuple[str, str] | None], _Accumulator] = {
         (benchmark, subject, None): _Accumulator() for benchmark in planned for subject in subjects
     }
-    selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: not once per outcome
+    selective = [metric for metric in metrics if isinstance(metric, Selective)]  # slow: once only
     for (benchmark, subject, *_), same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
         repeats = tuple(same)
         trial, rows = repeats[0].trial, _rows(repeats, metrics)
@@ -164,6 +165,7 @@ def measure(
             group=dict([group]) if group else {},
             measures=one.measures(
                 metrics,
+                selective,
                 one.items if group else max(one.items, planned.get(benchmark, 0)),
                 NOTHING_SELECTED if group else selected,
             ),
