@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from memorybench.http.config import Auth
     from memorybench.mcp.config import ServerConnection
     from memorybench.models.config import ModelConfig
-    from memorybench.providers.config.provider import Database, Docker, Embedding, ProviderConfig
+    from memorybench.providers.config.provider import ProviderConfig
+    from memorybench.providers.config.sections import Database, Docker, Embedding
     from memorybench.stores.config import StoreConfig
 
 OWN_SETTINGS = "MEMORYBENCH_"
@@ -332,6 +333,7 @@ def _texts_in(value: object, place: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 _FINDERS: Mapping[str, Callable[[Any, _Place], Uses]] = {
+    "PlainProviderConfig": _provider,
     "ProviderConfig": _provider,
     "StoreConfig": _store,
     "ExtractorConfig": _extractor,

@@ -13,7 +13,7 @@ from memorybench.core.contracts import Model
 from memorybench.core.records import Record, digest
 from memorybench.files.templates import Template
 
-from .config.provider import Enhancement, Retrieval
+from .config.sections import Enhancement, Retrieval
 from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
 from .storage.chunking import Chunk
 from .storage.chunks import StoredChunk

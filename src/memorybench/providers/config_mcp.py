@@ -11,7 +11,8 @@ from pydantic import Field
 
 from memorybench.mcp.config import ServerConnection, ToolCall
 
-from .config.requests import Response, Section
+from .config.requests import Response
+from .config.sections import Section
 
 
 class AddTool(ToolCall):

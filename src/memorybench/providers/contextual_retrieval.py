@@ -11,7 +11,7 @@ from memorybench.core.records import digest
 from memorybench.files.templates import Template
 
 from .bm25 import LexicalIndex, LexicalSettings
-from .config.provider import Enhancement, Retrieval
+from .config.sections import Enhancement, Retrieval
 from .hybrid import DENSE_WEIGHT, add_scores
 from .storage.chunk_memory import Addition, ChunkMemory, Enrichment, Ranking, SavedReplies, Writer
 from .storage.chunking import Chunk, count_tokens

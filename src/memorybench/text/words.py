@@ -11,8 +11,9 @@ from .stop_words import FUNCTION_WORDS, STOP_WORDS
 
 _WORD = re.compile(r"\w+")
 _CONTRACTED_NOT = re.compile(r"n['’]t\b", re.I)
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
-"""Scripts written without blanks, in which FTS5 takes a whole sentence for one word."""
+_UNSPACED = r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+"""Scripts written without blanks, in which FTS5 takes a whole sentence for one word. Compiled at first use: it takes
+long."""
 _REDUNDANT = FUNCTION_WORDS | {"every", "really"}
 NEGATIONS = frozenset({"not", "no", "never", "without", "neither", "nor", "cannot", "none"})
 
@@ -30,7 +31,7 @@ def content_words(text: str) -> list[str]:
 
 def space_ideographs(text: str) -> str:
     """Puts blanks around each character of scripts that are written without blanks."""
-    return text if text.isascii() else _UNSPACED.sub(r" \g<0> ", text)
+    return text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text)
 
 
 def stems(words: Sequence[str]) -> tuple[str, ...]:

@@ -22,8 +22,9 @@ from memorybench.files.expressions import parse_expression
 from memorybench.files.reading import read_text
 from memorybench.models.config import OF_OPENAI
 from memorybench.providers.config.extending import SERVICE_SECTIONS
-from memorybench.providers.config.provider import Local, ProviderConfig
+from memorybench.providers.config.provider import ProviderConfig
 from memorybench.providers.config.reading import needed_variables
+from memorybench.providers.config.sections import Local
 from memorybench.providers.plugin import read_settings
 from memorybench.text.sanitize import printable
 from memorybench.text.spelling import suggestion

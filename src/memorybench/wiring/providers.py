@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry
     from memorybench.core.contracts import Embedder, Model, Provider
     from memorybench.core.uses import Consent
-    from memorybench.providers.config.provider import Embedding, ProviderConfig
+    from memorybench.providers.config.provider import ProviderConfig
+    from memorybench.providers.config.sections import Embedding
     from memorybench.providers.plugin import LocalProvider
 
     from .models import ModelResolver

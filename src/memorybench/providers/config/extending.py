@@ -12,7 +12,8 @@ from memorybench.providers.plugin import BUILTIN, PLUGIN, load_built_in
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import snake, unknown_name
 
-from .provider import Local, ProviderConfig
+from .provider import ProviderConfig
+from .sections import Local
 
 _FIXED = ("type", "adapter", "docker", "mcp")
 """What runs code, and what decides which keys are allowed."""

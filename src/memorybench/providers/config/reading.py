@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, cast
 
 from memorybench.core.errors import BadInput
 from memorybench.files.configs import read_config, references
@@ -17,91 +17,15 @@ from memorybench.providers.plugin import BUILTIN, built_in_names, load_built_in,
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, unknown_name
 
-from .provider import Embedding, Local, ProviderConfig
-from .requests import Section
+from .sections import Embedding, Local, PlainProviderConfig, Section
 
-
-@dataclass(frozen=True, slots=True)
-class _Retired:
-    service: str
-    """Part of the base URL, or of the name of the config or its container."""
-    request: str
-    """Matches method and whole path."""
-    problem: str
-    instead: str
-    sends: str = ""
-    """Applies only if the body has this key."""
-
-
-_RETIRED = (
-    _Retired(
-        "chroma",
-        r"\w+ /api/v1/.*",
-        "Chroma's /api/v1 is gone",
-        "/api/v2/tenants/default_tenant/databases/default_database/collections/${collectionId}/…, with collectionId "
-        "captured in setup and vectors from an embedding section: the server does not embed",
-    ),
-    _Retired(
-        "supermemory.ai",
-        r"POST /v3/search",
-        'Supermemory\'s /v3/search takes "q", not "query"',
-        'base URL …/v4 with body {q: "$.query", containerTag: "$.scope"} and contentField "$.memory | $.chunk", '
-        "scoreField $.similarity",
-        sends="query",
-    ),
-    _Retired(
-        "supermemory.ai",
-        r"DELETE /v\d/containers/.*",
-        "Supermemory has no such path",
-        "DELETE /v3/container-tags/${scope}",
-    ),
-    _Retired(
-        "mem0.ai",
-        r"POST /v[12]/memories/",
-        "Mem0 adds elsewhere now",
-        "POST /v3/memories/add/, with a wait for its event_id",
-    ),
-    _Retired(
-        "mem0.ai",
-        r"POST /v[12]/memories/search/",
-        "Mem0 searches elsewhere now",
-        'POST /v3/memories/search/ with body {query, filters: {user_id: "$.scope"}, top_k} and results $.results',
-    ),
-    _Retired(
-        "mem0.ai",
-        r"DELETE /v\d/memories/",
-        "Mem0 ignores the body of this request",
-        'query: {user_id: "$.scope"}',
-        sends="user_id",
-    ),
-)
-
-
-def check_retired(config: ProviderConfig, document: Document) -> None:
-    base = (config.docker.base_url if config.docker else config.connection.base_url) or ""
-    service = f"{config.name} {base} {config.docker.service if config.docker else ''}"
-    base_path = re.sub(r"\w+://[^/]*", "", base).rstrip("/")
-    for stage in ("add", "search", "clear"):
-        call = getattr(config.endpoints, stage, None)
-        if call is None:
-            continue
-        sent = call.body if isinstance(call.body, dict) else {}
-        for retired in _RETIRED:
-            if (
-                retired.service in service
-                and re.fullmatch(retired.request, f"{call.method} {base_path}{call.path}")
-                and (not retired.sends or retired.sends in sent)
-            ):
-                raise BadInput(
-                    document.where("endpoints", stage, "path"),
-                    f"{preview(call.path)}: {retired.problem}",
-                    remedy=f"use {retired.instead}",
-                )
-
+if TYPE_CHECKING:
+    from .provider import ProviderConfig
 
 _SCOPE_PARTS = frozenset({"benchmarkId", "runId", "haystackId"})
 _REQUIRED = {"hosted": ("connection", "endpoints"), "docker": ("docker", "endpoints"), "local": ("adapter",)}
 _HTTP_KEYS = ("connection", "auth", "scoping", "setup", "endpoints", "teardown", "limits", "embedding")
+_REQUESTS_AND_TOOLS = frozenset({"setup", "endpoints", "teardown", "mcp"})
 _UNUSED_KEYS = {
     "hosted": ("adapter", "docker", "local", "mcp"),
     "docker": ("adapter", "local", "mcp"),
@@ -110,7 +34,16 @@ _UNUSED_KEYS = {
 
 
 def read_provider(document: Document, environment: Mapping[str, str] | None = None) -> ProviderConfig:
-    return read_config(document, ProviderConfig, _check, environment)
+    return read_config(document, _record_of(document), _check, environment)
+
+
+def _record_of(document: Document) -> type[ProviderConfig]:
+    """Return the record of a config. The classes of requests and tools take long to make, and few configs have any."""
+    if isinstance(document.value, dict) and _REQUESTS_AND_TOOLS.isdisjoint(document.value):
+        return cast("type[ProviderConfig]", PlainProviderConfig)  # has the same fields
+    from .provider import ProviderConfig
+
+    return ProviderConfig
 
 
 def needed_variables(config: ProviderConfig, environment: Mapping[str, str]) -> dict[str, bool]:
@@ -145,6 +78,7 @@ def _check(config: ProviderConfig, document: Document) -> None:
     if config.local is not None:
         _check_local(config.local, config, document)
     if config.type != "local":
+        from .retired import check_retired
         from .variables import check_requests
 
         check_retired(config, document)

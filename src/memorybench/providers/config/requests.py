@@ -10,14 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from memorybench.core.records import Record
 from memorybench.http.config import Headers
 
+from .sections import Section
+
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-
-
-class Section(Record):
-    """A mapping in a config file."""
 
 
 class Call(Section):

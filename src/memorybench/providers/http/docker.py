@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
 from memorybench.http.client import Http, open_http
-from memorybench.providers.config.provider import Docker, ProviderConfig
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.sections import Docker
 from memorybench.providers.storage.paths import find_file
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.sanitize import preview

@@ -20,7 +20,8 @@ from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 from memorybench.files.reading import read_text
-from memorybench.providers.config.provider import Database, Enhancement, Local, ProviderConfig
+from memorybench.providers.config.provider import ProviderConfig
+from memorybench.providers.config.sections import Database, Enhancement, Local
 from memorybench.providers.plugin import OpenContext
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import join_names, suggestion

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from memorybench.core.contracts import Embedder
 from memorybench.core.conversation import Session
-from memorybench.providers.config.provider import Chunking
+from memorybench.providers.config.sections import Chunking
 
 from .indexed import normalize
 from .turns import replace_surrogates

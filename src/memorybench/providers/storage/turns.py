@@ -22,7 +22,7 @@ from memorybench.core.contracts import Embedder, Receipt, Scope
 from memorybench.core.conversation import Memory, Session
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
-from memorybench.providers.config.requests import Section
+from memorybench.providers.config.sections import Section
 from memorybench.providers.plugin import OpenContext
 
 from .indexed import INDEX_THREADS, IndexedMemory, open_on_threads
