@@ -16,6 +16,8 @@ BUNDLED = "bundled"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """A name in the catalog, and where it comes from."""
+
     kind: Kind
     name: str
     display_name: str = ""

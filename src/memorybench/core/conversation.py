@@ -14,6 +14,8 @@ from .records import Record, iso_date
 
 @dataclass(frozen=True, slots=True)
 class Turn:
+    """One message of a session."""
+
     role: str
     content: str
     speaker: str | None = None
@@ -33,6 +35,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Session:
+    """A conversation: its turns and its date."""
+
     id: str
     turns: tuple[Turn, ...]
     at: datetime | None = None

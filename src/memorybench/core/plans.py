@@ -90,6 +90,8 @@ class Performed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """The work on one trial."""
+
     trial: Trial
     perform: Callable[[Steps], Awaitable[Performed]]
     ordinal: int
@@ -114,6 +116,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
+    """All jobs of a run, with their limits and metrics."""
+
     jobs: Iterable[Job]
     """May be a generator: the engine stores only the jobs in progress."""
     size: int

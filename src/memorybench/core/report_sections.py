@@ -18,11 +18,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Duration:
+    """A cell that shows a time."""
+
     seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Money:
+    """A cell that shows an amount of money."""
+
     dollars: float | None
     """None: a price is unknown."""
 
@@ -61,6 +65,8 @@ Part = Literal["value", "interval", "value_of_n", "n"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """A column of a table."""
+
     heading: str
     shows: Part = "value"
     priority: int = 0
@@ -86,6 +92,8 @@ def columns_and_rows(
 
 @dataclass(frozen=True, slots=True)
 class Table:
+    """A section that is a table."""
+
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -99,6 +107,8 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Case:
+    """One question or item, with its texts."""
+
     heading: tuple[str, ...]
     fields: tuple[tuple[str, str], ...]
     """Names and texts, in order; a name may occur more than once."""
@@ -151,6 +161,8 @@ Section = Table | Cases | Text | Notes | Provenance
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """What every format of a report shows."""
+
     title: str
     sections: tuple[Section, ...]
     verdict: tuple[str, ...] = ()

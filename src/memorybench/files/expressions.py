@@ -29,6 +29,8 @@ def split_names(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
+    """A name with settings, such as `bm25(k1=1.5)`."""
+
     name: str
     settings: Mapping[str, Any]
     """By dotted key in snake_case, sorted."""

@@ -23,6 +23,8 @@ _REPLACEMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
+    """A variable in a template."""
+
     name: str
 
 

@@ -52,6 +52,8 @@ Reply with one word and nothing else: yes or no.
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
+    """A prompt that asks a judge for a verdict."""
+
     name: str
     """The name in reports."""
     template: Template

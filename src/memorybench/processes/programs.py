@@ -241,6 +241,8 @@ async def open_program(
 
 @dataclass(frozen=True, slots=True)
 class CompletedProgram:
+    """What a program left when it ended."""
+
     status: int
     output: bytes
     stderr: bytes

@@ -60,6 +60,8 @@ class Answering:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
+    """The scores of an answer, or why it has none."""
+
     scores: tuple[Score, ...]
     reason: str = ""
     unscored: Failure | None = None

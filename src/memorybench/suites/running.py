@@ -119,6 +119,8 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
+    """A run that has ended, with its report."""
+
     place: RunPlace
     ending: Ending
     summary: Summary

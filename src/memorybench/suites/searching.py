@@ -46,6 +46,8 @@ class SearchSpec(Spec):
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
+    """How many memories are searched, and how many are shown to the answering model."""
+
     depth: int = 50
     """Number of memories that a search asks for."""
     shown: int = 10

@@ -139,6 +139,8 @@ def resume_command(command: Command, results: Path, run_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
+    """A kind of measurement, with the commands that run it."""
+
     name: str
     commands: tuple[Command, ...]
     report_module: str

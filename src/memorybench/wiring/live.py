@@ -38,6 +38,8 @@ _CATALOG_FILES = Path(__file__).parents[1] / "catalog"
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProvider:
+    """A provider whose config was found and checked."""
+
     entry: Entry
     catalog: Catalog
 

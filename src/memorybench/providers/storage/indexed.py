@@ -30,6 +30,8 @@ INDEX_THREADS = min(4, os.cpu_count() or 1)
 
 @dataclass(frozen=True, slots=True)
 class Query:
+    """What is searched for."""
+
     text: str
     vector: Sequence[float] = ()
     """Empty if the provider has no embedder."""

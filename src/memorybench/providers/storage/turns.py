@@ -31,6 +31,8 @@ from .sqlite_store import Format, SqliteStore
 
 @dataclass(slots=True)
 class StoredTurn:
+    """A turn as the provider stores it."""
+
     session: str
     place: int
     """1-based position in the session."""

@@ -98,6 +98,8 @@ class Bench:
 
 @dataclass(slots=True)
 class BenchPlan:
+    """Makes the jobs of a bench run."""
+
     run: str
     benches: Sequence[Bench]
     candidates: Sequence[Candidate]

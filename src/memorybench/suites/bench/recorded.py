@@ -46,6 +46,8 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RecordedProvider:
+    """Stands in for a provider whose steps are all recorded."""
+
     subject: Subject
     store_id: str = ""
 
@@ -64,6 +66,8 @@ class RecordedProvider:
 
 @dataclass(frozen=True, slots=True)
 class RecordedModel:
+    """Stands in for a model whose steps are all recorded."""
+
     subject: Subject
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
