@@ -63,6 +63,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
         "memorybench.secrets.credentials",
         "memorybench.stores",
         "memorybench.suites.audit",
+        "memorybench.suites.bench.recorded",
         "memorybench.suites.extraction",
         "memorybench.suites.gate",
         "memorybench.suites.hygiene",

@@ -39,9 +39,8 @@ from memorybench.text.spelling import suggestion
 from .baselines import Candidate, all_turns, remembered
 from .measures import plugin_metrics, run_metrics
 from .plan import Bench, BenchPlan
-from .recorded import ANSWERS, Recorded, RecordedProvider
 from .selection import choose_questions
-from .spec import DEFAULT_BENCHMARKS, BenchSpec
+from .spec import ANSWERS, DEFAULT_BENCHMARKS, BenchSpec
 
 if TYPE_CHECKING:
     from memorybench.core.contracts import Model
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from memorybench.suites.suite import Opening, RunPlace
     from memorybench.suites.wiring import ProviderOpener, ResolvedModel, ResolvedProvider, Wiring
 
+    from .recorded import Recorded
     from .spec import ScoreSpec
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMORYBENCH_MODEL", "MEMORYBENCH_JUDGE"
@@ -83,6 +83,8 @@ class _Benchmark:
 def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     recorded = None
     if spec.answers_of is not None:
+        from .recorded import Recorded
+
         with RunReader.open(place.results, thorough=False) as run_reader:
             recorded = Recorded.of(run_reader, spec.answers_of)
     if "providers" not in spec.model_fields_set:
@@ -305,6 +307,8 @@ class _BenchRun:
             if resolved.is_baseline:
                 candidates.append(Candidate.baseline(resolved.name))
             elif self.recorded is not None:
+                from .recorded import RecordedProvider
+
                 subject = self.recorded.providers[resolved.name]
                 candidates.append(Candidate(subject, RecordedProvider(subject)))
             else:

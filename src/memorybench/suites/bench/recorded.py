@@ -13,8 +13,7 @@ from memorybench.core.errors import BadInput, ServiceError
 from memorybench.core.trials import Subject
 from memorybench.journal.run_reader import RunReader
 
-ANSWERS = "answers_per_question"
-"""The key of a saved spec for the repeats that were answered; `score --repeats` repeats the verdicts alone."""
+from .spec import ANSWERS
 
 
 @dataclass(frozen=True, slots=True)

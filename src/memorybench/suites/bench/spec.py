@@ -13,6 +13,8 @@ from memorybench.suites.spec import JudgedSpec, RepeatedSpec, flag
 
 DEFAULT_BENCHMARKS = ("starter",)
 DEFAULT_PROVIDERS = ("bm25", "dense", "hybrid", "none", "full-context", "oracle")
+ANSWERS = "answers_per_question"
+"""The key of a saved spec for the repeats that were answered; `score --repeats` repeats the verdicts alone."""
 
 
 class BenchSpec(SearchSpec, RepeatedSpec):
