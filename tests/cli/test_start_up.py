@@ -80,3 +80,8 @@ def test_a_bm25_run_does_not_import(modules: frozenset[str], name: str) -> None:
 def test_a_command_spares_the_garbage_collector_what_it_imported_and_a_call_from_python_changes_nothing() -> None:
     ended = subprocess.run([sys.executable, "-c", COMMAND], check=True, stdout=subprocess.PIPE, text=True)
     assert [line for line in ended.stdout.splitlines() if line in ("True", "False")] == ["True", "True", "True"]
+
+
+def test_data_files_are_opened_without_an_http_client() -> None:
+    script = "import sys; from memorybench.wiring import datasets, data; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -20,12 +20,12 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every file is large and settled; the names of the files that were hashed."""
     names: list[str] = []
 
-    def count(opened, algorithm):  # type: ignore[no-untyped-def]
-        names.append(Path(opened.name).name)
-        return original(opened, algorithm)
+    def count(file: Path) -> str:
+        names.append(file.name)
+        return original(file)
 
-    original = hashlib.file_digest
-    monkeypatch.setattr(hashlib, "file_digest", count)
+    original = checksums.sha256_of
+    monkeypatch.setattr(checksums, "sha256_of", count)
     monkeypatch.setattr(checksums, "SMALLEST", 0)
     monkeypatch.setattr(checksums, "SETTLED_SECONDS", 0)
     return names

@@ -304,11 +304,11 @@ class _TurnReader:
         """Return the turns that the data marks as containing the answer."""
         if self._mark is None:
             return {}
-        find = self._mark.first
+        name, find = self._mark.name, self._mark.first
         return {
             self._turn_id(session, index, fields): MarkedTurn(session.id, _text(self._role, fields) or "user")
             for index, fields in session.turns
-            if find(fields)
+            if (fields.get(name) if name is not None and type(fields) is dict else find(fields))
         }
 
     def turn(self, item: Document, session: _Kept, index: int, fields: Any) -> Turn:

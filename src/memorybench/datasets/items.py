@@ -124,7 +124,8 @@ def _stream_array(path: Path) -> Iterator[Item]:
                 mark = window.peek()
             if mark != "{":
                 raise _NotStreamable
-            value, text, byte, line = window.value()
+            byte, line = window.byte, window.line
+            value, text = window.value(with_text=not is_plain)
             yield _item(path, Span(byte, window.byte - byte, line, index), text, value, is_plain)
             index += 1
         window.skip(1)
@@ -161,9 +162,10 @@ class _Window:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
         self._at = 0
-        self.byte = 0
-        self._line = 1
+        self._longest = 0
         self._ended = False
+        self.byte = 0
+        self.line = 1
 
     def peek(self) -> str:
         """Skip whitespace and return the next character; "" at the end."""
@@ -174,16 +176,16 @@ class _Window:
                 return self._text[self._at : self._at + 1]
             self._read_on()
 
-    def skip(self, characters: int) -> str:
-        skipped = self._text[self._at : self._at + characters]
-        self._at += characters
-        self.byte += len(skipped) if skipped.isascii() else len(skipped.encode())
-        if "\n" in skipped:  # a search is faster than counting, and many large files are a single line
-            self._line += skipped.count("\n")
-        return skipped
+    def skip(self, characters: int) -> None:
+        start, self._at = self._at, self._at + characters
+        if self._text.find("\n", start, self._at) >= 0:  # many large files are a single line: counting takes longer
+            self.line += self._text.count("\n", start, self._at)
+        self.byte += characters if self._text.isascii() else len(self._text[start : self._at].encode())
 
-    def value(self) -> tuple[Any, str, int, int]:
-        """Skip and return the JSON value that begins here, with its text, byte and line."""
+    def value(self, with_text: bool) -> tuple[Any, str]:
+        """Skip and return the JSON value that begins here, and its text, which is "" if it is not wanted."""
+        if len(self._text) - self._at < self._longest and not self._ended:
+            self._read_on()  # an item that is cut off would be parsed in vain
         while True:
             try:
                 value, end = decode_at(self._text, self._at)
@@ -192,8 +194,10 @@ class _Window:
                     raise _NotStreamable from None
                 self._read_on()  # invalid JSON reaches the end of the file
             else:
-                byte, line = self.byte, self._line
-                return value, self.skip(end - self._at), byte, line
+                text = self._text[self._at : end] if with_text else ""
+                self._longest = max(self._longest, end - self._at)
+                self.skip(end - self._at)
+                return value, text
 
     def _read_on(self) -> None:
         # at least doubled, so that a long item is parsed only a few times

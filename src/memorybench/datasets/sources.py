@@ -16,18 +16,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, urlsplit
 
 from memorybench.core.errors import BadInput, MemorybenchError, RunConflict, ServiceError, Transient
 from memorybench.core.records import Record
 from memorybench.files.names import inside
-from memorybench.http.client import open_http
-from memorybench.http.downloads import Progress, download
-from memorybench.secrets.redaction import Redactor
 
 from .checksums import remembered_sha256, sha256_of
 from .config import HUB, BenchmarkConfig, Data
+
+if TYPE_CHECKING:
+    from memorybench.http.downloads import Progress
+    from memorybench.secrets.redaction import Redactor
 
 LARGEST = 8 * 2**30
 """Largest download in bytes, if the config gives no size."""
@@ -178,6 +179,9 @@ async def pull(
 
     A file appears only when it is complete and verified. Existing files are not replaced.
     """
+    from memorybench.http.client import open_http
+    from memorybench.http.downloads import download
+
     async with open_http(redactor) as http:
         for piece in source.pieces:
             if piece.url is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -99,23 +100,22 @@ def _check(value: Any) -> None:
     level: list[Any] = [[value]]
     keys: set[str] = set()
     for _ in range(DEEPEST + 1):
-        below: list[Any] = []
-        for container in level:
-            if type(container) is dict:
-                keys.update(container)
-                container = container.values()
-            for child in container:
-                kind = type(child)
-                if kind is str:
-                    if not child.isascii():
-                        _check_text(child)
-                elif kind in _CONTAINERS:
-                    below.append(child)
-                elif kind is float and not isfinite(child):
-                    raise _Overflow
-        if not below:
+        keys.update(*[container for container in level if type(container) is dict])
+        children = chain.from_iterable(
+            container.values() if type(container) is dict else container for container in level
+        )
+        level = []
+        # most values of a large file are texts of ASCII characters, and need no further look
+        for child in [child for child in children if type(child) is not str or not child.isascii()]:
+            kind = type(child)
+            if kind is str:
+                _check_text(child)
+            elif kind in _CONTAINERS:
+                level.append(child)
+            elif kind is float and not isfinite(child):
+                raise _Overflow
+        if not level:
             break
-        level = below
     else:
         raise _TooDeep
     _check_text("".join(keys))
