@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OPEN_INDEXES = 16
-"""Per thread. A scope is searched many times in a row, then never again; each index takes a few megabytes."""
+"""On all threads together. A scope is searched many times in a row, then never again; each index takes megabytes."""
 INDEX_THREADS = min(4, os.cpu_count() or 1)
 """Threads that build indexes: more would wait for Python's interpreter lock most of the time."""
 
@@ -162,7 +162,7 @@ class IndexedMemory(LocalProvider, Generic[E, S]):
         if scope not in indexes:
             entries = self._store.entries(scope)
             indexes[scope] = entries, self.build_index(scope, entries)
-            if len(indexes) > OPEN_INDEXES:
+            if len(indexes) > max(1, OPEN_INDEXES // len(self._all_lanes)):
                 indexes.popitem(last=False)[1][1].close()
         indexes.move_to_end(scope)
         return indexes[scope]
