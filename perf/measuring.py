@@ -69,6 +69,15 @@ def run_command(folder: Path, arguments: Sequence[str], variables: Mapping[str, 
     return usage
 
 
+def run_child(command: Sequence[str], variables: Mapping[str, str], folder: str | None = None) -> str:
+    """Run a command and return its output. Its standard error is shown only if it fails."""
+    child = subprocess.run(command, check=False, capture_output=True, text=True, env=variables, cwd=folder)
+    if child.returncode:
+        sys.stderr.write(child.stderr)
+        child.check_returncode()
+    return child.stdout
+
+
 @dataclass(frozen=True)
 class Line:
     """One printed line. Without a goal the figure only explains another one."""
@@ -118,8 +127,7 @@ class Setup:
         command = [sys.executable, "-m", "perf.measuring", call]
         # modules are compiled once, as on any machine that has run the program before
         variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-        child = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=variables)
-        return Usage(**json.loads(child.stdout))
+        return Usage(**json.loads(run_child(command, variables)))
 
 
 def tiny(folder: Path) -> Setup:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from perf.measuring import Line, Setup, Usage, at_most
+from perf.measuring import Line, Setup, Usage, at_most, run_child
 
 ROOT = Path(__file__).parents[1]
 FIRST_QUESTION = ("eval", "--providers", "bm25", "--limit", "1")
@@ -72,7 +72,7 @@ def _run(checkout: Path, words: tuple[str, ...]) -> Usage:
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "memorybench", *words]
-        subprocess.run(command, check=True, cwd=folder, env=variables, stdout=subprocess.DEVNULL)
+        run_child(command, variables, folder)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return Usage(wall=time.perf_counter() - started, cpu=cpu)

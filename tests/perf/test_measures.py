@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from memorybench.journal.run_reader import RunReader
 from perf import instant
 from perf.__main__ import MEASURES, main
-from perf.measuring import Line, Setup, at_most, tiny
+from perf.measuring import Line, Setup, at_most, run_child, tiny
 
 
 @pytest.mark.parametrize("name", MEASURES)
@@ -46,3 +49,12 @@ def test_an_unknown_measure_is_a_usage_error(capsys: pytest.CaptureFixture[str])
         main(["latenzy"])
     assert caught.value.code == 2
     assert "latenzy" in capsys.readouterr().err
+
+
+def test_standard_error_of_a_child_is_shown_only_if_it_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    script = "import sys; print('figures'); sys.stderr.write('progress'); sys.exit(int(sys.argv[1]))"
+    assert run_child([sys.executable, "-c", script, "0"], os.environ) == "figures\n"
+    assert capsys.readouterr().err == ""
+    with pytest.raises(subprocess.CalledProcessError):
+        run_child([sys.executable, "-c", script, "1"], os.environ)
+    assert capsys.readouterr().err == "progress"
