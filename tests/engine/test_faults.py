@@ -345,6 +345,8 @@ def test_a_disk_error_while_an_outcome_is_committed_ends_the_run(
 ) -> None:
     """[13]"""
     file, errors = tmp_path / "results" / "results.db", [sqlite3.OperationalError("disk I/O error")]
+    gc.collect()  # tasks that earlier tests left behind
+    caplog.clear()
 
     def fault() -> None:
         with closing(sqlite3.connect(file)) as db:
