@@ -26,6 +26,7 @@ VERBS = {
     "view": "look at runs in a browser",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
+    "plot": "draw a chart of a run for a paper or a page",
     "export": "write rows, tables, JUnit XML or Inspect logs of a run",
     "list": "list providers, benchmarks, extractors, stores, agents, models and suites",
     "describe": "describe a provider, benchmark, extractor, store, agent or model",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, cast
 
 from memorybench.core.errors import BadInput, JournalError
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
+def replacing(path: Path) -> Iterator[TextIOWrapper]:
     """Open a text file for writing that replaces `path` when it is complete; BadInput if it cannot be written.
 
     Its folder is made if there is none. A device, a pipe, a socket or a link is not replaced: the text is written
@@ -24,6 +25,13 @@ def replacing(path: Path) -> Iterator[TextIO]:
             yield file
     except OSError as error:
         raise BadInput(str(path), f"cannot be written ({error.strerror})", remedy="name another file") from error
+
+
+@contextmanager
+def replacing_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a file like `replacing`, for bytes."""
+    with replacing(path) as file:
+        yield cast(BinaryIO, file.buffer)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -40,7 +48,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 @contextmanager
-def _draft(path: Path) -> Iterator[TextIO]:
+def _draft(path: Path) -> Iterator[TextIOWrapper]:
     """Open a file under a temporary name that is renamed at the end, unless `path` is a device, pipe or link."""
     in_place = path.is_symlink() or (path.exists() and not path.is_file())
     draft = path if in_place or not path.name else path.with_name(f".{path.name}.part")

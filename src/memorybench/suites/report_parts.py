@@ -23,7 +23,7 @@ from .summary import Result, Summary, percentile
 _MAX_GROUPS = 30
 """report.json has them all."""
 _MAX_UNSCORED = 0.02
-_STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
+STEP_LABELS = {"settle": "time to searchable", "wait_until_searchable": "time to searchable"}
 """Runs record waiting until a memory is searchable as `settle`."""
 _TIMED_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge", "canary")
 _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "gate", "timing")
@@ -91,7 +91,7 @@ def document(summary: Summary) -> dict[str, Any]:
             "stages": [
                 {
                     "name": stage.name,
-                    "label": _STEP_LABELS.get(stage.name, stage.name),
+                    "label": STEP_LABELS.get(stage.name, stage.name),
                     "subject": stage.subject,
                     "steps": stage.steps,
                     "reused": stage.reused,
@@ -275,7 +275,7 @@ def step_tables(summary: Summary, *, detail: bool = True) -> list[Table]:
 
 def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
     return (
-        _STEP_LABELS.get(stage.name, stage.name),
+        STEP_LABELS.get(stage.name, stage.name),
         stage.subject,
         Duration(percentile(stage.seconds, 50)),
         Duration(percentile(stage.seconds, 95)),

@@ -126,7 +126,7 @@ class RunComparison(Record):
         for pairs in _by_subjects(self.comparisons):
             sections += [_measure_table(pairs), Notes((*_sentences(pairs), *_unpaired(pairs)))]
             lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
-            sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if types and _type_label(pair)]
+            sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if types and type_label(pair)]
         tests = f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests"
         one = "p-values are two-sided; there is one test, so none is adjusted"
         sections.append(Notes((f"{tests if self.tests > 1 else one}; * marks p < 0.05.",)))
@@ -477,14 +477,14 @@ def _unpaired(pairs: Sequence[Pair]) -> Iterator[str]:
             yield f"{paired}; {alone} have no counterpart and are left out."
 
 
-def _type_label(pair: Pair) -> str | None:
+def type_label(pair: Pair) -> str | None:
     labels = list(dict.fromkeys(group.label for group in pair.groups))
     return next((label for label in _TYPES if label in labels), labels[0] if labels else None)
 
 
 def _type_table(pair: Pair, *, detail: bool) -> Table:
     first, second = pair.names
-    label = _type_label(pair) or ""
+    label = type_label(pair) or ""
     names = _column_names(pair)
     columns, rows = columns_and_rows(
         [group for group in pair.groups if group.label == label],
@@ -520,7 +520,7 @@ def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: i
         rows = tuple(
             (
                 f"{case.case_id} {case.variant}".strip(),
-                case.labels.get(_type_label(pair) or _TYPES[0], ""),
+                case.labels.get(type_label(pair) or _TYPES[0], ""),
                 case.question,
                 pair.measured(case.first),
                 pair.measured(case.second),

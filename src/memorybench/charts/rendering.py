@@ -1,0 +1,73 @@
+"""Renders specs with vl-convert-python."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+from importlib.util import find_spec
+from typing import Any
+
+from memorybench.core.errors import BadInput
+
+from .look import LIGHT, THEMES
+from .specs import Spec
+
+FORMS = ("svg", "png", "pdf")
+_VERSION = "5.20"
+"""Of Vega-Lite."""
+_PIXELS = 3.0
+"""Of a PNG image, per unit of the chart."""
+_NAMES = {color: name for name, color in LIGHT.items()}
+_COLOR = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
+_NOT_INLINE = re.compile(
+    r' (?:xmlns(?::xlink)?|version|role|aria-roledescription|font-family|class)="[^"<>]*"(?=[^<>]*>)'
+)
+"""Attributes that mean nothing, or something else, within a page."""
+
+
+def is_installed() -> bool:
+    return find_spec("vl_convert") is not None
+
+
+def check_installed(where: str) -> None:
+    if not is_installed():
+        raise BadInput(where, "missing vl-convert-python", remedy="pip install 'memorybench[view]'")
+
+
+def render(spec: Spec, form: str, theme: str = "light") -> bytes:
+    """Return a file in one of FORMS."""
+    import vl_convert
+
+    themed = _replace(spec, {color: THEMES[theme][name] for name, color in LIGHT.items()})
+    if form == "svg":
+        text: str = vl_convert.vegalite_to_svg(themed, vl_version=_VERSION)
+        return text.encode()
+    if form == "png":
+        image: bytes = vl_convert.vegalite_to_png(themed, vl_version=_VERSION, scale=_PIXELS)
+        return image
+    document: bytes = vl_convert.vegalite_to_pdf(themed, vl_version=_VERSION)
+    return document
+
+
+def render_inline(spec: Spec, title: str) -> str:
+    """Return SVG for a page, with the colours and fonts of the page: light or dark. It has no styles of its own."""
+    svg = render({**spec, "background": None, "padding": 2}, "svg").decode()
+    svg = _NOT_INLINE.sub("", svg)
+    svg = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"' if found[2] in _NAMES else found[0], svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+
+
+def _replace(value: Any, colors: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: one if name == "values" else _replace(one, colors) for name, one in value.items()} | (
+            {"values": [_with_tone(row, colors) for row in value["values"]]} if "values" in value else {}
+        )
+    if isinstance(value, (list, tuple)):
+        return [_replace(one, colors) for one in value]
+    return colors.get(value, value) if isinstance(value, str) else value
+
+
+def _with_tone(row: Any, colors: Mapping[str, str]) -> Any:
+    """Of data, only the tone is a colour."""
+    return {**row, "tone": colors[row["tone"]]} if isinstance(row, dict) and "tone" in row else row

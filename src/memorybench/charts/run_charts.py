@@ -1,0 +1,238 @@
+"""The charts of a run, of a comparison and of several runs. A chart that a run has no data for is None."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from memorybench.core.measures import Measure
+from memorybench.journal.run_reader import Stage
+from memorybench.reporting import formatting
+from memorybench.suites.comparison import HEADLINES, Pair
+from memorybench.suites.failures import FAILURE_REASONS, failure_reason
+from memorybench.suites.registry import suite_of
+from memorybench.suites.report_parts import STEP_LABELS
+from memorybench.suites.run_comparison import RunComparison, type_label
+from memorybench.suites.run_list import list_runs
+from memorybench.suites.stored_run import StoredRun
+from memorybench.suites.summary import Result, headline, percentile
+
+from . import specs
+from .specs import Change, Estimate, Spec, Spread
+
+_MOST_PANELS = 12
+_MOST_ROWS = 40
+_MOST_RUNS = 20
+_TYPES = ("question_type", "probe_type", "category", "scenario", "phase")
+"""The labels that questions are grouped by, the preferred one first."""
+_STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge")
+_PERCENTILES = (5, 25, 50, 75, 95)
+
+
+@dataclass(frozen=True)
+class RunCharts:
+    """What charts read from a run; each part is read once."""
+
+    stored: StoredRun
+
+    @cached_property
+    def measures(self) -> Mapping[str, Sequence[str]]:
+        """By benchmark: the measures to show, which is one where providers are compared."""
+        main = suite_of(self.stored.run).main_measures(self.stored)
+        overall = {name: self.stored.summary.overall(name) for name in self.stored.summary.benchmarks}
+        if set(main) <= set(HEADLINES):
+            return {name: (headline(results),) for name, results in overall.items()}
+        return dict.fromkeys(overall, main)
+
+    @cached_property
+    def baselines(self) -> frozenset[str]:
+        return frozenset(pair.second for pair in self.stored.summary.differences)
+
+    @cached_property
+    def failures(self) -> Mapping[tuple[str, str], int]:
+        """The number of failures by provider and reason."""
+        counts: Counter[tuple[str, str]] = Counter()
+        for outcome in self.stored.outcomes():
+            reason = failure_reason(outcome)
+            if reason is not None and outcome.trial.subject.role != "baseline":
+                counts[outcome.trial.subject.name, reason] += 1
+        return counts
+
+    def estimate(self, result: Result, measure: str, name: str) -> Estimate | None:
+        return estimate(result.measure(measure), name, result.subject in self.baselines)
+
+
+def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> Estimate | None:
+    """Return a share with its interval as charts show it; None: there is none, or it is another kind of number."""
+    if measure is None or measure.value is None or measure.unit or not 0 <= measure.value <= 1:
+        return None
+    text = formatting.with_interval(measure)
+    return Estimate(name, measure.value, measure.low, measure.high, text, is_baseline)
+
+
+def forest(charts: RunCharts) -> Spec | None:
+    panels: dict[str, list[Estimate]] = {}
+    for result in _overall(charts):
+        names = charts.measures[result.benchmark]
+        for name in names:
+            one = len(names) == 1
+            title = f"{result.benchmark}: {name} [95%]" if one else f"{result.benchmark} × {result.subject} [95%]"
+            found = charts.estimate(result, name, result.subject if one else name)
+            if found is not None:
+                panels.setdefault(title, []).append(found)
+    panels = dict(list(panels.items())[:_MOST_PANELS])
+    return specs.forest(panels) if panels else None
+
+
+def heat_map(charts: RunCharts) -> Spec | None:
+    panels: dict[str, dict[tuple[str, str], Estimate]] = {}
+    for benchmark, names in charts.measures.items():
+        grouped = charts.stored.summary.grouped(benchmark)
+        label = _label(grouped)
+        for result in grouped:
+            if label not in result.group:
+                continue
+            for name in names:
+                by = f"by {label.replace('_', ' ')}"
+                one = len(names) == 1
+                title = f"{benchmark}: {name} {by}" if one else f"{benchmark} × {result.subject} {by}"
+                found = charts.estimate(result, name, "")
+                if found is not None:
+                    cell = replace(found, text=formatting.share(found.value))
+                    panels.setdefault(title, {})[result.group[label], result.subject if one else name] = cell
+    panels = {title: cells for title, cells in panels.items() if len({row for row, _ in cells}) <= _MOST_ROWS}
+    panels = dict(list(panels.items())[:_MOST_PANELS])
+    return specs.heat_map(panels) if panels else None
+
+
+def score_cost(charts: RunCharts) -> Spec | None:
+    summary = charts.stored.summary
+    trials = {result.subject: max((one.n for one in result.measures), default=0) for result in _overall(charts)}
+    costs: dict[str, float] = {}
+    for stage in summary.stages:
+        if stage.spent.cost is None:
+            return None  # a price is unknown
+        if trials.get(stage.subject):
+            costs[stage.subject] = costs.get(stage.subject, 0.0) + stage.spent.cost / trials[stage.subject]
+    return _frontier(charts, costs, "dollars per question", "$~g") if any(costs.values()) else None
+
+
+def score_latency(charts: RunCharts) -> Spec | None:
+    searches = {stage.subject: stage for stage in charts.stored.summary.stages if stage.name == "search"}
+    medians = {subject: percentile(stage.seconds, 50) for subject, stage in searches.items()}
+    values = {subject: 1000 * value for subject, value in medians.items() if value is not None}
+    return _frontier(charts, values, "milliseconds per search (median)", "~s")
+
+
+def score_context(charts: RunCharts) -> Spec | None:
+    found = {result.subject: result.measure("context_tokens") for result in _overall(charts)}
+    values = {subject: one.value for subject, one in found.items() if one is not None and one.value is not None}
+    return _frontier(charts, values, "context tokens per question", "~s")
+
+
+def latency(charts: RunCharts) -> Spec | None:
+    panels: dict[str, list[Spread]] = {}
+    stages = [stage for stage in charts.stored.summary.stages if stage.name in _STEPS]
+    for stage in sorted(stages, key=lambda stage: _STEPS.index(stage.name)):
+        spread = _spread(stage)
+        if spread is not None:
+            panels.setdefault(STEP_LABELS.get(stage.name, stage.name), []).append(spread)
+    return specs.latency(panels) if panels else None
+
+
+def failures(charts: RunCharts) -> Spec | None:
+    return failure_chart(charts.failures)
+
+
+def failure_chart(counts: Mapping[tuple[str, str], int]) -> Spec | None:
+    """Failures by provider and reason."""
+    return specs.failures(counts, tuple(FAILURE_REASONS)) if counts else None
+
+
+def trend(charts: RunCharts) -> Spec | None:
+    """The measures of the run's subjects over all runs of its folder, up to the newest."""
+    rows = list_runs([charts.stored.folder], suites=[charts.stored.run.suite])
+    panels: dict[str, list[Estimate]] = {}
+    for result in _overall(charts):
+        if result.subject in charts.baselines:
+            continue
+        for name in charts.measures[result.benchmark]:
+            for row in reversed(rows[:_MOST_RUNS]):
+                measures = row.measures.get((result.benchmark, result.subject), ())
+                measure = next((one for one in measures if one.name == name), None)
+                found = estimate(measure, f"{row.run.id}\n{row.run.created[:10]}")
+                if found is not None:
+                    short = replace(found, text=formatting.share(found.value))
+                    panels.setdefault(f"{result.benchmark} × {result.subject}: {name}", []).append(short)
+    panels = {title: rows for title, rows in list(panels.items())[:_MOST_PANELS] if len(rows) > 1}
+    return specs.trend(panels) if panels else None
+
+
+CHARTS: Mapping[str, tuple[str, Callable[[RunCharts], Spec | None]]] = {
+    "forest": ("the main measure of each provider with its interval", forest),
+    "heat-map": ("the main measure by question type", heat_map),
+    "score-cost": ("the main measure against dollars per question", score_cost),
+    "score-latency": ("the main measure against the time of a search", score_latency),
+    "score-context": ("the main measure against context tokens", score_context),
+    "latency": ("how long steps take: median, middle half, 5th to 95th percentile", latency),
+    "failures": ("failures of each provider by reason", failures),
+    "trend": ("the main measure over the runs of the results folder", trend),
+}
+"""Description and function of each chart of one run. `slope` is a chart of two sides."""
+SLOPE = "two providers or runs by question type"
+
+
+def slope(comparison: RunComparison) -> Spec | None:
+    """The first pair of a comparison that has several types of questions."""
+    return next((spec for pair in comparison.comparisons if (spec := _slope(pair)) is not None), None)
+
+
+def _slope(pair: Pair) -> Spec | None:
+    label = type_label(pair)
+    changes = [
+        Change(group.value, group.first, group.second)
+        for group in pair.groups
+        if group.label == label and group.first is not None and group.second is not None
+    ]
+    is_share = not pair.unit and all(0 <= value <= 1 for one in changes for value in (one.first, one.second))
+    if label is None or len(changes) < 2 or not is_share:
+        return None
+    title = f"{pair.benchmark}: {pair.measure} by {label.replace('_', ' ')}"
+    return specs.slope(*pair.names, changes, title)
+
+
+def _overall(charts: RunCharts) -> list[Result]:
+    return [result for result in charts.stored.summary.results if not result.group]
+
+
+def _label(grouped: Sequence[Result]) -> str:
+    """The preferred label of these groups that has several values, but not one for each question."""
+    values: dict[str, set[str]] = {}
+    for result in grouped:
+        for name, value in result.group.items():
+            values.setdefault(name, set()).add(value)
+    usable = [name for name, found in values.items() if 2 <= len(found) <= _MOST_ROWS]
+    return next((name for name in (*_TYPES, *usable) if name in usable), "")
+
+
+def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_format: str) -> Spec | None:
+    """Of the first benchmark that has values for two providers."""
+    for benchmark, names in charts.measures.items():
+        points = []
+        for result in charts.stored.summary.overall(benchmark):
+            found = charts.estimate(result, names[0], result.subject)
+            if found is not None and result.subject in costs:
+                points.append((costs[result.subject], found))
+        if len(points) > 1:
+            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format)
+    return None
+
+
+def _spread(stage: Stage) -> Spread | None:
+    seconds = [value for value in stage.seconds if value > 0]
+    values = [value for percent in _PERCENTILES if (value := percentile(seconds, percent)) is not None]
+    if not values:
+        return None
+    return Spread(stage.subject, *values, text=f"{formatting.seconds(values[2])}, n {len(seconds):,}")

@@ -1,0 +1,323 @@
+"""One function per kind of chart, from plain values to a Vega-Lite spec.
+
+Values are in the data of a spec, and field names are our own: a provider's name is never an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10
+from typing import Any
+
+from memorybench.text.sanitize import printable
+
+from .look import CONFIG, LIGHT
+
+Spec = dict[str, Any]
+_WIDTH = 420
+_ROW = 24
+_LABEL_GAP = 15
+"""Pixels between the labels of two lines."""
+_LONGEST_NAME = 60
+_SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("series-"))
+_SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
+_NO_AXIS: Mapping[str, Any] = {"title": None, "grid": False}
+_SECONDS = "datum.value < 1 ? format(1000 * datum.value, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with its interval."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    text: str = ""
+    is_baseline: bool = False
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "name": _name(self.name),
+            "value": self.value,
+            "low": self.value if self.low is None else self.low,
+            "high": self.value if self.high is None else self.high,
+            "text": self.text,
+            "tone": LIGHT["muted"] if self.is_baseline else LIGHT["accent"],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Percentiles of many values, by which a box is drawn."""
+
+    name: str
+    p5: float
+    p25: float
+    p50: float
+    p75: float
+    p95: float
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A value of the first and of the second side."""
+
+    name: str
+    first: float
+    second: float
+
+
+def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
+    """Shares with their intervals, one row each."""
+    x = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": None}}
+    layers = [
+        _layer({"type": "rule", "strokeWidth": 2}, x={**x, "field": "low"}, x2={"field": "high"}),
+        _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, x={**x, "field": "value"}),
+        _layer({"type": "text", "align": "left"}, x={"value": _WIDTH + 12}, text={"field": "text"}, color=None),
+    ]
+    return _stacked({title: _rows([one.plain() for one in rows], layers) for title, rows in panels.items()})
+
+
+def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
+    """Shares by row and column; the darker, the higher."""
+    parts = {}
+    for title, cells in panels.items():
+        data = [{**one.plain(), "row": _name(row), "column": _name(column)} for (row, column), one in cells.items()]
+        columns = list(dict.fromkeys(one["column"] for one in data))
+        width = max(72, min(120, 6 * max(map(len, columns)) + 16))
+        axis = {**_NO_AXIS, "orient": "top", "labelAngle": 0, "labelLimit": width - 6}
+        y = {"field": "row", "type": "nominal", "sort": None, "axis": _NO_AXIS}
+        x = {"field": "column", "type": "nominal", "sort": None, "axis": axis}
+        shade = {"field": "value", "type": "quantitative", "legend": None}
+        shade["scale"] = {"domain": [0, 1], "range": [0.04, 0.55], "clamp": True}
+        mark = {"type": "rect", "color": LIGHT["accent"], "stroke": LIGHT["panel"], "strokeWidth": 2, "cornerRadius": 4}
+        parts[title] = {
+            "width": {"step": width},
+            "height": {"step": _ROW + 4},
+            "data": {"values": data},
+            "encoding": {"x": x, "y": y},
+            "layer": [
+                {"mark": mark, "encoding": {"fillOpacity": shade}},
+                {"mark": "text", "encoding": {"text": {"field": "text"}}},
+            ],
+        }
+    return _stacked(parts, resolve={"scale": {"x": "independent"}})
+
+
+def frontier(points: Sequence[tuple[float, Estimate]], x_title: str, y_title: str, x_format: str) -> Spec:
+    """Shares against a cost; a line joins the providers that no other one beats in both."""
+    data = [{**one.plain(), "cost": cost} for cost, one in points]
+    best: list[dict[str, Any]] = []
+    own = [place for place, (_, one) in enumerate(points) if not one.is_baseline]
+    for place in sorted(own, key=lambda place: (points[place][0], -points[place][1].value)):
+        if not best or data[place]["value"] > best[-1]["value"]:
+            best.append(data[place])
+    best += [{**one, "cost": max(cost for cost, _ in points)} for one in best[-1:]]
+    y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": _name(y_title)}}
+    axis = {"title": _name(x_title), "format": x_format, "tickCount": 6}
+    x = {"field": "cost", "type": "quantitative", "scale": {"zero": True}, "axis": axis}
+    line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
+    label = {"type": "text", "align": "left", "dx": 7, "dy": -8}
+    placed = _spread([one["value"] for one in data], 260, (0, 1))
+    for row, place in zip(data, placed, strict=True):
+        row["label_at"] = place
+    return _whole(
+        {
+            "width": _WIDTH,
+            "height": 260,
+            "encoding": {"x": x},
+            "layer": [
+                {"data": {"values": best}, "mark": line, "encoding": {"y": {**y, "field": "value"}}},
+                {
+                    "data": {"values": data},
+                    "layer": [
+                        _layer({"type": "rule"}, y={**y, "field": "low"}, y2={"field": "high"}),
+                        _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, y={**y, "field": "value"}),
+                        _layer(label, y={**y, "field": "label_at"}, text={"field": "name"}, color=None),
+                    ],
+                },
+            ],
+        }
+    )
+
+
+def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
+    """Durations on a logarithmic axis: median, middle half, and 5th to 95th percentile."""
+    shown = [one for rows in panels.values() for one in rows]
+    first, last = floor(log10(min(one.p5 for one in shown))), ceil(log10(max(one.p95 for one in shown)))
+    last = max(last, first + 1)
+    ticks = [10.0**power for power in range(first, last + 1)]
+    axis = {"values": ticks, "labelExpr": _SECONDS, "title": None}
+    x = {"type": "quantitative", "scale": {"type": "log", "domain": [ticks[0], ticks[-1]]}, "axis": axis}
+    layers = [
+        _layer({"type": "rule"}, x={**x, "field": "p5"}, x2={"field": "p95"}),
+        _layer({"type": "bar", "height": 10, "opacity": 0.35}, x={**x, "field": "p25"}, x2={"field": "p75"}),
+        _layer({"type": "tick", "thickness": 3, "height": 14, "opacity": 1}, x={**x, "field": "p50"}),
+        _layer({"type": "text", "align": "left"}, x={"value": _WIDTH + 12}, text={"field": "text"}, color=None),
+    ]
+    parts = {}
+    for title, rows in panels.items():
+        names = ("p5", "p25", "p50", "p75", "p95", "text")
+        data = [{"name": _name(one.name), **{name: getattr(one, name) for name in names}} for one in rows]
+        parts[title] = _rows([{**one, "tone": LIGHT["accent"]} for one in data], layers)
+    return _stacked(parts)
+
+
+def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> Spec:
+    """Failures of each provider by reason."""
+    used = [reason for reason in reasons if any(found == reason for _, found in counts)]
+    data = [
+        {"name": _name(subject), "reason": reason, "place": reasons.index(reason), "count": number}
+        for (subject, reason), number in counts.items()
+    ]
+    scale = {"domain": used, "range": [_SERIES[reasons.index(reason) % len(_SERIES)] for reason in used]}
+    return _whole(
+        {
+            "width": _WIDTH,
+            "height": {"step": _ROW},
+            "data": {"values": data},
+            "mark": {"type": "bar", "height": 14},
+            "encoding": {
+                "y": {"field": "name", "type": "nominal", "sort": None, "axis": _NO_AXIS},
+                "x": {
+                    "field": "count",
+                    "type": "quantitative",
+                    "axis": {"title": "failures", "tickMinStep": 1, "format": "~s"},
+                },
+                "order": {"field": "place"},
+                "color": {"field": "reason", "type": "nominal", "scale": scale},
+            },
+        }
+    )
+
+
+def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spec:
+    """Shares of two sides by type: lines that rise have the accent, lines that fall the warning colour."""
+    height = max(240, (_LABEL_GAP + 3) * len(changes))
+    values = [one.second for one in changes]
+    domain = (0.0, 1.0)
+    places = _spread(values, height, domain)
+    sides = [f"1 {_name(first)}", f"2 {_name(second)}"]
+    lines, labels = [], []
+    for one, place in zip(changes, places, strict=True):
+        tone = LIGHT["accent"] if one.second > one.first else LIGHT["series-1"]
+        tone = LIGHT["muted"] if one.second == one.first else tone
+        lines += [
+            {"name": one.name, "side": side, "value": value, "tone": tone}
+            for side, value in zip(sides, (one.first, one.second), strict=True)
+        ]
+        text = f"{_name(one.name)}  {one.first:.0%} → {one.second:.0%}"
+        labels.append({"side": sides[1], "place": place, "text": text})
+    label = {"labelAngle": 0, "title": None, "labelExpr": "substring(datum.value, 2)", "orient": "top"}
+    x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": 200}}
+    y = {"type": "quantitative", "scale": {"domain": domain}, "axis": {**_SHARES, "title": None}}
+    detail = {"detail": {"field": "name", "type": "nominal"}}
+    return _whole(
+        {
+            "title": _name(title),
+            "width": {"step": 240},
+            "height": height,
+            "encoding": {"x": x},
+            "layer": [
+                {
+                    "data": {"values": lines},
+                    "layer": [
+                        _layer({"type": "line", "strokeWidth": 2}, y={**y, "field": "value"}, **detail),
+                        _layer({"type": "point", "filled": True, "size": 55, "opacity": 1}, y={**y, "field": "value"}),
+                    ],
+                },
+                {
+                    "data": {"values": labels},
+                    "mark": {"type": "text", "align": "left", "dx": 12},
+                    "encoding": {"y": {**y, "field": "place"}, "text": {"field": "text"}},
+                },
+            ],
+        }
+    )
+
+
+def trend(panels: Mapping[str, Sequence[Estimate]], unit: str = "") -> Spec:
+    """A measure over runs, the oldest first."""
+    axis = {"title": unit or None, **({"format": "~s", "tickCount": 5} if unit else _SHARES)}
+    scale = {"zero": True} if unit else {"domain": [0, 1]}
+    y = {"type": "quantitative", "scale": scale, "axis": axis}
+    parts = {}
+    for title, rows in panels.items():
+        # a place makes names distinct; the label of the axis leaves it out
+        data = [{**one.plain(), "name": f"{place:04}{one.name}"} for place, one in enumerate(rows)]
+        label = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "title": None, "grid": False}
+        parts[title] = {
+            "width": {"step": 96},
+            "height": 180,
+            "data": {"values": data},
+            "encoding": {"x": {"field": "name", "type": "ordinal", "axis": {**label, "labelLimit": 90}}},
+            "layer": [
+                {
+                    "mark": {"type": "line", "color": LIGHT["accent"], "opacity": 0.5},
+                    "encoding": {"y": {**y, "field": "value"}},
+                },
+                _layer({"type": "rule", "strokeWidth": 2}, y={**y, "field": "low"}, y2={"field": "high"}),
+                _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, y={**y, "field": "value"}),
+                _layer(
+                    {"type": "text", "align": "left", "dx": 8, "dy": -8},
+                    y={**y, "field": "value"},
+                    text={"field": "text"},
+                    color=None,
+                ),
+            ],
+        }
+    return _stacked(parts, resolve={"scale": {"x": "independent"}})
+
+
+def _layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
+    """A mark in the tone of its row; `color=None` leaves the colour to the look."""
+    tone = {"field": "tone", "type": "nominal", "scale": None}
+    encoding = {"color": tone, **channels}
+    return {"mark": dict(mark), "encoding": {name: one for name, one in encoding.items() if one is not None}}
+
+
+def _rows(data: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
+    y = {"field": "name", "type": "nominal", "sort": None, "axis": _NO_AXIS}
+    return {
+        "width": _WIDTH,
+        "height": {"step": _ROW},
+        "data": {"values": list(data)},
+        "encoding": {"y": y},
+        "layer": list(layers),
+    }
+
+
+def _stacked(parts: Mapping[str, Spec], **more: Any) -> Spec:
+    titled = [{"title": _name(title), **part} for title, part in parts.items()]
+    return _whole({"vconcat": titled, **more} if len(titled) > 1 else titled[0])
+
+
+def _whole(spec: Spec) -> Spec:
+    return {"config": dict(CONFIG), "background": LIGHT["panel"], "padding": 8, **spec}
+
+
+def _name(text: str) -> str:
+    text = printable(text)
+    return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
+
+
+def _spread(values: Sequence[float], height: float, domain: tuple[float, float]) -> list[float]:
+    """Return places of labels beside these values, moved apart where they would overlap."""
+    low, high = domain
+    gap = _LABEL_GAP / height * (high - low)
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    placed = [values[place] for place in order]
+    for place in range(1, len(placed)):
+        placed[place] = max(placed[place], placed[place - 1] + gap)
+    over = (placed[-1] - high) if placed else 0.0
+    if over > 0:
+        placed[-1] = high
+        for place in range(len(placed) - 2, -1, -1):
+            placed[place] = min(placed[place], placed[place + 1] - gap)
+    found = [0.0] * len(values)
+    for place, where in zip(order, placed, strict=True):
+        found[place] = where
+    return found

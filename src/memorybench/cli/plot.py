@@ -1,0 +1,112 @@
+"""Draws a chart of a run into a file, or lists the charts that a run has data for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import add_json, add_results, folders, split_list
+
+if TYPE_CHECKING:
+    from memorybench.charts.specs import Spec
+
+_SLOPE = "slope"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN", help="Draw this run, or FOLDER/RUN")
+    parser.add_argument("chart", metavar="CHART", nargs="?", help="Draw this chart; without it, list them")
+    parser.add_argument("--output", metavar="FILE", type=Path, help="Write to this file: .svg, .png or .pdf")
+    parser.add_argument("--sides", metavar="SIDE", nargs="+", help="With slope: compare these two providers or runs")
+    parser.add_argument(
+        "--theme", choices=("light", "dark"), default="light", help="Choose the colours (default: light)"
+    )
+    parser.add_argument("--spec", action="store_true", help="Print the Vega-Lite spec instead of drawing it")
+    add_results(parser)
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.charts.rendering import FORMS, check_installed, render
+    from memorybench.core.errors import BadInput
+    from memorybench.files.writing import replacing_bytes
+
+    if args.chart is None:
+        return _list(args)
+    form = args.output.suffix.lstrip(".").lower() if args.output else ""
+    if not args.spec:
+        if form not in FORMS:
+            raise BadInput("--output", "missing, or no format of a chart", expected="a file with .svg, .png or .pdf")
+        check_installed("plot")
+    spec = _find(args)
+    if args.spec:
+        print(json.dumps({"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **spec}, indent=2))
+        return 0
+    with replacing_bytes(args.output) as file:
+        file.write(render(spec, form, args.theme))
+    if args.json:
+        print(json.dumps({"chart": args.chart, "file": str(args.output)}, indent=2))
+    else:
+        print(f"{args.chart} written to {args.output}")
+    return 0
+
+
+def _list(args: argparse.Namespace) -> int:
+    from memorybench.charts.run_charts import CHARTS, SLOPE, RunCharts
+    from memorybench.suites.registry import open_run
+
+    with open_run([args.run], folders(args)) as stored:
+        charts = RunCharts(stored)
+        found = {name: text for name, (text, make) in CHARTS.items() if make(charts) is not None}
+    found[_SLOPE] = f"{SLOPE}: --sides A B"
+    if args.json:
+        print(json.dumps({"charts": found}, indent=2))
+        return 0
+    for name, text in found.items():
+        print(f"{name:14} {text}")
+    return 0
+
+
+def _find(args: argparse.Namespace) -> Spec:
+    from memorybench.charts.run_charts import CHARTS, RunCharts
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.registry import open_run
+    from memorybench.text.spelling import unknown_name
+
+    if args.chart == _SLOPE:
+        return _slope(args)
+    if args.chart not in CHARTS:
+        raise unknown_name("CHART", f'unknown chart "{args.chart}"', args.chart, (*CHARTS, _SLOPE))
+    if args.sides:
+        raise BadInput("--sides", f"not supported by the chart {args.chart}", expected=_SLOPE)
+    with open_run([args.run], folders(args)) as stored:
+        spec = CHARTS[args.chart][1](RunCharts(stored))
+    if spec is None:
+        remedy = f"list the charts of the run: memorybench plot {args.run}"
+        raise BadInput("CHART", f"run {args.run} has no data for {args.chart}", remedy=remedy)
+    return spec
+
+
+def _slope(args: argparse.Namespace) -> Spec:
+    """Compare two providers of the run, or the run with another one."""
+    from memorybench.charts.run_charts import RunCharts, slope
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.registry import open_run
+    from memorybench.suites.run_comparison import compare_runs
+
+    with open_run([args.run], folders(args)) as stored:
+        known = list(dict.fromkeys(result.subject for result in stored.summary.results))
+        names = [name for name in known if name not in RunCharts(stored).baselines]
+        run = f"{stored.folder / stored.run.id}"
+    given = list(split_list(args.sides)) or names[:2]
+    sides = [f"{run}:{name}" if name in known else name for name in given]
+    if len(sides) == 1:
+        sides = [run, *sides]
+    if len(sides) != 2:
+        raise BadInput("--sides", f"{len(sides)} sides", expected="two: providers of the run, or runs")
+    spec = slope(compare_runs(sides, folders(args)))
+    if spec is None:
+        raise BadInput("CHART", "the sides have no two types of questions in common", remedy="choose other sides")
+    return spec
