@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memorybench.charts.page import html_report
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
@@ -84,12 +85,15 @@ class RunResult:
         return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
-        """Writes report.json and report.md again: into the run's folder, or into `output`."""
+        """Writes report.json and report.md again: into the run's folder, or into `output`. "html" is a format, too."""
+        formats = list(formats)
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
+            html = html_report(stored, report) if "html" in formats else None
+        others = [name for name in formats if name != "html"]
         if output is not None:
-            return write_reports(report, Path(output), formats)
-        return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), formats)
+            return write_reports(report, Path(output), others, html)
+        return running.rewrite_reports(report, RunPlace(self.folder, self.run_id), others, html)
 
     def to_pandas(self) -> pandas.DataFrame:
         """One row per question and provider, with the columns of `memorybench export`. Needs pandas."""

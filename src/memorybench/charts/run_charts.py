@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memorybench.core.measures import Measure
+from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import Stage
 from memorybench.reporting import formatting
 from memorybench.suites.comparison import HEADLINES, Pair
-from memorybench.suites.failures import FAILURE_REASONS, failure_reason
+from memorybench.suites.failures import FAILURE_REASONS, TYPE_LABELS, failure_reason
 from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import STEP_LABELS
 from memorybench.suites.run_comparison import RunComparison, type_label
@@ -25,10 +26,7 @@ from .specs import Change, Estimate, Spec, Spread
 _MOST_PANELS = 12
 _MOST_ROWS = 40
 _MOST_RUNS = 20
-_TYPES = ("question_type", "probe_type", "category", "scenario", "phase")
-"""The labels that questions are grouped by, the preferred one first."""
 _STEPS = ("add", "settle", "wait_until_searchable", "search", "answer", "judge")
-_PERCENTILES = (5, 25, 50, 75, 95)
 
 
 @dataclass(frozen=True)
@@ -152,22 +150,35 @@ def failure_chart(counts: Mapping[tuple[str, str], int]) -> Spec | None:
 
 
 def trend(charts: RunCharts) -> Spec | None:
-    """The measures of the run's subjects over all runs of its folder, up to the newest."""
-    rows = list_runs([charts.stored.folder], suites=[charts.stored.run.suite])
+    """The measures of the run's subjects over the newest runs of its folder."""
+    rows = list_runs([charts.stored.folder], suites=[charts.stored.run.suite])[:_MOST_RUNS]
     panels: dict[str, list[Estimate]] = {}
     for result in _overall(charts):
         if result.subject in charts.baselines:
             continue
         for name in charts.measures[result.benchmark]:
-            for row in reversed(rows[:_MOST_RUNS]):
-                measures = row.measures.get((result.benchmark, result.subject), ())
-                measure = next((one for one in measures if one.name == name), None)
-                found = estimate(measure, f"{row.run.id}\n{row.run.created[:10]}")
-                if found is not None:
-                    short = replace(found, text=formatting.share(found.value))
-                    panels.setdefault(f"{result.benchmark} × {result.subject}: {name}", []).append(short)
-    panels = {title: rows for title, rows in list(panels.items())[:_MOST_PANELS] if len(rows) > 1}
+            found = [
+                _of_run(row.run, one)
+                for row in reversed(rows)
+                for one in row.measures.get((result.benchmark, result.subject), ())
+                if one.name == name
+            ]
+            own = [one for one in found if one is not None]
+            if len(own) > 1:
+                panels[f"{result.benchmark} × {result.subject}: {name}"] = own
+    panels = dict(list(panels.items())[:_MOST_PANELS])
     return specs.trend(panels) if panels else None
+
+
+def trend_of(points: Sequence[tuple[Run, Measure]], title: str) -> Spec | None:
+    """One share over the newest of these runs, the oldest first."""
+    found = [one for point in points[-_MOST_RUNS:] if (one := _of_run(*point)) is not None]
+    return specs.trend({title: found}) if len(found) > 1 else None
+
+
+def _of_run(run: Run, measure: Measure) -> Estimate | None:
+    found = estimate(measure, f"{run.id}\n{run.created[:10]}")
+    return found and replace(found, text=formatting.share(found.value))
 
 
 CHARTS: Mapping[str, tuple[str, Callable[[RunCharts], Spec | None]]] = {
@@ -214,7 +225,7 @@ def _label(grouped: Sequence[Result]) -> str:
         for name, value in result.group.items():
             values.setdefault(name, set()).add(value)
     usable = [name for name, found in values.items() if 2 <= len(found) <= _MOST_ROWS]
-    return next((name for name in (*_TYPES, *usable) if name in usable), "")
+    return next((name for name in (*TYPE_LABELS, *usable) if name in usable), "")
 
 
 def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_format: str) -> Spec | None:
@@ -232,7 +243,9 @@ def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_for
 
 def _spread(stage: Stage) -> Spread | None:
     seconds = [value for value in stage.seconds if value > 0]
-    values = [value for percent in _PERCENTILES if (value := percentile(seconds, percent)) is not None]
+    values = [value for percent in (5, 25, 50, 75, 95) if (value := percentile(seconds, percent)) is not None]
     if not values:
         return None
-    return Spread(stage.subject, *values, text=f"{formatting.seconds(values[2])}, n {len(seconds):,}")
+    p5, p25, p50, p75, p95 = values
+    text = f"{formatting.seconds(p50)}, n {len(seconds):,}"
+    return Spread(stage.subject, p5, p25, p50, p75, p95, text)

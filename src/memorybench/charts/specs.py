@@ -91,8 +91,8 @@ def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
         axis = {**_NO_AXIS, "orient": "top", "labelAngle": 0, "labelLimit": width - 6}
         y = {"field": "row", "type": "nominal", "sort": None, "axis": _NO_AXIS}
         x = {"field": "column", "type": "nominal", "sort": None, "axis": axis}
-        shade = {"field": "value", "type": "quantitative", "legend": None}
-        shade["scale"] = {"domain": [0, 1], "range": [0.04, 0.55], "clamp": True}
+        scale = {"domain": [0, 1], "range": [0.04, 0.55], "clamp": True}
+        shade = {"field": "value", "type": "quantitative", "legend": None, "scale": scale}
         mark = {"type": "rect", "color": LIGHT["accent"], "stroke": LIGHT["panel"], "strokeWidth": 2, "cornerRadius": 4}
         parts[title] = {
             "width": {"step": width},
@@ -122,8 +122,8 @@ def frontier(points: Sequence[tuple[float, Estimate]], x_title: str, y_title: st
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
     label = {"type": "text", "align": "left", "dx": 7, "dy": -8}
     placed = _spread([one["value"] for one in data], 260, (0, 1))
-    for row, place in zip(data, placed, strict=True):
-        row["label_at"] = place
+    for row, label_at in zip(data, placed, strict=True):
+        row["label_at"] = label_at
     return _whole(
         {
             "width": _WIDTH,
@@ -209,7 +209,7 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
             {"name": one.name, "side": side, "value": value, "tone": tone}
             for side, value in zip(sides, (one.first, one.second), strict=True)
         ]
-        text = f"{_name(one.name)}  {one.first:.0%} → {one.second:.0%}"
+        text = f"{_name(one.name)}  {one.first:.1%} → {one.second:.1%}"
         labels.append({"side": sides[1], "place": place, "text": text})
     label = {"labelAngle": 0, "title": None, "labelExpr": "substring(datum.value, 2)", "orient": "top"}
     x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": 200}}
@@ -239,11 +239,9 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
     )
 
 
-def trend(panels: Mapping[str, Sequence[Estimate]], unit: str = "") -> Spec:
-    """A measure over runs, the oldest first."""
-    axis = {"title": unit or None, **({"format": "~s", "tickCount": 5} if unit else _SHARES)}
-    scale = {"zero": True} if unit else {"domain": [0, 1]}
-    y = {"type": "quantitative", "scale": scale, "axis": axis}
+def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
+    """A share over runs, the oldest first."""
+    y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": None}}
     parts = {}
     for title, rows in panels.items():
         # a place makes names distinct; the label of the axis leaves it out

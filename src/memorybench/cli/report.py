@@ -8,37 +8,49 @@ from pathlib import Path
 
 from .arguments import add_json, add_results, folders
 
+_PAGES = (".html", ".htm")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "runs", metavar="RUN", nargs="+", help="Report this run, or FOLDER/RUN; several are read as shards of one"
     )
     parser.add_argument(
-        "--format", choices=("all", "json", "markdown"), default="all", help="Choose the format (default: all)"
+        "--format", choices=("all", "json", "markdown", "html"), default="all", help="Choose the format (default: all)"
     )
-    parser.add_argument("--output", metavar="DIR", type=Path, help="Write to this folder (default: the run's own)")
+    parser.add_argument("--output", metavar="DIR", type=Path, help="Write to this folder, or .html file")
     add_results(parser)
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from memorybench.charts.page import html_report
     from memorybench.core.errors import BadInput, JournalError
+    from memorybench.files.writing import write_file
     from memorybench.reporting.report_files import FORMATS, write_reports
     from memorybench.suites.gate import report_of
+    from memorybench.suites.html_report import is_installed
     from memorybench.suites.registry import open_run
     from memorybench.suites.running import rewrite_reports
     from memorybench.suites.suite import RunPlace
 
-    formats = tuple(FORMATS) if args.format == "all" else (args.format,)
+    is_page = args.output is not None and args.output.suffix.lower() in _PAGES
+    if is_page and args.format != "html":
+        raise BadInput("--output", f"{args.output} is one file", expected="a folder", remedy="add --format html")
+    formats = {"all": tuple(FORMATS), "html": ()}.get(args.format, (args.format,))
     with open_run(args.runs, folders(args)) as stored:
         if len(stored.parts) > 1 and args.output is None:
             raise BadInput("--output", "missing; the shards have a folder each", expected="a folder for their report")
         report = report_of(stored)
+        wants_html = args.format == "html" or (args.format == "all" and is_installed())
+        html = html_report(stored, report) if wants_html else None
         if args.output is None:
-            files = rewrite_reports(report, RunPlace(stored.folder, stored.run.id), formats)
+            files = rewrite_reports(report, RunPlace(stored.folder, stored.run.id), formats, html)
         else:
             try:
-                files = write_reports(report, args.output, formats)
+                if is_page:
+                    write_file(args.output, html or "")
+                files = [args.output] if is_page else write_reports(report, args.output, formats, html)
             except JournalError as error:
                 raise BadInput("--output", str(error.__cause__), remedy="name another folder") from error
         run_id = stored.summary.run_id

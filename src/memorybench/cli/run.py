@@ -190,13 +190,14 @@ def _show_samples(prepared: PreparedRun) -> None:
 
 
 def _show(start: Start, finished: FinishedRun) -> None:
-    from memorybench.reporting.report_files import FORMATS
+    from memorybench.reporting.report_files import FORMATS, HTML_FILE
     from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
     from memorybench.suites.suite import RESULTS
 
     out, summary, place = console(), finished.summary, start.place
     show_report(out, finished.report, whole_in(place.folder))
-    files = ", ".join(FORMATS[name][0] for name in reversed(start.prepared.formats))
+    names = [FORMATS[name][0] for name in reversed(start.prepared.formats)]
+    files = ", ".join([*names, *([HTML_FILE] if (place.folder / HTML_FILE).exists() else [])])
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
     if finished.ending.interrupted or summary.status == "partial":
         is_blocked = summary.counts["blocked"] > 0

@@ -43,13 +43,19 @@ FORMATS: Mapping[str, tuple[str, Callable[[Report], str]]] = {
     "markdown": ("report.md", to_markdown),
 }
 """File name and renderer by the name of the format."""
+HTML_FILE = "report.html"
 
 
-def write_reports(report: Report, folder: Path, formats: Iterable[str] = FORMATS) -> list[Path]:
-    """Write a file for each format and return their paths."""
+def write_reports(
+    report: Report, folder: Path, formats: Iterable[str] = FORMATS, html: str | None = None
+) -> list[Path]:
+    """Write a file for each format, and `html` as another one, and return their paths."""
     files = []
     for name in formats:
         file_name, render = FORMATS[name]
         write_file(folder / file_name, render(report))
         files.append(folder / file_name)
+    if html is not None:
+        write_file(folder / HTML_FILE, html)
+        files.append(folder / HTML_FILE)
     return files

@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.report_sections import Case, Column, Row, Table, text_column
-from memorybench.core.trials import Outcome
+from memorybench.core.trials import Outcome, Trial
 from memorybench.files.expressions import canonical_name
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import unknown_name
 
-from .report_parts import gold_lines, gold_turns, is_failure, shorten_line
+from .report_parts import gold_lines, gold_turns, is_failure, is_undecided, shorten_line
 from .stored_run import StoredRun
 from .summary import subjects_of
 
@@ -30,6 +30,8 @@ FAILURE_REASONS = {
     "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
 }
 """Why a trial is a failure, in the order in which failures are listed."""
+TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
+"""The labels that questions are grouped by, the preferred one first."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """The reason `not-retrieved` of a trial without a verdict."""
 
@@ -43,6 +45,17 @@ def failure_reason(outcome: Outcome) -> str | None:
     if outcome.score("miss_not_used") == 1:
         return "not-used"
     return "wrong" if has_verdict(outcome) and outcome.score("miss_not_retrieved") != 1 else "not-retrieved"
+
+
+def outcome_mark(outcome: Outcome) -> str:
+    """Return `right`, `wrong`, `undecided`, or the status of a trial that has no score."""
+    if failure_reason(outcome) is not None:
+        return "wrong" if outcome.status == "scored" else outcome.status
+    return "undecided" if is_undecided(outcome) else "right"
+
+
+def question_type(trial: Trial) -> str:
+    return next((trial.labels[name] for name in TYPE_LABELS if name in trial.labels), "")
 
 
 def failure_text(failure: Outcome) -> str:

@@ -21,7 +21,7 @@ from memorybench.journal.database import FILE_NAME
 from memorybench.journal.lock import LOCK_NAME, RunLock, is_held
 from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
-from memorybench.reporting.report_files import FORMATS, write_reports
+from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
 from .registry import open_run, suite, suite_of
 from .stored_run import LATEST, with_current_status
@@ -161,8 +161,11 @@ def _write_reports(folder: Path, run: str) -> None:
     if formats and is_known:
         with open_run([run], [folder]) as stored:
             from .gate import report_of
+            from .html_report import html_of_run
 
-            write_reports(report_of(stored), folder / run, formats)
+            report = report_of(stored)
+            html = html_of_run(stored, report) if (folder / run / HTML_FILE).exists() else None
+            write_reports(report, folder / run, formats, html)
 
 
 def _mark(folder: Path, text: str, fault: Fault) -> None:

@@ -34,6 +34,7 @@ from memorybench.reporting.report_files import FORMATS, append_summary, write_re
 
 from .blocking import blocking
 from .estimates import check_prices, without_recorded
+from .html_report import html_of_run
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
@@ -301,17 +302,19 @@ def find_finished(
 
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
-            rewrite_reports(report, place)
+            rewrite_reports(report, place, html=html_of_run(stored, report))
         ending = Ending("complete", False, 0)
         checks += gate.checks if gate else ()
         return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)
 
 
-def rewrite_reports(report: Report, place: RunPlace, formats: Iterable[str] = FORMATS) -> list[Path]:
+def rewrite_reports(
+    report: Report, place: RunPlace, formats: Iterable[str] = FORMATS, html: str | None = None
+) -> list[Path]:
     """Write the reports of a run into its folder, unless a process is writing the run."""
     lock = RunLock(place.folder, place.run_id)
     try:
-        return write_reports(report, place.folder, formats)
+        return write_reports(report, place.folder, formats, html)
     finally:
         lock.release()
 
@@ -399,7 +402,8 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
         gate = _check_gate(stored)
         checks = threshold_checks(stored.summary, start.thresholds, start.threshold_on, prepared.subjects)
         report = add_checks(start.suite.report(stored), checks, gate)
-        write_reports(report, place.folder, prepared.formats)
+        html = html_of_run(stored, report) if len(prepared.formats) == len(FORMATS) else None
+        write_reports(report, place.folder, prepared.formats, html)
         finished = FinishedRun(
             place,
             ending,

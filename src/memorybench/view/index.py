@@ -17,13 +17,10 @@ from typing import Any
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.suites.failures import failure_reason
-from memorybench.suites.report_parts import is_undecided
+from memorybench.suites.failures import failure_reason, outcome_mark, question_type
 
 PAGE = 50
 _LONGEST_TEXT = 1000
-_TYPES = ("question_type", "probe_type", "category", "scenario", "phase")
-"""The labels that questions are grouped by, the preferred one first."""
 _TABLES = """
 CREATE TABLE runs (id INTEGER PRIMARY KEY, folder TEXT, name TEXT, created TEXT, last INTEGER, state TEXT,
     UNIQUE (folder, name));
@@ -146,7 +143,7 @@ class QuestionIndex:
 
     def _add_outcome(self, number: int, place: int, key: str, outcome: Outcome) -> None:
         trial, shown = outcome.trial, outcome.shown
-        type = next((trial.labels[name] for name in _TYPES if name in trial.labels), "")
+        type = question_type(trial)
         (question,) = self._db.execute(
             "INSERT INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (run, benchmark, case_id) DO UPDATE SET place = min(place, excluded.place) RETURNING id",
@@ -156,13 +153,11 @@ class QuestionIndex:
             ),
         ).fetchone()
         reason = failure_reason(outcome)
-        right = "undecided" if is_undecided(outcome) else "right"
-        mark = right if reason is None else "wrong" if outcome.status == "scored" else outcome.status
         self._db.execute(
             "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *(question, trial.subject.name, trial.variant, trial.repeat, number, key, trial.subject.role),
-                *(mark, reason or "", shown.got[:_LONGEST_TEXT]),
+                *(outcome_mark(outcome), reason or "", shown.got[:_LONGEST_TEXT]),
             ),
         )
 

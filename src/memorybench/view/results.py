@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,6 +10,10 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
 
+from memorybench.charts.page import TITLES, page_specs
+from memorybench.charts.rendering import is_installed, render_inline
+from memorybench.charts.run_charts import failure_chart
+from memorybench.charts.specs import Spec
 from memorybench.core.errors import BadInput, MemorybenchError
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Report
@@ -144,11 +149,26 @@ class Results:
         """Return the report of a run: the sections that `results` shows. It is made in a thread of its own."""
         state, run_id = self._state(place, stored), stored.run.id
         self.jobs.start(("questions", *state), lambda: self._index(place, run_id))  # the page needs both
-        return self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))
+        return self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[0]
 
-    def _make_report(self, place: int, run_id: str) -> Report:
+    def _make_report(self, place: int, run_id: str) -> tuple[Report, Mapping[str, Spec]]:
+        """Return the report and its charts, except for those that the page makes from the index of questions."""
         with self.open(place, run_id) as stored:
-            return replace(report_of(stored), document={})  # the document may be large, and pages do not need it
+            report = report_of(stored)
+            specs = page_specs(stored, report, leave_out=("failures",)) if is_installed() else {}
+            return replace(report, document={}), specs  # the document may be large, and pages do not need it
+
+    def charts(self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
+        """Return titles and SVG of the charts of a run."""
+        state, run_id = self._state(place, stored), stored.run.id
+        specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
+        if is_installed() and (chart := failure_chart(failures)) is not None:
+            specs["failures"] = chart
+        return [(TITLES[name], self.draw(spec, TITLES[name])) for name, spec in specs.items()]
+
+    def draw(self, spec: Spec, title: str) -> str:
+        """Return a chart as SVG, drawn once."""
+        return self.jobs.get(("chart", json.dumps(spec), title), lambda: render_inline(spec, title))
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
         """Compare the providers of a run; None if there is one only, or the run is too large to do so on its page."""

@@ -1,17 +1,20 @@
 """Report sections as HTML, for the viewer and for reports in one file. Needs jinja2 (the extra `view`).
 
 `environment` makes templates that escape everything. `sections.html` has the macros, `style.css` the look: pages have
-no inline styles and no scripts of their own, so that a strict Content-Security-Policy holds.
+no inline styles and no scripts of their own, so that a strict Content-Security-Policy holds. `report_page` makes a
+report in one file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Cell, Difference, Duration, Money, Table
+from memorybench.core.report_sections import Cell, Difference, Duration, Money, Report, Table
 from memorybench.reporting.formatting import cell_text, footnotes, seconds, share, with_interval
 from memorybench.text.sanitize import sanitize
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 STYLE = FOLDER / "style.css"
+_SCRIPT = FOLDER / "report.js"
 _SHADES = 10
 _WIDTH, _MARGIN = 96, 4
 """Of a drawn interval, in CSS pixels."""
@@ -53,6 +57,30 @@ def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environme
         "seconds": seconds,
     }
     return templates
+
+
+def report_page(report: Report, charts: Sequence[tuple[str, str]], **values: Any) -> str:
+    """Return a report as one page. Its policy allows this style and this script, and no request."""
+    from markupsafe import Markup
+
+    style, script = (path.read_text(encoding="utf-8") for path in (STYLE, _SCRIPT))
+    template = environment().get_template("report.html")
+    text: str = template.render(
+        report=report,
+        charts=[(title, Markup(svg)) for title, svg in charts],  # noqa: S704  made by our renderer, escaped
+        style=Markup(style),  # noqa: S704  ours
+        script=Markup(script),  # noqa: S704  ours
+        policy=(
+            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}';"
+            " base-uri 'none'; form-action 'none'"
+        ),
+        **values,
+    )
+    return text
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
 
 
 def cell_class(cell: Cell) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memorybench.charts.rendering import is_installed
+from memorybench.charts.run_charts import slope
 from memorybench.core.report_sections import Provenance, Row, Table
 from memorybench.suites.run_comparison import Only, RunComparison, select_cases
 from memorybench.view.results import NotFound, Results, run_url, with_query
@@ -39,6 +41,7 @@ def page(request: Request) -> Response:
         choices=choices,
         chosen=chosen,
         compared=compared,
+        chart=_chart(results, compared),
         sections=[one for one in report.sections if not isinstance(one, Provenance)] if report else [],
         report=report,
         only=query.get("only", ""),
@@ -48,6 +51,11 @@ def page(request: Request) -> Response:
         link=_linker(results, sides, compared),
         address=lambda **changes: _address(chosen, {"only": query.get("only", ""), **changes}),
     )
+
+
+def _chart(results: Results, compared: RunComparison | None) -> str | None:
+    spec = slope(compared) if compared is not None and is_installed() else None
+    return None if spec is None else results.draw(spec, "Comparison by type")
 
 
 def parse_side(text: str) -> tuple[int, str, str | None]:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.core.errors import BadInput
-from memorybench.core.report_sections import Case, Cell, Column, Notes, Provenance, Report, Row, Table, text_column
+from memorybench.core.report_sections import Case, Cell, Column, Provenance, Report, Row, Table, text_column
 from memorybench.reporting.progress import read_progress
-from memorybench.suites.comparison import Pair
 from memorybench.suites.failures import FAILURE_REASONS
+from memorybench.suites.html_report import provenance_notes, verdict_of
 from memorybench.suites.registry import suite_of
-from memorybench.suites.run_comparison import RunComparison
-from memorybench.suites.stored_run import StoredRun
-from memorybench.suites.suite import STARTED_WITH, resume_command
+from memorybench.suites.suite import resume_command
 from memorybench.view.index import QuestionIndex
 from memorybench.view.results import is_running, run_url
 
@@ -28,7 +24,6 @@ _LATER = ("Time and cost", "How the probes were made")
 """Sections that stand below the questions."""
 _CASE_COLUMNS = ("scenario", "question id")
 _MOST_PAIRS = 15
-_MOST_SENTENCES = 4
 
 
 def page(request: Request) -> Response:
@@ -42,7 +37,9 @@ def page(request: Request) -> Response:
             comparison = results.comparison(place, stored)
         except BadInput:  # nothing was measured yet, or nothing in common
             comparison = None
-        heading, verdict = _verdict(report, comparison)
+        heading, verdict = verdict_of(report, comparison)
+        reasons = results.index.reasons(number)
+        own = {key: count for key, count in reasons.items() if roles.get(key[0]) != "baseline"}
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
         links = Links(place, run_id, results.index, number, roles)
@@ -59,10 +56,11 @@ def page(request: Request) -> Response:
             later_sections=sections[split:],
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
-            failures=_failure_table(results.index.reasons(number), roles),
+            failures=_failure_table(reasons, roles),
+            charts=results.charts(place, stored, own),
             reasons=FAILURE_REASONS,
             links=links,
-            provenance=_provenance(stored),
+            provenance=provenance_notes(stored),
             is_running=is_running(stored),
             snapshot=read_progress(stored.folder / run_id),
             resume=resume_command(suite_of(stored.run).command_of(stored.run), stored.folder, run_id),
@@ -127,29 +125,6 @@ def _facts(report: Report) -> Mapping[str, str]:
     return next((section.facts for section in report.sections if isinstance(section, Provenance)), {})
 
 
-def _verdict(report: Report, comparison: RunComparison | None) -> tuple[str, Sequence[str]]:
-    """Return the finding and the sentences that support it."""
-    if report.verdict or comparison is None or not comparison.comparisons:
-        return report.title, report.verdict
-    first = comparison.comparisons[0]
-    pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
-    values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
-    if not values:
-        return report.title, ()
-    best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
-    own = [pair for pair in pairs if best in (pair.first, pair.second)]
-    is_clear = own and all(pair.comparison.significant for pair in own)
-    rank = "has the highest" if first.higher_is_better else "has the lowest"
-    others = [pair.second if pair.first == best else pair.first for pair in own]
-    sentences = [f"{best} against {other}: {pair.sentence()}" for other, pair in zip(others, own, strict=True)]
-    lead = f"{first.benchmark}: {best} {rank} {first.measure}"
-    return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
-
-
-def _values(pair: Pair) -> list[tuple[str, float | None]]:
-    return [(pair.first, pair.first_value), (pair.second, pair.second_value)]
-
-
 def _disagreements(
     index: QuestionIndex, number: int, roles: Mapping[str, str]
 ) -> list[tuple[str, str, dict[str, int]]]:
@@ -164,27 +139,3 @@ def _failure_table(counts: Mapping[tuple[str, str], int], roles: Mapping[str, st
     subjects = [name for name in roles if any(subject == name for subject, _ in counts)]
     rows: list[tuple[Cell, ...]] = [(name, *(counts.get((name, reason), 0) for reason in reasons)) for name in subjects]
     return Table("Failures by reason", (text_column("provider"), *map(Column, reasons)), tuple(rows)) if rows else None
-
-
-def _provenance(stored: StoredRun) -> list[Notes]:
-    run = stored.run
-    started = run.spec.get(STARTED_WITH, {})
-    settings = {name: value for name, value in run.spec.items() if name != STARTED_WITH}
-    facts = {
-        "run": run.id,
-        "folder": str(stored.folder),
-        "command": " ".join(map(str, started.get("command_line", ()))),
-        "program": run.program,
-        "versions": ", ".join(f"{name} {version}" for name, version in started.get("versions", {}).items()),
-        "started": run.created,
-        "finished": run.finished or "",
-    }
-    return [
-        Notes(tuple((name, fact) for name, fact in facts.items() if fact), title="How it was made"),
-        Notes(tuple((name, _plain(value)) for name, value in settings.items()), title="Settings"),
-        Notes(tuple((name, mark.digest) for name, mark in sorted(run.fingerprints.items())), title="Fingerprints"),
-    ]
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:1000]

@@ -5,10 +5,12 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from memorybench.charts.rendering import is_installed
+from memorybench.charts.run_charts import trend_of
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Column, Difference, Table, text_column
 from memorybench.suites.comparison import HEADLINES
-from memorybench.view.results import RunRow
+from memorybench.view.results import Results, RunRow
 
 from . import render, results_of
 
@@ -45,9 +47,15 @@ def page(request: Request) -> Response:
         names=names,
         measure=measure,
         table=table,
-        points=found,
+        chart=_chart(results_of(request), found, f"{measure} of {subject}"),
         link=lambda table, row, place: places[row[0]].url if place == 0 and row[0] in places else "",
     )
+
+
+def _chart(results: Results, points: list[tuple[RunRow, Measure]], title: str) -> str | None:
+    """Draw the newest runs, if there are several."""
+    spec = trend_of([(row.run, one) for row, one in points], title) if is_installed() else None
+    return None if spec is None else results.draw(spec, title)
 
 
 def _chosen(wanted: str, known: list[str]) -> str:

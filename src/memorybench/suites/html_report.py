@@ -1,0 +1,170 @@
+"""The report of a run as one HTML file that needs no server. Needs jinja2 (the extra `view`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput
+from memorybench.core.report_sections import Notes, Provenance, Report
+
+from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
+from .stored_run import StoredRun
+from .suite import STARTED_WITH
+
+if TYPE_CHECKING:
+    from .comparison import Pair
+    from .run_comparison import RunComparison
+
+_MOST_TRIALS = 10_000
+"""Of a run whose questions the file lists; the viewer shows those of larger ones."""
+_LONGEST_TEXT = 600
+_MOST_TEXT = 1_200_000
+"""Characters of all questions together: the file of a run with long answers stays below 3 MB."""
+_LONGEST_VALUE = 1000
+_MOST_SENTENCES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    subject: str
+    mark: str
+    reason: str
+    got: str
+    repeat: int
+
+
+@dataclass(slots=True)
+class Question:
+    benchmark: str
+    case_id: str
+    type: str
+    asked: str
+    expected: str
+    marks: dict[str, list[Mark]] = field(default_factory=dict)
+    """By provider: one for each variant and repeat."""
+
+
+def is_installed() -> bool:
+    return find_spec("jinja2") is not None
+
+
+def to_html(
+    stored: StoredRun, report: Report, charts: Sequence[tuple[str, str]] = (), comparison: RunComparison | None = None
+) -> str:
+    """Return the report as a page. `charts` are titles and SVG; `comparison` is that of the run's providers."""
+    if not is_installed():
+        raise BadInput("--format html", "missing jinja2", remedy="pip install 'memorybench[view]'")
+    from memorybench.reporting.html import report_page
+
+    questions, total = list_questions(stored)
+    heading, verdict = verdict_of(report, comparison)
+    facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
+    return report_page(
+        report,
+        charts,
+        heading=heading,
+        verdict=verdict,
+        facts=facts,
+        sections=[one for one in report.sections if not isinstance(one, Provenance)],
+        questions=questions,
+        total=total,
+        several_benchmarks=len({one.benchmark for one in questions}) > 1,
+        subjects=list(dict.fromkeys(name for one in questions for name in one.marks)),
+        types=list(dict.fromkeys(one.type for one in questions if one.type)),
+        marks=sorted({mark.mark for one in questions for marks in one.marks.values() for mark in marks}),
+        reasons=FAILURE_REASONS,
+        provenance=provenance_notes(stored),
+        run_id=stored.summary.run_id,
+        version=__version__,
+    )
+
+
+def html_of_run(stored: StoredRun, report: Report) -> str | None:
+    """Return the page that every run writes: without charts, which take seconds; None if jinja2 is not installed."""
+    return to_html(stored, report) if is_installed() else None
+
+
+def list_questions(stored: StoredRun) -> tuple[list[Question], int]:
+    """Return questions in the order of the plan, and how many the run has; the last ones are left out of a long list.
+
+    Of a run with very many trials, none are returned.
+    """
+    total = sum(sum(run.spec.get("questions", {}).values()) for run in stored.runs)
+    if sum(run.planned for run in stored.runs) > _MOST_TRIALS:
+        return [], total
+    found: dict[tuple[str, str], Question] = {}
+    for outcome in stored.outcomes():
+        trial, shown = outcome.trial, outcome.shown
+        question = found.setdefault(
+            (trial.benchmark, trial.case_id),
+            Question(trial.benchmark, trial.case_id, question_type(trial), _short(shown.asked), _short(shown.expected)),
+        )
+        mark = Mark(
+            trial.subject.name, outcome_mark(outcome), failure_reason(outcome) or "", _short(shown.got), trial.repeat
+        )
+        question.marks.setdefault(trial.subject.name, []).append(mark)
+    listed, room = [], _MOST_TEXT
+    for question in found.values():
+        texts = [question.asked, question.expected, *(mark.got for marks in question.marks.values() for mark in marks)]
+        room -= sum(len(text) + 120 for text in texts)  # the markup takes room as well
+        if room < 0:
+            break
+        listed.append(question)
+    return listed, max(total, len(found))
+
+
+def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, Sequence[str]]:
+    """Return the finding and the sentences that support it."""
+    if report.verdict or comparison is None or not comparison.comparisons:
+        return report.title, report.verdict
+    first = comparison.comparisons[0]
+    pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
+    values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
+    if not values:
+        return report.title, ()
+    best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
+    own = [pair for pair in pairs if best in (pair.first, pair.second)]
+    is_clear = own and all(pair.comparison.significant for pair in own)
+    rank = "has the highest" if first.higher_is_better else "has the lowest"
+    others = [pair.second if pair.first == best else pair.first for pair in own]
+    sentences = [f"{best} against {other}: {pair.sentence()}" for other, pair in zip(others, own, strict=True)]
+    lead = f"{first.benchmark}: {best} {rank} {first.measure}"
+    return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
+
+
+def _values(pair: Pair) -> list[tuple[str, float | None]]:
+    return [(pair.first, pair.first_value), (pair.second, pair.second_value)]
+
+
+def provenance_notes(stored: StoredRun) -> list[Notes]:
+    """How a run was made, its settings and its fingerprints."""
+    run = stored.run
+    started = run.spec.get(STARTED_WITH, {})
+    settings = {name: value for name, value in run.spec.items() if name != STARTED_WITH}
+    facts = {
+        "run": run.id,
+        "folder": str(stored.folder),
+        "command": " ".join(map(str, started.get("command_line", ()))),
+        "program": run.program,
+        "versions": ", ".join(f"{name} {version}" for name, version in started.get("versions", {}).items()),
+        "started": run.created,
+        "finished": run.finished or "",
+    }
+    return [
+        Notes(tuple((name, fact) for name, fact in facts.items() if fact), title="How it was made"),
+        Notes(tuple((name, _plain(value)) for name, value in settings.items()), title="Settings"),
+        Notes(tuple((name, mark.digest) for name, mark in sorted(run.fingerprints.items())), title="Fingerprints"),
+    ]
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:_LONGEST_VALUE]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"
