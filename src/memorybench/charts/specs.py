@@ -6,7 +6,7 @@ Values are in the data of a spec, and field names are our own: a provider's name
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import ceil, floor, log10
 from typing import Any
 
@@ -43,7 +43,7 @@ class Estimate:
             "value": self.value,
             "low": self.value if self.low is None else self.low,
             "high": self.value if self.high is None else self.high,
-            "text": self.text,
+            "text": _name(self.text),
             "tone": LIGHT["muted"] if self.is_baseline else LIGHT["accent"],
         }
 
@@ -160,9 +160,8 @@ def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
     ]
     parts = {}
     for title, rows in panels.items():
-        names = ("p5", "p25", "p50", "p75", "p95", "text")
-        data = [{"name": _name(one.name), **{name: getattr(one, name) for name in names}} for one in rows]
-        parts[title] = _rows([{**one, "tone": LIGHT["accent"]} for one in data], layers)
+        texts = [{"name": _name(one.name), "text": _name(one.text), "tone": LIGHT["accent"]} for one in rows]
+        parts[title] = _rows([{**asdict(one), **text} for one, text in zip(rows, texts, strict=True)], layers)
     return _stacked(parts)
 
 

@@ -1,0 +1,164 @@
+"""The specs of charts: their data is that of the report, and every field that they draw is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.charts import specs
+from memorybench.charts.look import DARK, LIGHT
+from memorybench.charts.page import page_specs
+from memorybench.charts.rendering import render, render_inline
+from memorybench.charts.run_charts import CHARTS, RunCharts, slope
+from memorybench.charts.specs import Change, Estimate, Spec
+from memorybench.reporting.formatting import with_interval
+from memorybench.suites.gate import report_of
+from memorybench.suites.registry import open_run
+from memorybench.suites.run_comparison import compare_runs
+from memorybench.suites.stored_run import StoredRun
+from tests.view.hostile import MARKER, STRINGS, Markup
+
+RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]
+SHAPES = {"svg", "g", "path", "line", "text"}
+
+
+@pytest.fixture(params=RUNS, ids=lambda run: run[1])
+def stored(request: pytest.FixtureRequest, recorded: Path) -> Iterator[StoredRun]:
+    folder, run = request.param
+    with open_run([run], [recorded / folder]) as opened:
+        yield opened
+
+
+def test_every_suite_has_charts_whose_fields_are_in_their_data(stored: StoredRun) -> None:
+    found = {name: make(RunCharts(stored)) for name, (_, make) in CHARTS.items()}
+    assert found["forest"] is not None
+    for spec in found.values():
+        if spec is not None:
+            check_fields(spec)
+
+
+def test_the_forest_plot_has_the_figures_of_the_report(recorded: Path) -> None:
+    with open_run(["first"], [recorded / "results"]) as stored:
+        spec = CHARTS["forest"][1](RunCharts(stored))
+        assert spec is not None
+        results = {one.subject: one.measure("recall@5") for one in stored.summary.overall("starter")}
+    rows = {row["name"]: row for row in spec["data"]["values"]}
+    assert set(rows) == {"bm25", "oracle", "none"}
+    for name, row in rows.items():
+        measure = results[name]
+        assert measure is not None
+        low, high = (measure.value if end is None else end for end in (measure.low, measure.high))
+        assert (row["value"], row["low"], row["high"], row["text"]) == (
+            measure.value,
+            low,
+            high,
+            with_interval(measure),
+        )
+    assert rows["oracle"]["tone"] == LIGHT["muted"]
+    assert rows["bm25"]["tone"] == LIGHT["accent"]
+
+
+def test_failures_are_those_of_the_outcomes(recorded: Path) -> None:
+    with open_run(["second"], [recorded / "results"]) as stored:
+        charts = RunCharts(stored)
+        spec = CHARTS["failures"][1](charts)
+        assert spec is not None
+        assert sum(row["count"] for row in spec["data"]["values"]) == sum(charts.failures.values()) > 0
+
+
+def test_two_sides_are_compared_by_type(recorded: Path) -> None:
+    compared = compare_runs(["first:bm25", "first:oracle"], [recorded / "results"])
+    spec = slope(compared)
+    assert spec is not None
+    check_fields(spec)
+
+
+def test_the_frontier_leaves_out_what_another_provider_beats() -> None:
+    points = [(1.0, Estimate("cheap", 0.4)), (2.0, Estimate("beaten", 0.3)), (3.0, Estimate("good", 0.8))]
+    spec = specs.frontier([*points, (0.5, Estimate("oracle", 1.0, is_baseline=True))], "cost", "score", "~s")
+    line = spec["layer"][0]["data"]["values"]
+    assert [row["name"] for row in line] == ["cheap", "good", "good"]
+
+
+def test_labels_of_a_slope_chart_do_not_overlap() -> None:
+    spec = specs.slope("a", "b", [Change(str(place), 0.5, 0.99) for place in range(12)], "t")
+    places = sorted(row["place"] for row in spec["layer"][1]["data"]["values"])
+    gaps = [later - earlier for earlier, later in pairwise(places)]
+    assert min(gaps) * spec["height"] > 12
+    assert places[-1] <= 1
+
+
+def test_a_value_that_was_not_measured_is_not_drawn(recorded: Path) -> None:
+    with open_run(["first"], [recorded / "results"]) as stored:
+        assert CHARTS["score-cost"][1](RunCharts(stored)) is None
+
+
+@pytest.mark.parametrize("name", sorted({"forest", "heat-map", "score-context", "latency", "failures", "trend"}))
+def test_charts_are_drawn_in_the_colours_of_the_page(recorded: Path, name: str) -> None:
+    pytest.importorskip("vl_convert")
+    with open_run(["first" if name == "trend" else "second"], [recorded / "results"]) as stored:
+        spec = CHARTS[name][1](RunCharts(stored))
+    assert spec is not None
+    svg = render_inline(spec, "title")
+    assert "var(--ink)" in svg
+    assert not [color for color in LIGHT.values() if color in svg]
+    for word in ("http", "style", "url(", "<image", "script"):
+        assert word not in svg
+
+
+def test_a_dark_file_has_the_dark_colours(recorded: Path) -> None:
+    pytest.importorskip("vl_convert")
+    with open_run(["first"], [recorded / "results"]) as stored:
+        spec = CHARTS["forest"][1](RunCharts(stored))
+    assert spec is not None
+    dark = render(spec, "svg", "dark").decode()
+    assert DARK["accent"] in dark
+    assert LIGHT["accent"] not in dark
+
+
+def test_hostile_names_stay_text() -> None:
+    pytest.importorskip("vl_convert")
+    estimates = [Estimate(text, 0.5, text=text) for text in STRINGS]
+    changes = [Change(text, 0.2, 0.7) for text in STRINGS]
+    made = [
+        specs.forest(dict.fromkeys(STRINGS[:3], estimates)),
+        specs.heat_map({STRINGS[0]: {(text, STRINGS[1]): estimates[0] for text in STRINGS}}),
+        specs.frontier([(1.0, one) for one in estimates], STRINGS[0], STRINGS[1], "~s"),
+        specs.latency({STRINGS[0]: [specs.Spread(text, 0.1, 0.2, 0.3, 0.4, 0.5, text) for text in STRINGS]}),
+        specs.failures({(text, "wrong"): 1 for text in STRINGS}, ("wrong",)),
+        specs.slope(STRINGS[0], STRINGS[1], changes, STRINGS[2]),
+        specs.trend({STRINGS[0]: estimates}),
+    ]
+    for spec in made:
+        svg = render_inline(spec, STRINGS[0])
+        assert MARKER in svg
+        markup = Markup(svg)
+        assert markup.tags <= SHAPES
+        assert not [name for name in markup.attributes if name.startswith("on") or name in ("href", "src", "style")]
+        assert "\x1b" not in svg
+        assert "\u202e" not in svg
+
+
+def test_a_page_has_no_heat_map_beside_that_of_its_tables(recorded: Path) -> None:
+    with open_run(["first"], [recorded / "results"]) as stored:
+        assert "heat-map" not in page_specs(stored, report_of(stored))
+
+
+def check_fields(spec: Spec, inherited: tuple[set[str], tuple[Any, ...]] | None = None) -> None:
+    """Check that every field of an encoding is in the data that its mark draws."""
+    fields, encodings = inherited or (set(), ())
+    if "data" in spec:
+        values = spec["data"]["values"]
+        assert values
+        fields = set.intersection(*(set(row) for row in values))
+    encodings = (*encodings, spec.get("encoding", {}))
+    if "mark" in spec:
+        used = {one["field"] for encoding in encodings for one in encoding.values() if "field" in one}
+        assert used
+        assert used <= fields
+    for part in (*spec.get("layer", ()), *spec.get("vconcat", ())):
+        check_fields(part, (fields, encodings))

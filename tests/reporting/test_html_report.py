@@ -1,0 +1,126 @@
+"""The report as one HTML file: complete, self-contained, harmless."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("jinja2")
+
+from memorybench.api import load_run
+from memorybench.cli.main import main
+from memorybench.core.report_sections import Table
+from memorybench.reporting.formatting import cell_text
+from memorybench.suites import html_report
+from memorybench.suites.gate import report_of
+from memorybench.suites.registry import open_run
+from tests.view.hostile import MARKER, Markup, make_hostile
+from tests.view.test_pages import ATTRIBUTES, TAGS
+
+RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]
+
+
+def write(run: Path, file: Path) -> str:
+    assert main(["report", str(run), "--format", "html", "--output", str(file)]) == 0
+    return file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("folder", "run"), RUNS)
+def test_it_has_every_section_and_question_of_the_run(recorded: Path, tmp_path: Path, folder: str, run: str) -> None:
+    page = write(recorded / folder / run, tmp_path / "page.html")
+    text = " ".join(Markup(page).text.split())
+    with open_run([run], [recorded / folder]) as stored:
+        report, cases = report_of(stored), {outcome.trial.case_id for outcome in stored.outcomes()}
+    for section in report.sections:
+        if isinstance(section, Table):
+            for row in (*section.rows, *section.detail_rows):
+                for cell, column in zip(row, section.columns, strict=True):
+                    shown = cell_text(cell, column.shows if not isinstance(cell, tuple) else "value").partition(" [")[0]
+                    assert " ".join(shown.split(", ")[0].split()) in text
+    for name in (*report.warnings, *cases):
+        assert " ".join(name.split()) in text
+
+
+@pytest.mark.parametrize(("folder", "run"), RUNS)
+def test_every_run_has_written_it(recorded: Path, folder: str, run: str) -> None:
+    page = (recorded / folder / run / "report.html").read_text(encoding="utf-8")
+    assert "Content-Security-Policy" in page
+    assert '<svg role="img"' not in page
+
+
+def test_it_makes_no_request_and_runs_only_its_own_script(recorded: Path, tmp_path: Path) -> None:
+    page = write(recorded / "results" / "second", tmp_path / "page.html")
+    assert not re.search(r"https?:|//[a-z]|url\(|@import", page.partition("<body>")[0])
+    markup = Markup(page)
+    assert not {"src", "srcset", "style", "action", "formaction"} & markup.attributes.keys()
+    assert all(address.startswith("#") for address in markup.attributes["href"])
+    for tag, kind in (("style", "style-src"), ("script", "script-src")):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)
+        digest = b64encode(sha256(content.encode()).digest()).decode()
+        assert f"{kind} 'sha256-{digest}'".replace("'", "&#39;").replace("+", "+") in page
+    assert "default-src &#39;none&#39;" in page
+    assert len(page.encode()) < 3_000_000
+
+
+def test_hostile_texts_stay_text(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    make_hostile(folder, "second")
+    page = write(folder / "second", tmp_path / "page.html")
+    markup = Markup(page)
+    assert page.count(MARKER) > 50
+    assert markup.tags <= {*TAGS.split(), "style"}
+    own = {"http-equiv", "hidden", "data-type", "data-marks", "data-column"}
+    assert markup.attributes.keys() <= {*ATTRIBUTES.split(), *own}
+    assert not any(MARKER in script for script in markup.scripts)
+    assert len(re.findall("<script", page)) == 1
+    assert "\u202e" not in page
+    assert "\x1b" not in page
+    assert "49" + MARKER not in page  # an evaluated template
+
+
+def test_a_long_list_of_questions_is_shortened_and_says_so(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_report, "_MOST_TEXT", 3000)
+    page = write(recorded / "results" / "first", tmp_path / "page.html")
+    found = re.search(r"(\d+) of 12 questions; <code>memorybench view first</code>", page)
+    assert found is not None
+    assert page.count("<tr data-type") == int(found[1]) < 12
+    monkeypatch.setattr(html_report, "_MOST_TRIALS", 10)
+    assert "0 of 12 questions" in write(recorded / "results" / "first", tmp_path / "page.html")
+
+
+def test_a_file_needs_the_format_html(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(recorded / "results" / "first"), "--output", str(tmp_path / "a.html")]) == 2
+    assert "add --format html" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_python_writes_it_too(recorded: Path, tmp_path: Path) -> None:
+    files = load_run("first", recorded / "results").write_reports(tmp_path, ["markdown", "html"])
+    assert [file.name for file in files] == ["report.md", "report.html"]
+
+
+def test_without_jinja2_runs_write_none_and_the_format_is_refused(
+    recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(html_report, "is_installed", lambda: False)
+    monkeypatch.chdir(tmp_path)
+    assert main(["eval", "--providers", "bm25", "--limit", "1", "--run-id", "r"]) == 0
+    assert not Path("results/r/report.html").exists()
+    assert main(["report", "r"]) == 0
+    assert main(["report", "r", "--format", "html"]) == 2
+    assert "pip install 'memorybench[view]'" in capsys.readouterr().err
+
+
+def test_a_renamed_run_has_its_new_name(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    assert main(["runs", "rename", "first", "other", "--results", str(folder)]) == 0
+    assert "memorybench bench: other" in (folder / "other" / "report.html").read_text(encoding="utf-8")
