@@ -37,11 +37,11 @@ PAGES = (
 )
 TAGS = """html head meta title link script body a header b nav main footer h1 h2 h3 p div span section article form
     label input select option button table thead tbody tr th td dl dt dd pre code details summary svg path circle kbd
-    br progress g line text"""
+    br progress g line text tspan"""
 ATTRIBUTES = """charset name content rel href type src defer class id lang aria-label aria-current aria-sort aria-hidden
     aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
     r fill stroke stroke-width stroke-dasharray stroke-miterlimit opacity fill-opacity font-size font-weight text-anchor
-    transform display pointer-events x y x2 y2
+    transform display pointer-events x y x2 y2 dy
     max hx-get hx-target hx-select hx-swap hx-push-url hx-trigger"""
 
 

@@ -50,6 +50,6 @@ CONFIG: Mapping[str, Any] = {
         "titlePadding": 8,
         "labelLimit": 260,
     },
-    "legend": {**_TEXT, "orient": "bottom", "title": None, "columns": 4, "symbolType": "square", "labelLimit": 260},
+    "legend": {**_TEXT, "orient": "bottom", "title": None, "columns": 4, "columnPadding": 24, "symbolType": "square"},
     "text": {"color": LIGHT["ink"], "fontSize": 12},
 }

@@ -85,24 +85,33 @@ def forest(charts: RunCharts) -> Spec | None:
 
 
 def heat_map(charts: RunCharts) -> Spec | None:
-    panels: dict[str, dict[tuple[str, str], Estimate]] = {}
+    panels: dict[str, Mapping[tuple[str, str], Estimate]] = {}
     for benchmark, names in charts.measures.items():
         grouped = charts.stored.summary.grouped(benchmark)
-        label = _label(grouped)
-        for result in grouped:
-            if label not in result.group:
-                continue
-            for name in names:
-                by = f"by {label.replace('_', ' ')}"
-                one = len(names) == 1
-                title = f"{benchmark}: {name} {by}" if one else f"{benchmark} × {result.subject} {by}"
-                found = charts.estimate(result, name, "")
-                if found is not None:
-                    cell = replace(found, text=formatting.share(found.value))
-                    panels.setdefault(title, {})[result.group[label], result.subject if one else name] = cell
-    panels = {title: cells for title, cells in panels.items() if len({row for row, _ in cells}) <= _MOST_ROWS}
+        for label in _labels(grouped):
+            found = _cells(charts, [result for result in grouped if label in result.group], label, names)
+            # a measure that only one group has makes a diagonal, which the forest plot shows already
+            if any(len(cells) > len({row for row, _ in cells}) or len(names) == 1 for cells in found.values()):
+                panels |= {f"{title} by {label.replace('_', ' ')}": cells for title, cells in found.items()}
+                break
     panels = dict(list(panels.items())[:_MOST_PANELS])
     return specs.heat_map(panels) if panels else None
+
+
+def _cells(
+    charts: RunCharts, results: Sequence[Result], label: str, names: Sequence[str]
+) -> dict[str, dict[tuple[str, str], Estimate]]:
+    """By title: providers as columns, or the measures of one provider where there are several."""
+    panels: dict[str, dict[tuple[str, str], Estimate]] = {}
+    for result in results:
+        for name in names:
+            found = charts.estimate(result, name, "")
+            if found is not None:
+                title = f"{result.benchmark}: {name}" if len(names) == 1 else f"{result.benchmark} × {result.subject}"
+                column = result.subject if len(names) == 1 else name
+                cell = replace(found, text=formatting.share(found.value))
+                panels.setdefault(title, {})[result.group[label], column] = cell
+    return panels
 
 
 def score_cost(charts: RunCharts) -> Spec | None:
@@ -218,14 +227,14 @@ def _overall(charts: RunCharts) -> list[Result]:
     return [result for result in charts.stored.summary.results if not result.group]
 
 
-def _label(grouped: Sequence[Result]) -> str:
-    """The preferred label of these groups that has several values, but not one for each question."""
+def _labels(grouped: Sequence[Result]) -> list[str]:
+    """The labels of these groups that have several values, but not one for each question; the preferred one first."""
     values: dict[str, set[str]] = {}
     for result in grouped:
         for name, value in result.group.items():
             values.setdefault(name, set()).add(value)
     usable = [name for name, found in values.items() if 2 <= len(found) <= _MOST_ROWS]
-    return next((name for name in (*TYPE_LABELS, *usable) if name in usable), "")
+    return [name for name in dict.fromkeys((*TYPE_LABELS, *usable)) if name in usable]
 
 
 def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_format: str) -> Spec | None:

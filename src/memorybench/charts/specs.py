@@ -5,6 +5,7 @@ Values are in the data of a spec, and field names are our own: a provider's name
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import ceil, floor, log10
@@ -16,6 +17,7 @@ from .look import CONFIG, LIGHT
 
 Spec = dict[str, Any]
 _WIDTH = 420
+_HEIGHT = 220
 _ROW = 24
 _LABEL_GAP = 15
 """Pixels between the labels of two lines."""
@@ -87,7 +89,7 @@ def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
     for title, cells in panels.items():
         data = [{**one.plain(), "row": _name(row), "column": _name(column)} for (row, column), one in cells.items()]
         columns = list(dict.fromkeys(one["column"] for one in data))
-        width = max(72, min(120, 6 * max(map(len, columns)) + 16))
+        width = max(72, min(190, 7 * max(map(len, columns)) + 16))
         axis = {**_NO_AXIS, "orient": "top", "labelAngle": 0, "labelLimit": width - 6}
         y = {"field": "row", "type": "nominal", "sort": None, "axis": _NO_AXIS}
         x = {"field": "column", "type": "nominal", "sort": None, "axis": axis}
@@ -121,13 +123,13 @@ def frontier(points: Sequence[tuple[float, Estimate]], x_title: str, y_title: st
     x = {"field": "cost", "type": "quantitative", "scale": {"zero": True}, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
     label = {"type": "text", "align": "left", "dx": 7, "dy": -8}
-    placed = _spread([one["value"] for one in data], 260, (0, 1))
+    placed = _spread([one["value"] for one in data], _HEIGHT, (0, 1))
     for row, label_at in zip(data, placed, strict=True):
         row["label_at"] = label_at
     return _whole(
         {
             "width": _WIDTH,
-            "height": 260,
+            "height": _HEIGHT,
             "encoding": {"x": x},
             "layer": [
                 {"data": {"values": best}, "mark": line, "encoding": {"y": {**y, "field": "value"}}},
@@ -172,6 +174,9 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
         {"name": _name(subject), "reason": reason, "place": reasons.index(reason), "count": number}
         for (subject, reason), number in counts.items()
     ]
+    totals: Counter[str] = Counter()
+    for (subject, _), number in counts.items():
+        totals[subject] += number
     scale = {"domain": used, "range": [_SERIES[reasons.index(reason) % len(_SERIES)] for reason in used]}
     return _whole(
         {
@@ -184,7 +189,7 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
                 "x": {
                     "field": "count",
                     "type": "quantitative",
-                    "axis": {"title": "failures", "tickMinStep": 1, "format": "~s"},
+                    "axis": {"title": "failures", "tickCount": min(max(totals.values()), 8), "format": "~s"},
                 },
                 "order": {"field": "place"},
                 "color": {"field": "reason", "type": "nominal", "scale": scale},
@@ -201,11 +206,11 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
     places = _spread(values, height, domain)
     sides = [f"1 {_name(first)}", f"2 {_name(second)}"]
     lines, labels = [], []
-    for one, place in zip(changes, places, strict=True):
+    for number, (one, place) in enumerate(zip(changes, places, strict=True)):
         tone = LIGHT["accent"] if one.second > one.first else LIGHT["series-1"]
         tone = LIGHT["muted"] if one.second == one.first else tone
         lines += [
-            {"name": one.name, "side": side, "value": value, "tone": tone}
+            {"line": number, "side": side, "value": value, "tone": tone}
             for side, value in zip(sides, (one.first, one.second), strict=True)
         ]
         text = f"{_name(one.name)}  {one.first:.1%} → {one.second:.1%}"
@@ -213,7 +218,7 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
     label = {"labelAngle": 0, "title": None, "labelExpr": "substring(datum.value, 2)", "orient": "top"}
     x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": 200}}
     y = {"type": "quantitative", "scale": {"domain": domain}, "axis": {**_SHARES, "title": None}}
-    detail = {"detail": {"field": "name", "type": "nominal"}}
+    detail = {"detail": {"field": "line", "type": "nominal"}}
     return _whole(
         {
             "title": _name(title),
@@ -244,7 +249,11 @@ def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
     parts = {}
     for title, rows in panels.items():
         # a place makes names distinct; the label of the axis leaves it out
-        data = [{**one.plain(), "name": f"{place:04}{one.name}"} for place, one in enumerate(rows)]
+        names = ["\n".join(map(_name, one.name.split("\n"))) for one in rows]
+        data = [
+            {**one.plain(), "name": f"{place:04}{name}"}
+            for place, (one, name) in enumerate(zip(rows, names, strict=True))
+        ]
         label = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "title": None, "grid": False}
         parts[title] = {
             "width": {"step": 96},
