@@ -60,6 +60,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["results", run]
         yield ["export", run]
         yield ["report", run]
+        yield ["plot", run]
         yield ["show", run, "q1"]
         yield ["compare", run, "r-evaluator"]
         yield ["runs", "tag", run, "seen"]
