@@ -38,6 +38,7 @@ PAGES: dict[str, Callable[[Request], Response]] = {
     "/trends": trends.page,
     "/run/{place:int}/{run}": run.page,
     "/run/{place:int}/{run}/progress": run.progress,
+    "/run/{place:int}/{run}/charts": run.charts,
     "/run/{place:int}/{run}/questions": questions.page,
     "/run/{place:int}/{run}/question": question.page,
     "/run/{place:int}/{run}/history": history.page,

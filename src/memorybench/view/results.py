@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
@@ -158,13 +160,22 @@ class Results:
             specs = page_specs(stored, report, leave_out=("failures",)) if is_installed() else {}
             return replace(report, document={}), specs  # the document may be large, and pages do not need it
 
-    def charts(self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int]) -> list[tuple[str, str]]:
-        """Return titles and SVG of the charts of a run."""
+    def charts(
+        self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0
+    ) -> list[tuple[str, str]] | None:
+        """Return titles and SVG of the charts of a run; None if they are not drawn after some seconds."""
         state, run_id = self._state(place, stored), stored.run.id
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
         if is_installed() and (chart := failure_chart(failures)) is not None:
             specs["failures"] = chart
-        return [(TITLES[name], self.draw(spec, TITLES[name])) for name, spec in specs.items()]
+        started = {
+            TITLES[name]: self.jobs.start(
+                ("chart", json.dumps(spec), TITLES[name]), partial(render_inline, spec, TITLES[name])
+            )
+            for name, spec in specs.items()
+        }
+        _, missing = wait(started.values(), seconds)
+        return None if missing else [(title, future.result()) for title, future in started.items()]
 
     def draw(self, spec: Spec, title: str) -> str:
         """Return a chart as SVG, drawn once."""

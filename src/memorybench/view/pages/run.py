@@ -24,6 +24,8 @@ _LATER = ("Time and cost", "How the probes were made")
 """Sections that stand below the questions."""
 _CASE_COLUMNS = ("scenario", "question id")
 _MOST_PAIRS = 15
+_SECONDS = 5.0
+"""How long the part with the charts waits for them."""
 
 
 def page(request: Request) -> Response:
@@ -39,7 +41,6 @@ def page(request: Request) -> Response:
             comparison = None
         heading, verdict = verdict_of(report, comparison)
         reasons = results.index.reasons(number)
-        own = {key: count for key, count in reasons.items() if roles.get(key[0]) != "baseline"}
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
         links = Links(place, run_id, results.index, number, roles)
@@ -57,7 +58,7 @@ def page(request: Request) -> Response:
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
             failures=_failure_table(reasons, roles),
-            charts=results.charts(place, stored, own),
+            charts=results.charts(place, stored, _own_failures(reasons, roles)),
             reasons=FAILURE_REASONS,
             links=links,
             provenance=provenance_notes(stored),
@@ -65,6 +66,22 @@ def page(request: Request) -> Response:
             snapshot=read_progress(stored.folder / run_id),
             resume=resume_command(suite_of(stored.run).command_of(stored.run), stored.folder, run_id),
         )
+
+
+def charts(request: Request) -> Response:
+    """The part of the page that has the charts: they are drawn after the page is shown."""
+    place, run_id = request.path_params["place"], request.path_params["run"]
+    results = results_of(request)
+    with results.open(place, run_id) as stored:
+        results.report(place, stored)
+        number = results.questions(place, stored)
+        failures = _own_failures(results.index.reasons(number), results.subjects(number, stored.run))
+        drawn = results.charts(place, stored, failures, _SECONDS)
+        return render(request, "charts.html", place=place, run=stored.run, charts=drawn)
+
+
+def _own_failures(reasons: Mapping[tuple[str, str], int], roles: Mapping[str, str]) -> dict[tuple[str, str], int]:
+    return {key: count for key, count in reasons.items() if roles.get(key[0]) != "baseline"}
 
 
 def progress(request: Request) -> Response:
