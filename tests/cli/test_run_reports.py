@@ -32,7 +32,7 @@ SUITES = {
     "extraction": ("extraction", "run", "--extractor", "amnesiac", "--run-id", "r"),
     "hygiene": ("hygiene", "run", "memory-skip-local", "--store", "reference", "--run-id", "r"),
 }
-FILES = {"report.json", "report.md"}
+FILES = {"report.json", "report.md", "report.html"}
 
 
 def status(folder: Path) -> str:

@@ -14,7 +14,7 @@ from memorybench.core.report_sections import Notes, Provenance, Report
 
 from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
 from .stored_run import StoredRun
-from .suite import STARTED_WITH
+from .suite import SAVED_BASELINE, STARTED_WITH
 
 if TYPE_CHECKING:
     from .comparison import Pair
@@ -145,7 +145,8 @@ def provenance_notes(stored: StoredRun) -> list[Notes]:
     """How a run was made, its settings and its fingerprints."""
     run = stored.run
     started = run.spec.get(STARTED_WITH, {})
-    settings = {name: value for name, value in run.spec.items() if name != STARTED_WITH}
+    left_out = {STARTED_WITH, *([] if run.spec.get(SAVED_BASELINE) else [SAVED_BASELINE])}
+    settings = {name: value for name, value in run.spec.items() if name not in left_out}
     facts = {
         "run": run.id,
         "folder": str(stored.folder),
