@@ -123,4 +123,4 @@ def test_a_renamed_run_has_its_new_name(recorded: Path, tmp_path: Path) -> None:
     folder = tmp_path / "results"
     shutil.copytree(recorded / "results", folder)
     assert main(["runs", "rename", "first", "other", "--results", str(folder)]) == 0
-    assert "memorybench bench: other" in (folder / "other" / "report.html").read_text(encoding="utf-8")
+    assert ": other</title>" in (folder / "other" / "report.html").read_text(encoding="utf-8")
