@@ -70,8 +70,8 @@ class OpenContext:
     """Opens the model of `local.enhancement`; None if the config has none. It is closed after the provider."""
     settings: Any = None
     """The `settings` of the config as the provider's `settings_model`; as a mapping if it has none."""
-    outlives_process: bool = True
-    """Stored data must survive the process; otherwise a provider may keep it in memory with a new `store_id`."""
+    keep_on_disk: bool = True
+    """Data must be stored in `folder`. Otherwise a provider may keep it in memory, with a new `store_id`."""
 
     @property
     def store_file(self) -> Path:

@@ -341,7 +341,7 @@ class Ingest:
         self._cleared.add(haystack)
 
     async def _clear_recorded(self, steps: Steps, scope: Scope) -> None:
-        """Clear a memory that outlives the process, if this or an earlier process filled it."""
+        """Clear a memory that is kept after the process ends, if this or an earlier process filled it."""
         store, haystack = self._store(steps, scope), scope.haystack
         if haystack not in self._stored:
             await self._restore_recorded(steps, scope, self._adds(haystack, store))

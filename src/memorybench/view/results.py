@@ -43,7 +43,7 @@ _MOST_UNFINISHED = 2_000
 
 
 class NotFound(Exception):
-    """There is no such page."""
+    """The page that was asked for does not exist."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,11 +147,11 @@ class ProviderOpener:
         run: str,
         consent: Consent,
         threshold: float | None,
-        outlives_process: bool = False,
+        keep_on_disk: bool = False,
     ) -> None:
         """`stores` is the folder for the data of local providers.
 
-        With `outlives_process`, all of them keep their data there; otherwise those whose data was paid for must.
+        With `keep_on_disk`, all of them store their data there; otherwise only those whose data was paid for.
         """
         self._stack = stack
         self._catalog = catalog
@@ -159,7 +159,7 @@ class ProviderOpener:
         self._run = run
         self._consent = consent
         self._threshold = threshold
-        self._outlives_process = outlives_process
+        self._keep_on_disk = keep_on_disk
         self._local_embedder: Embedder | None = None
         stores.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -232,7 +232,7 @@ class ProviderOpener:
             open_embedder=partial(self.embedder, config.local.embedding if config.local else None),
             open_model=partial(self._model, config),
             settings=read_settings(registered.settings_model, config),
-            outlives_process=self._outlives_process or may_spend(config),
+            keep_on_disk=self._keep_on_disk or may_spend(config),
         )
 
     async def _model(self, config: ProviderConfig) -> Model | None:

@@ -59,7 +59,7 @@ class ResolvedStore:
                 run="hygiene",
                 consent=self.consent,
                 threshold=None,
-                outlives_process=True,  # scenarios open a store again, and search its files
+                keep_on_disk=True,  # scenarios open a store again, and search its files
             )
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
 

@@ -1,7 +1,7 @@
 """Stored turns, and the base class of the providers that search them: bm25, dense, hybrid.
 
-A run keeps them in memory and fills it again after a kill, because the dataset has the text. They are on disk where
-they must outlive the process: vectors that were paid for, and stores that are opened several times.
+A run keeps them in memory and, after a kill, adds them again from the dataset. They are kept on disk if their vectors
+were paid for, or if the store is opened several times.
 
 A store contains text, never an index: indexes are built per scope when it is searched, so that the word statistics of
 one scope do not depend on another, and a crash cannot leave an index that disagrees with its turns.
@@ -182,7 +182,7 @@ class TurnMemory(IndexedMemory[StoredTurn, TurnStore | TurnLists], Generic[C]):
     @asynccontextmanager
     async def open(cls, context: OpenContext) -> AsyncIterator[Self]:
         embedder = await context.open_embedder() if cls.needs_embedder else None
-        file = context.store_file if context.outlives_process else None
+        file = context.store_file if context.keep_on_disk else None
         async with cls.open_file(file, embedder, context.settings) as memory:
             yield memory
 

@@ -28,7 +28,7 @@ def mentions(text: str, value: str, question: str = "") -> bool | None:
     """Return whether a reply gives a value as the answer to the question; None: unclear.
 
     A denied value is not given, nor is an earlier one, unless the question is about the past, nor one of three or more
-    alternatives. One of two alternatives, one in a list of bare names, and a part of the value are unclear.
+    alternatives. It is unclear if the value is one of two alternatives, in a list of bare names, or only partly given.
     """
     senses = standings(text, value, question)
     past = _ABOUT_THE_PAST.search(question.lower()) is not None
@@ -55,9 +55,9 @@ _DATE = re.compile(
     rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?:,? \d{{4}})?"
     rf"|\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?)"
 )
-"""It tells when, and counts nothing."""
+"""A date, which is not a number of days."""
 _TERMS = re.compile(r"^.*=")
-"""Of a sum only what comes out of it is told."""
+"""The terms of a sum, up to its last equals sign: only the result is an answer."""
 _INEXACT = re.compile(
     r"\b(?:between|from|least|most|to|than|over|under|nearly|almost|not|never|or)(?: \w+){0,2} \d|\d \w*\b ?or\b"
 )

@@ -39,7 +39,7 @@ _LONGEST = 300
 
 
 async def write_question(steps: Steps, writer: Model, probe: Probe) -> str:
-    """Recorded as a step. A reply that is no question leaves ours as it is."""
+    """Ask the model to reword a question, as a recorded step. Keep the question if the reply is not a question."""
     hidden = ", ".join(dict.fromkeys((probe.expected_answer, *probe.stale))) if not probe.abstain else "(none)"
     text = _PROMPT.format(hidden=hidden, question=probe.question)
 
