@@ -118,3 +118,18 @@ def test_a_run_out_of_budget_suggests_a_command_that_works(command: Command, stu
     answers = len(stub.calls)
     command(*suggested.split()[:5])
     assert len(stub.calls) > answers
+
+
+def test_a_dry_run_names_the_keys_that_a_run_lacks(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MEM0_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    run = ("eval", "--providers", "mem0", "--answering-model", "openai/gpt-4o-mini", "--limit", "3", "--dry-run")
+    missing = command(*run, "--json").json["missing"]
+    assert [name for line in missing for name in ("MEM0_API_KEY", "OPENAI_API_KEY") if name in line] == [
+        "MEM0_API_KEY",
+        "OPENAI_API_KEY",
+    ]
+    assert all(line.split(": ")[-1] in " ".join(command(*run).out.split()) for line in missing)
+    monkeypatch.setenv("MEM0_API_KEY", "k" * 20)
+    monkeypatch.setenv("OPENAI_API_KEY", "k" * 20)
+    assert command(*run, "--json").json["missing"] == []

@@ -84,7 +84,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
             return _show_finished(complete, options, args)
     start = running.start(suite, command, given, options, wiring, args.threshold, args.threshold_on)
     if args.dry_run:
-        _show_plan(start, args.json)
+        _show_plan(start, [f"{error.where}: {error.problem}" for error in wiring.missing], args.json)
         return 0
     try:
         finished = running.run(
@@ -141,7 +141,7 @@ def _show_finished(finished: FinishedRun, options: RunOptions, args: argparse.Na
     return _end(finished, options, args)
 
 
-def _show_plan(start: Start, as_json: bool) -> None:
+def _show_plan(start: Start, missing: list[str], as_json: bool) -> None:
     from memorybench.reporting.estimates import show_estimates, unknown_costs
     from memorybench.reporting.terminal import console
     from memorybench.suites.running import estimates
@@ -158,6 +158,7 @@ def _show_plan(start: Start, as_json: bool) -> None:
             "data_notes": notes,
             "expected": rows,
             "cost": cost,
+            "missing": missing,
         }
         print(json.dumps(plan, indent=2))
     elif rows:
@@ -167,6 +168,8 @@ def _show_plan(start: Start, as_json: bool) -> None:
         print(f"{prepared.planned} trials planned ({trials}); nothing was done")
     if not as_json:
         _show_samples(prepared)
+        for line in dict.fromkeys(missing):
+            console().print(f"missing for a run: {line}", markup=False, highlight=False)
     if prepared.discard is not None and not start.resuming:
         prepared.discard()
 

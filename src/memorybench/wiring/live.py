@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from memorybench.catalog.catalog import Catalog
+from memorybench.core.errors import BadInput
 from memorybench.core.uses import Consent
 from memorybench.journal.rows import config_text
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from .stores import ResolvedStore
     from .traces import FileTraces, LangSmithTraces
 
+T = TypeVar("T")
 _CATALOG_FILES = Path(__file__).parents[1] / "catalog"
 
 
@@ -99,6 +101,8 @@ class LiveWiring:
         need_keys: bool = True,
     ) -> None:
         """`folder` is searched for configs, too; None: the current folder. A dry run does not need keys."""
+        self.missing: list[BadInput] = []
+        """What a dry run did not need and a run will: keys that are not set."""
         self._need_keys = need_keys
         self._config_dirs = tuple(config_dirs)
         self._consent = consent or Consent()
@@ -109,7 +113,20 @@ class LiveWiring:
         return Catalog(self._folder, [Path(place) for place in self._config_dirs], learn_secrets)
 
     def configured(self, config_dirs: Sequence[str], consent: Consent) -> LiveWiring:
-        return LiveWiring(config_dirs, consent, self._folder, need_keys=self._need_keys)
+        wiring = LiveWiring(config_dirs, consent, self._folder, need_keys=self._need_keys)
+        wiring.missing = self.missing
+        return wiring
+
+    def _resolve(self, resolve: Callable[..., T]) -> T:
+        """Return what `resolve(need_keys=…)` returns. A dry run keeps the error that a run would end with."""
+        if self._need_keys:
+            return resolve(need_keys=True)
+        found = resolve(need_keys=False)
+        try:
+            resolve(need_keys=True)
+        except BadInput as missing:
+            self.missing.append(missing)
+        return found
 
     def require_code(self, where: str, uses: Sequence[Use]) -> None:
         require_code(where, uses, self._consent)
@@ -124,26 +141,25 @@ class LiveWiring:
     def fault(self) -> Callable[[], None] | None:
         return fault()
 
-    @cached_property
-    def _models(self) -> ModelResolver:
+    def _models(self, need_keys: bool) -> ModelResolver:
         from .models import ModelResolver
 
-        return ModelResolver(self.catalog, self._consent, self._need_keys)
+        return ModelResolver(self.catalog, self._consent, need_keys)
 
     def model(self, name: str) -> ResolvedModel:
-        return self._models.resolve(name)
+        return self._resolve(lambda need_keys: self._models(need_keys).resolve(name))
 
     def choose_model(
         self, name: str | None, variable: str | None, defaults: Sequence[ModelChoice | None]
     ) -> ResolvedModel | None:
         if not name and not any(defaults) and not (variable and self.variable(variable)):
             return None
-        return self._models.choose(name, variable, defaults)
+        return self._resolve(lambda need_keys: self._models(need_keys).choose(name, variable, defaults))
 
     def provider(self, name: str, *, check: bool = True) -> ResolvedProvider:
         entry = self.catalog.chosen("provider", name)
         if check and entry.kind != "baseline":
-            check_provider(self.catalog, entry, self._consent, need_keys=self._need_keys)
+            self._resolve(partial(check_provider, self.catalog, entry, self._consent))
         return ResolvedProvider(entry, self.catalog)
 
     def open_providers(
@@ -157,12 +173,12 @@ class LiveWiring:
     def store(self, name: str) -> ResolvedStore:
         from .stores import resolve_store
 
-        return resolve_store(self.catalog, name, self._consent, need_keys=self._need_keys)
+        return self._resolve(partial(resolve_store, self.catalog, name, self._consent))
 
     def agent(self, name: str, model: str | None) -> ResolvedAgent:
         from .agents import resolve_agent
 
-        return resolve_agent(self.catalog, name, model, self._consent, need_keys=self._need_keys)
+        return self._resolve(partial(resolve_agent, self.catalog, name, model, self._consent))
 
     def describe_agent(self, name: str) -> str:
         return config_text(self.catalog.agent(name).plain())
@@ -170,7 +186,7 @@ class LiveWiring:
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
         from .extractors import resolve_extractor
 
-        return resolve_extractor(self.catalog, name, command, model, self._consent, need_keys=self._need_keys)
+        return self._resolve(partial(resolve_extractor, self.catalog, name, command, model, self._consent))
 
     def traces(
         self,
