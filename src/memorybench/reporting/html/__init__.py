@@ -7,6 +7,8 @@ report in one file.
 
 from __future__ import annotations
 
+import os
+import sys
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from hashlib import sha256
@@ -31,7 +33,7 @@ _WIDTH, _MARGIN = 96, 4
 
 def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environment:
     """Return templates of these folders. All text is escaped and has no control characters, bidi marks or secrets."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
     def finalize(value: Any) -> Any:
@@ -39,9 +41,16 @@ def environment(*folders: Path, redact: Callable[[str], str] = str) -> Environme
             return redact(sanitize(value))
         return value
 
-    loader = FileSystemLoader([*folders, FOLDER])
+    # compiled templates are kept where Python keeps the compiled modules of this package
+    compiled = FOLDER / "__pycache__"
+    may_write = not sys.dont_write_bytecode and os.access(compiled, os.W_OK)
     templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader([*folders, FOLDER]),
+        bytecode_cache=FileSystemBytecodeCache(str(compiled)) if may_write else None,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     templates.finalize = finalize
     templates.globals |= {
