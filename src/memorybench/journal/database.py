@@ -7,7 +7,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from memorybench.core.errors import BadInput, JournalError, MemorybenchError
@@ -94,8 +94,23 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
             return _open_read_only(path, "mode=ro&immutable=1")
 
 
+def attach_for_reading(db: sqlite3.Connection, path: Path, schema: str) -> None:
+    """Attach a results file, read-only, to a connection that was opened with `uri=True`."""
+    try:
+        db.execute(f"ATTACH ? AS {schema}", (_address(path, "mode=ro"),))
+        db.execute(f"SELECT 1 FROM {schema}.sqlite_master").fetchone()  # noqa: S608  ours
+    except sqlite3.OperationalError:  # as in `open_for_reading`
+        with suppress(sqlite3.OperationalError):
+            db.execute(f"DETACH {schema}")
+        db.execute(f"ATTACH ? AS {schema}", (_address(path, "mode=ro&immutable=1"),))
+
+
+def _address(path: Path, mode: str) -> str:
+    return f"{path.absolute().as_uri()}?{mode}"
+
+
 def _open_read_only(path: Path, mode: str) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_SECONDS)
+    db = sqlite3.connect(_address(path, mode), uri=True, timeout=BUSY_SECONDS)
     try:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except BaseException:

@@ -97,6 +97,11 @@ class RunReader:
             db.close()
 
     @property
+    def path(self) -> Path:
+        """The results file."""
+        return self._path
+
+    @property
     def folder(self) -> Path:
         return self._path.parent
 
@@ -138,10 +143,10 @@ class RunReader:
         (row,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)).fetchone()
         return int(row)
 
-    def outcomes_since(self, run: str, row: int) -> Iterator[tuple[int, str, Outcome]]:
-        """Return outcomes of this row and later ones, as they were recorded, with place in the plan and trial key."""
-        for found in self._rows("outcomes", "run = ? AND rowid >= ? ORDER BY rowid", run, row):
-            yield found["ordinal"], found["trial"], Outcome.model_validate_json(found["body"])
+    def outcome_rows(self, run: str, first: int) -> list[int]:
+        """Return the row numbers of the run's outcomes from `first` on, as they were recorded."""
+        rows = self._db.execute("SELECT rowid FROM outcomes WHERE run = ? AND rowid >= ?", (run, first))
+        return sorted(row for (row,) in rows)
 
     def outcomes_of(self, run: str, trials: Sequence[str]) -> list[Outcome]:
         """Return the outcomes of trials with these keys, in the order of the plan."""

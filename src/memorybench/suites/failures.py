@@ -32,6 +32,8 @@ FAILURE_REASONS = {
 """Why a trial is a failure, in the order in which failures are listed."""
 TYPE_LABELS = ("question_type", "probe_type", "category", "scenario", "phase")
 """The labels that questions are grouped by, the preferred one first."""
+JUDGED = ("correct", "passed")
+"""The scores of a trial whose answer or phase was judged."""
 _NOT_FOUND = "the gold evidence is not among the first 5 results (recall@5 is 0)"
 """The reason `not-retrieved` of a trial without a verdict."""
 
@@ -72,7 +74,7 @@ def not_found_text(outcome: Outcome) -> str:
 
 def has_verdict(outcome: Outcome) -> bool:
     """Whether an answer or a phase was judged; otherwise the retrieved memories decide."""
-    return any(outcome.score(name) is not None for name in ("correct", "passed"))
+    return any(outcome.score(name) is not None for name in JUDGED)
 
 
 def find_failures(

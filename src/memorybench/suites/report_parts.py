@@ -31,10 +31,10 @@ _PERFORMANCE = (SCOPE_SUFFIX, STARTED_WITH, "concurrency", "budget", "reuse", "g
 _SHORT_TEXT = 4000
 _SELF_JUDGED = "self-judged"
 _LONGEST_REASON = 160
-_VERDICTS = ("correct", "passed", "recall@5")
+VERDICTS = ("correct", "passed", "recall@5")
 """The first of these that a trial has decides whether it is a failure; without a verdict, gold evidence that was found
 at the depth of the headline measure."""
-_NO_VERDICTS = frozenset({"context_tokens", OVER_BUDGET, PROVENANCE_UNKNOWN, "answer_f1", "exact_match", "similarity"})
+NO_VERDICTS = frozenset({"context_tokens", OVER_BUDGET, PROVENANCE_UNKNOWN, "answer_f1", "exact_match", "similarity"})
 """Scores of a question that do not say whether its result is right."""
 
 
@@ -289,13 +289,13 @@ def _step_row(stage: Stage) -> tuple[str | int | Duration | Money | None, ...]:
 
 def is_failure(outcome: Outcome) -> bool:
     """Whether a trial has no score, or its first verdict is 0."""
-    verdict = next((value for name in _VERDICTS if (value := outcome.score(name)) is not None), None)
+    verdict = next((value for name in VERDICTS if (value := outcome.score(name)) is not None), None)
     return outcome.status != "scored" or verdict == 0
 
 
 def is_undecided(outcome: Outcome) -> bool:
     """Whether nothing says if the result is right, as for a question without gold evidence that no model answers."""
-    return outcome.status == "scored" and _NO_VERDICTS.issuperset(score.name for score in outcome.scores)
+    return outcome.status == "scored" and NO_VERDICTS.issuperset(score.name for score in outcome.scores)
 
 
 def gold_turns(case: Mapping[str, Any]) -> list[Mapping[str, Any]] | None:

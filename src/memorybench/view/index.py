@@ -11,13 +11,14 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from threading import RLock
+from threading import Lock, RLock
 from typing import Any
 
-from memorybench.core.trials import Outcome
+from memorybench.journal.database import attach_for_reading, sqlite_errors
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.suites.failures import failure_reason, outcome_mark, question_type
+from memorybench.suites.failures import JUDGED, TYPE_LABELS
+from memorybench.suites.report_parts import NO_VERDICTS, VERDICTS
 
 PAGE = 50
 _LONGEST_TEXT = 1000
@@ -31,6 +32,57 @@ CREATE TABLE trials (question INTEGER, subject TEXT, variant TEXT, repeat INTEGE
     mark TEXT, reason TEXT, got TEXT, PRIMARY KEY (question, subject, variant, repeat)) WITHOUT ROWID;
 CREATE INDEX subjects ON trials (run, subject, reason);
 """
+_CHUNK = 2000
+_DECIDING = (*VERDICTS, "miss_not_used", "miss_not_retrieved")
+"""The scores that decide about the mark and the reason of a trial."""
+_ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
+
+
+def _text(path: str) -> str:
+    return f"substr(coalesce(json_extract(body, '$.{path}'), ''), 1, {_LONGEST_TEXT})"
+
+
+def _score(name: str) -> str:
+    return f"""json_extract(scores, '$."{name}"')"""
+
+
+_ADD_QUESTIONS = f"""
+INSERT INTO questions SELECT NULL, :number, benchmark, case_id, ordinal,
+    coalesce({", ".join(f"json_extract(body, '$.trial.labels.{name}')" for name in TYPE_LABELS)}, ''),
+    coalesce(json_extract(body, '$.trial.cluster'), ''), {_text("shown.asked")}, {_text("shown.expected")}
+FROM results.outcomes AS outcome WHERE rowid IN (
+    SELECT row FROM (SELECT rowid AS row, min(ordinal) FROM {_ROWS} GROUP BY benchmark, case_id))
+    AND NOT EXISTS (SELECT 1 FROM questions AS known WHERE known.run = :number
+        AND known.benchmark = outcome.benchmark AND known.case_id = outcome.case_id AND place <= ordinal)
+ON CONFLICT (run, benchmark, case_id) DO UPDATE SET place = excluded.place
+"""  # noqa: S608  ours
+_ADD_TRIALS = f"""
+WITH scored AS MATERIALIZED (
+    SELECT trial, benchmark, case_id, subject, status, body,
+        coalesce(json_extract(body, '$.trial.variant'), '') AS variant,
+        coalesce(json_extract(body, '$.trial.repeat'), 1) AS repeat,
+        coalesce(json_extract(body, '$.trial.subject.role'), '') AS role, {_text("shown.got")} AS got,
+        (SELECT json_group_object(atom, json_extract(body, path || '.value')) FROM json_tree(body, '$.scores')
+            WHERE key = 'name' AND atom IN {_DECIDING}) AS scores
+    FROM {_ROWS}),
+explained AS (
+    SELECT *, CASE WHEN status != 'scored' THEN status
+        WHEN coalesce({", ".join(map(_score, VERDICTS))}) IS NOT 0 THEN ''
+        WHEN {_score("miss_not_used")} = 1 THEN 'not-used'
+        WHEN coalesce({", ".join(map(_score, JUDGED))}) IS NULL OR {_score("miss_not_retrieved")} = 1
+            THEN 'not-retrieved'
+        ELSE 'wrong' END AS reason
+    FROM scored)
+INSERT OR REPLACE INTO trials
+SELECT id, subject, variant, repeat, :number, trial, role,
+    CASE WHEN status != 'scored' THEN status WHEN reason != '' THEN 'wrong'
+        WHEN scores = '{{}}' AND NOT EXISTS (SELECT 1 FROM json_tree(body, '$.scores')
+            WHERE key = 'name' AND atom NOT IN {tuple(NO_VERDICTS)}) THEN 'undecided'
+        ELSE 'right' END,
+    reason, got
+FROM explained JOIN questions USING (benchmark, case_id) WHERE questions.run = :number
+"""  # noqa: S608  ours
+"""The mark and reason of each trial, as `outcome_mark` and `failure_reason` return them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +133,12 @@ class Question:
 class QuestionIndex:
     def __init__(self) -> None:
         # an empty name is a temporary file that SQLite removes
-        self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None)
+        self._db = sqlite3.connect("", check_same_thread=False, isolation_level=None, uri=True)
+        self._db.text_factory = lambda text: text.decode("utf-8", "replace")
         self._db.executescript(_TABLES)
         self._lock = RLock()
+        self._updating = Lock()
+        """Held while a results file is attached."""
         self._choices: dict[tuple[int, str], list[Any]] = {}
         """What filters offer: read once, until outcomes are added."""
 
@@ -97,15 +152,19 @@ class QuestionIndex:
         number, last, known_state = self._entry(folder, run)
         if known_state == state and run.status == "complete":
             return number
-        newest = reader.newest_row(run.id)
-        batch: list[tuple[int, str, Outcome]] = []
-        for outcome in reader.outcomes_since(run.id, last):
-            batch.append(outcome)
-            if len(batch) == 1000:  # other pages get their turn in between
-                self._add(number, batch)
-                batch = []
-        self._add(number, batch)
+        rows = reader.outcome_rows(run.id, last)
+        with self._updating, sqlite_errors(reader.path):
+            with self._lock:
+                attach_for_reading(self._db, reader.path, "results")
+            try:
+                for start in range(0, len(rows), _CHUNK):  # other pages get their turn in between
+                    chunk = rows[start : start + _CHUNK]
+                    self._add(number, run.id, chunk[0], chunk[-1])
+            finally:
+                with self._lock:
+                    self._db.execute("DETACH results")
         with self._lock:
+            newest = rows[-1] if rows else last
             self._db.execute("UPDATE runs SET last = ?, state = ? WHERE id = ?", (newest, state, number))
         return number
 
@@ -125,10 +184,12 @@ class QuestionIndex:
             assert number is not None
             return number, 0, ""
 
-    def _add(self, number: int, outcomes: Sequence[tuple[int, str, Outcome]]) -> None:
+    def _add(self, number: int, run_id: str, first: int, last: int) -> None:
+        """Add the outcomes in these rows of the results file. SQLite does so without Python objects for each."""
+        values = {"number": number, "run": run_id, "first": first, "last": last}
         with self._lock, self._transaction():
-            for place, key, outcome in outcomes:
-                self._add_outcome(number, place, key, outcome)
+            self._db.execute(_ADD_QUESTIONS, values)
+            self._db.execute(_ADD_TRIALS, values)
             self._choices.clear()
 
     @contextmanager
@@ -140,26 +201,6 @@ class QuestionIndex:
             self._db.execute("ROLLBACK")
             raise
         self._db.execute("COMMIT")
-
-    def _add_outcome(self, number: int, place: int, key: str, outcome: Outcome) -> None:
-        trial, shown = outcome.trial, outcome.shown
-        type = question_type(trial)
-        (question,) = self._db.execute(
-            "INSERT INTO questions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT (run, benchmark, case_id) DO UPDATE SET place = min(place, excluded.place) RETURNING id",
-            (
-                *(number, trial.benchmark, trial.case_id, place, type, trial.cluster),
-                *(shown.asked[:_LONGEST_TEXT], shown.expected[:_LONGEST_TEXT]),
-            ),
-        ).fetchone()
-        reason = failure_reason(outcome)
-        self._db.execute(
-            "INSERT OR REPLACE INTO trials VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *(question, trial.subject.name, trial.variant, trial.repeat, number, key, trial.subject.role),
-                *(outcome_mark(outcome), reason or "", shown.got[:_LONGEST_TEXT]),
-            ),
-        )
 
     def subjects(self, run: int) -> dict[str, str]:
         """Return the role of each provider, or other subject."""
