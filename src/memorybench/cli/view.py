@@ -93,14 +93,14 @@ def _check_host(host: str, token: str | None) -> None:
 
 def _start(names: Sequence[str], searched: list[Path]) -> tuple[list[Path], str]:
     """Return the folders to show and the path of the first page."""
-    from memorybench.suites.run_list import find_run
+    from memorybench.suites.run_list import locate_run
     from memorybench.view.results import run_url
 
-    found = [find_run(name, searched) for name in names]
-    searched = list(dict.fromkeys([*searched, *(row.folder for row in found)]))
+    found = [locate_run(name, searched, thorough=False) for name in names]
+    searched = list(dict.fromkeys([*searched, *(folder for _, folder in found)]))
     if not found:
         return searched, "/"
-    places = [(searched.index(row.folder), row.run.id) for row in found]
+    places = [(searched.index(folder), run_id) for run_id, folder in found]
     if len(places) == 1:
         return searched, run_url(*places[0])
     return searched, "/compare?" + "&".join(f"side={place}/{run_id}" for place, run_id in places)

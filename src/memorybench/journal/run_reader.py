@@ -6,7 +6,7 @@ import difflib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -133,9 +133,11 @@ class RunReader:
         rows = self._rows("outcomes", "run = ? AND status = 'failed' ORDER BY ordinal, trial", run)
         return (Outcome.model_validate_json(row["body"]) for row in rows)
 
-    def dated_outcomes(self, run: str) -> Iterator[tuple[str, Outcome]]:
-        """Return outcomes with the time at which each was recorded, in the order of the plan."""
-        for row in self._rows("outcomes", "run = ? ORDER BY ordinal, trial", run):
+    def dated_outcomes(self, run: str, subjects: Collection[str] | None = None) -> Iterator[tuple[str, Outcome]]:
+        """Return outcomes, or those of some subjects, with the time of recording, in the order of the plan."""
+        among = "" if subjects is None else " AND subject IN (SELECT value FROM json_each(?))"
+        values = () if subjects is None else (json.dumps(sorted(subjects)),)
+        for row in self._rows("outcomes", f"run = ?{among} ORDER BY ordinal, trial", run, *values):
             yield row["finished"], Outcome.model_validate_json(row["body"])
 
     def newest_row(self, run: str) -> int:

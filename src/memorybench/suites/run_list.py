@@ -11,6 +11,7 @@ from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
+from memorybench.core.trials import STATUSES
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.formatting import value
@@ -77,22 +78,27 @@ class ListedRun:
         }
 
     @cached_property
-    def _report(self) -> Mapping[str, Any]:
-        """The JSON report: the file, if the run has not changed since; otherwise made again, which takes longer.
-
-        Empty if the run has no report.
-        """
-        if suite(self.run.suite) is None or not any(self.counts.values()):
-            return {}
+    def saved_report(self) -> Mapping[str, Any]:
+        """The JSON report that the run wrote; empty if it wrote none, or has changed since."""
         try:
             report: dict[str, Any] = json.loads((self.folder / self.run.id / FORMATS["json"][0]).read_bytes())
             written = report["run_id"], report["status"], report["circumstances"]["finished"]
-            costs = report["circumstances"]["known_cost"], report["circumstances"]["calls_of_unknown_cost"]
+            numbers = [report["circumstances"][name] for name in ("known_cost", "calls_of_unknown_cost")]
+            numbers += [report["counts"][status] for status in STATUSES]
             is_current = written == (self.run.id, "complete", self.run.finished)
-            if is_current and None not in costs and isinstance(report["results"], list):
+            if is_current and all(isinstance(n, int | float) for n in numbers) and isinstance(report["results"], list):
                 return report
         except (OSError, ValueError, LookupError, TypeError):
             pass
+        return {}
+
+    @cached_property
+    def _report(self) -> Mapping[str, Any]:
+        """The JSON report: as saved or else made again, which takes longer. Empty if the run has none."""
+        if suite(self.run.suite) is None or not any(self.counts.values()):
+            return {}
+        if self.saved_report:
+            return self.saved_report
         with open_run([self.run.id], [self.folder]) as stored:
             return document(stored.summary)
 
@@ -137,7 +143,13 @@ def list_runs(
 
 def find_run(name: str, folders: Sequence[Path]) -> ListedRun:
     """Return the run of that name, or `latest`. Raise BadInput if it is in more than one folder."""
-    run_id, found = find_folder(name, folders)
+    run_id, folder = locate_run(name, folders)
+    return next(row for row in list_runs([folder]) if row.run.id == run_id)
+
+
+def locate_run(name: str, folders: Sequence[Path], *, thorough: bool = True) -> tuple[str, Path]:
+    """Return the id and the folder of a run; `thorough=False` skips the check of the whole results file."""
+    run_id, found = find_folder(name, folders, thorough=thorough)
     if len(found) > 1:
         raise BadInput(name, f"in {' and '.join(map(str, found))}", remedy="name one folder with --results")
-    return next(row for row in list_runs(found) if row.run.id == run_id)
+    return run_id, found[0]

@@ -43,13 +43,15 @@ class ComparedRun:
     folder: Path
     costs: bool = False
     """Whether COSTS are read, too."""
+    subjects: frozenset[str] | None = None
+    """The subjects whose outcomes are read; None: all."""
 
     @cached_property
     def cases(self) -> Mapping[tuple[str, str], Cases]:
         """By benchmark and subject."""
         metrics = (*self.stored.metrics(self.stored), *COSTS)
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
-        outcomes = map(_with_costs, self.stored.trials()) if self.costs else self.stored.outcomes()
+        outcomes = map(_with_costs, self.stored.trials()) if self.costs else self.stored.outcomes(self.subjects)
         for _, same in groupby(outcomes, key=lambda outcome: outcome.trial.item):
             repeats = tuple(same)
             trial = repeats[0].trial

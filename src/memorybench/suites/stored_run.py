@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -64,15 +64,21 @@ class StoredRun:
         parts = ((one, run.model_copy(update={"spec": {**run.spec, **changes}})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
+    def with_summary(self, summary: Summary) -> StoredRun:
+        """The run with a summary that was computed earlier."""
+        known = replace(self)
+        known.__dict__["summary"] = summary  # as `cached_property` stores it
+        return known
+
     def ended(self, status: RunStatus, time: str) -> StoredRun:
         """The run as it is once its end is recorded: reports are written before that."""
         parts = ((one, run.model_copy(update={"status": status, "finished": time})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
-    def settled(self) -> Iterator[tuple[str, str, Outcome]]:
-        """Yields the run id, the time and the outcome of every trial."""
+    def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
+        """Yields the run id, the time and the outcome of every trial, or of those of some subjects."""
         for run_reader, run in self.parts:
-            for at, outcome in run_reader.dated_outcomes(run.id):
+            for at, outcome in run_reader.dated_outcomes(run.id, subjects):
                 yield run.id, at, outcome
 
     def trials(self) -> Iterator[RecordedTrial]:
@@ -80,8 +86,8 @@ class StoredRun:
         for run_reader, run in self.parts:
             yield from run_reader.trials(run.id)
 
-    def outcomes(self) -> Iterator[Outcome]:
-        return (outcome for _, _, outcome in self.settled())
+    def outcomes(self, subjects: Collection[str] | None = None) -> Iterator[Outcome]:
+        return (outcome for _, _, outcome in self.settled(subjects))
 
     def case(self, outcome: Outcome) -> Mapping[str, Any]:
         """The case of an outcome as the journal stores it; empty where it does not."""
@@ -104,13 +110,16 @@ def open_runs(runs: Sequence[str], folders: Sequence[Path], metrics: Metrics) ->
         yield StoredRun(parts, metrics)
 
 
-def _find_run(name: str, folders: Sequence[Path], stack: ExitStack) -> list[tuple[RunReader, Run]]:
+def _find_run(
+    name: str, folders: Sequence[Path], stack: ExitStack, *, thorough: bool = True
+) -> list[tuple[RunReader, Run]]:
     """Finds a run in every folder that has it: two machines may have given their shards the same id."""
     if (own := folder_of(name)) is not None:
         name, folders = Path(name).name, [own]
     if "/" in name:
         raise no_results(name)
-    readers = {folder: stack.enter_context(RunReader.open(folder)) for folder in dict.fromkeys(folders)}
+    searched = dict.fromkeys(folders)
+    readers = {folder: stack.enter_context(RunReader.open(folder, thorough=thorough)) for folder in searched}
     run = resolve_run(name, readers)
     found = [
         (run_reader, with_current_status(run_reader.run(run), folder))
@@ -144,10 +153,10 @@ def folder_of(name: str) -> Path | None:
     return path.parent if path.name != name and (path.parent / FILE_NAME).exists() else None
 
 
-def find_folder(name: str, folders: Sequence[Path]) -> tuple[str, list[Path]]:
+def find_folder(name: str, folders: Sequence[Path], *, thorough: bool = True) -> tuple[str, list[Path]]:
     """The id of the run with that name, or of the latest, and the folders that have it."""
     with ExitStack() as stack:
-        parts = _find_run(name, folders, stack)
+        parts = _find_run(name, folders, stack, thorough=thorough)
         return parts[0][1].id, [run_reader.folder for run_reader, _ in parts]
 
 

@@ -9,7 +9,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 Made = TypeVar("Made")
-_MOST_KEPT = 64
+Key = tuple[Hashable, ...]
+_MOST_KEPT: dict[Hashable, int] = {"compare": 4}
+"""By the kind of a part, which its key begins with. A comparison has all questions of its runs."""
+_MOST_OTHERS = 64
 
 
 class Pending(Exception):
@@ -21,21 +24,22 @@ class Jobs:
         """`seconds`: how long a page waits for a part."""
         self._seconds = seconds
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="view")
-        self._kept: OrderedDict[Hashable, Future[Any]] = OrderedDict()
+        self._kept: OrderedDict[Key, Future[Any]] = OrderedDict()
         self._lock = Lock()
 
-    def start(self, key: Hashable, make: Callable[[], Made]) -> Future[Made]:
+    def start(self, key: Key, make: Callable[[], Made]) -> Future[Made]:
         """Start `make` unless it was started for this key; an error is forgotten, so that it is tried again."""
         with self._lock:
             future = self._kept.get(key)
             if future is None or (future.done() and future.exception() is not None):
                 future = self._kept[key] = self._threads.submit(make)
             self._kept.move_to_end(key)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            same = [one for one in self._kept if one[0] == key[0]]
+            for oldest in same[: -_MOST_KEPT.get(key[0], _MOST_OTHERS)]:
+                del self._kept[oldest]
             return future
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def get(self, key: Key, make: Callable[[], Made]) -> Made:
         """Return what `make` returns, made once for each key. Raise Pending if it takes long, or its error."""
         future = self.start(key, make)
         try:

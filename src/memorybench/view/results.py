@@ -19,6 +19,7 @@ from memorybench.charts.specs import Spec
 from memorybench.core.errors import BadInput, MemorybenchError
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Report
+from memorybench.core.trials import STATUSES
 from memorybench.files.names import safe_run_id
 from memorybench.journal.lock import is_held
 from memorybench.journal.rows import Run
@@ -38,8 +39,8 @@ from .jobs import Jobs
 
 _MOST_COMPARED = 30_000
 """Trials of a run whose providers are compared on its page; `Compare` compares those of larger runs."""
-_MOST_UNFINISHED = 2_000
-"""Trials of an unfinished run whose headline is computed for the list of runs."""
+_MOST_COMPUTED = 2_000
+"""Trials of a run without a report whose headline is computed for the list of runs."""
 
 
 class NotFound(Exception):
@@ -121,10 +122,12 @@ class Results:
         if known is not None:
             return replace(known, tags=tags)
         progress = read_progress(reader.folder / run.id) if run.status == "running" else None
-        counts = reader.status_counts(run.id)
+        listed = ListedRun(run, reader.folder, {}, tags)
+        saved = listed.saved_report.get("counts") if run.status == "complete" else None
+        counts = {str(status): saved[status] for status in STATUSES} if saved else reader.status_counts(run.id)
         row = RunRow(place, run, tags, counts, (), {}, "–", progress)
-        if run.status == "complete" or sum(counts.values()) <= _MOST_UNFINISHED:
-            row = _with_report(row, ListedRun(run, reader.folder, counts, tags))
+        if saved or sum(counts.values()) <= _MOST_COMPUTED:
+            row = _with_report(row, replace(listed, counts=counts))
         elif progress is not None:
             row = replace(row, cost=cost_text(progress.cost, progress.calls_of_unknown_cost))
         with self._lock:
@@ -190,10 +193,18 @@ class Results:
 
     def compare(self, sides: Sequence[tuple[int, str, str | None]], measures: Sequence[str] = ()) -> RunComparison:
         """Compare runs, or subjects of runs, each given as folder, run and subject."""
-        states = []
-        for place, run_id, _ in sides:
+        states, trials = [], 0
+        for place, run_id, subject in sides:
             with self.open(place, run_id) as stored:
                 states.append(self._state(place, stored))
+                trials += stored.run.planned // (max(len(subjects_of(stored.run)), 1) if subject else 1)
+        if trials > _MOST_COMPARED:
+            raise BadInput(
+                "side",
+                f"{trials:,} trials are too many for a page",
+                expected=f"at most {_MOST_COMPARED:,}",
+                remedy="choose two providers, or use `memorybench compare`",
+            )
         found = self.jobs.get(
             ("compare", tuple(sides), tuple(measures), *states), lambda: self._compare(sides, measures)
         )
@@ -211,7 +222,11 @@ class Results:
             for place, run_id, _ in sides:
                 if (place, run_id) not in opened:
                     stored = stack.enter_context(self.open(place, run_id))
-                    opened[place, run_id] = ComparedRun(stored, stored.folder)
+                    subjects = {subject for *own, subject in sides if own == [place, run_id]}
+                    named = frozenset(subject for subject in subjects if subject is not None)
+                    opened[place, run_id] = ComparedRun(
+                        stored, stored.folder, subjects=None if None in subjects else named
+                    )
             chosen = [
                 Side(f"{run_id}:{subject}" if subject else run_id, opened[place, run_id], subject)
                 for place, run_id, subject in sides
