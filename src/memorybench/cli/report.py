@@ -32,6 +32,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.suites.html_report import is_installed
     from memorybench.suites.registry import open_run
     from memorybench.suites.running import rewrite_reports
+    from memorybench.suites.saved_report import save_report
     from memorybench.suites.suite import RunPlace
 
     is_page = args.output is not None and args.output.suffix.lower() in _PAGES
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         html = html_report(stored, report) if wants_html else None
         if args.output is None:
             files = rewrite_reports(report, RunPlace(stored.folder, stored.run.id), formats, html)
+            save_report(stored, report)
         else:
             try:
                 if is_page:

@@ -162,10 +162,12 @@ def _write_reports(folder: Path, run: str) -> None:
         with open_run([run], [folder]) as stored:
             from .gate import report_of
             from .html_report import html_of_run
+            from .saved_report import save_report
 
             report = report_of(stored)
             html = html_of_run(stored, report) if (folder / run / HTML_FILE).exists() else None
             write_reports(report, folder / run, formats, html)
+            save_report(stored, report)
 
 
 def _mark(folder: Path, text: str, fault: Fault) -> None:

@@ -37,6 +37,7 @@ from .estimates import check_prices, without_recorded
 from .html_report import html_of_run
 from .registry import open_run, suite_of
 from .run_changes import repair
+from .saved_report import save_report
 from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
@@ -404,6 +405,7 @@ def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
         report = add_checks(start.suite.report(stored), checks, gate)
         html = html_of_run(stored, report) if len(prepared.formats) == len(FORMATS) else None
         write_reports(report, place.folder, prepared.formats, html)
+        save_report(stored, report)
         finished = FinishedRun(
             place,
             ending,

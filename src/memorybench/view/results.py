@@ -30,6 +30,7 @@ from memorybench.suites.gate import report_of
 from memorybench.suites.registry import suite_of
 from memorybench.suites.run_comparison import RunComparison, compare_sides
 from memorybench.suites.run_list import Headline, ListedRun
+from memorybench.suites.saved_report import load_report
 from memorybench.suites.sides import ComparedRun, Side
 from memorybench.suites.stored_run import StoredRun, with_current_status
 from memorybench.suites.summary import subjects_of
@@ -159,7 +160,8 @@ class Results:
     def _make_report(self, place: int, run_id: str) -> tuple[Report, Mapping[str, Spec]]:
         """Return the report and its charts, except for those that the page makes from the index of questions."""
         with self.open(place, run_id) as stored:
-            report = report_of(stored)
+            saved = load_report(stored)
+            stored, report = saved or (stored, report_of(stored))
             specs = page_specs(stored, report, leave_out=("failures",)) if is_installed() else {}
             return replace(report, document={}), specs  # the document may be large, and pages do not need it
 
