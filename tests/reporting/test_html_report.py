@@ -13,12 +13,14 @@ import pytest
 pytest.importorskip("jinja2")
 
 from memorybench.api import load_run
+from memorybench.charts import page as chart_page
 from memorybench.cli.main import main
 from memorybench.core.report_sections import Table
 from memorybench.reporting.formatting import cell_text
 from memorybench.suites import html_report
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
+from memorybench.suites.sides import ComparedRun
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS
 
@@ -124,3 +126,18 @@ def test_a_renamed_run_has_its_new_name(recorded: Path, tmp_path: Path) -> None:
     shutil.copytree(recorded / "results", folder)
     assert main(["runs", "rename", "first", "other", "--results", str(folder)]) == 0
     assert ": other</title>" in (folder / "other" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_providers_of_a_large_run_are_not_read_to_compare_them(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("all cases were read")
+
+    monkeypatch.setattr(chart_page, "_MOST_COMPARED", 30)
+    monkeypatch.setattr(html_report, "_MOST_TRIALS", 30)
+    monkeypatch.setattr(ComparedRun, "cases", property(fail))
+    monkeypatch.setattr(html_report, "outcome_mark", fail)
+    text = write(recorded / "results" / "first", tmp_path / "page.html")
+    assert "0 of 12 questions" in text
+    assert "memorybench view first" in text

@@ -45,9 +45,11 @@ def html_report(stored: StoredRun, report: Report) -> str:
 
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
     """Compare the providers of a run; None if there are no two with questions in common, or too many trials."""
+    if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
+        return None
     run = ComparedRun(stored, stored.folder)
     names = Side(stored.run.id, run).subjects
-    if len(stored.parts) > 1 or len(names) < 2 or stored.run.planned > _MOST_COMPARED:
+    if len(names) < 2:
         return None
     try:
         return compare_sides([Side(name, run, name) for name in names])

@@ -95,9 +95,9 @@ class ListedRun:
     @cached_property
     def _report(self) -> Mapping[str, Any]:
         """The JSON report: as saved or else made again, which takes longer. Empty if the run has none."""
-        if suite(self.run.suite) is None or not any(self.counts.values()):
+        if suite(self.run.suite) is None:
             return {}
-        if self.saved_report:
+        if self.saved_report or not any(self.counts.values()):
             return self.saved_report
         with open_run([self.run.id], [self.folder]) as stored:
             return document(stored.summary)

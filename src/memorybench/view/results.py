@@ -128,7 +128,7 @@ class Results:
         counts = {str(status): saved[status] for status in STATUSES} if saved else reader.status_counts(run.id)
         row = RunRow(place, run, tags, counts, (), {}, "–", progress)
         if saved or sum(counts.values()) <= _MOST_COMPUTED:
-            row = _with_report(row, replace(listed, counts=counts))
+            row = _with_report(row, listed if saved else replace(listed, counts=counts))
         elif progress is not None:
             row = replace(row, cost=cost_text(progress.cost, progress.calls_of_unknown_cost))
         with self._lock:
