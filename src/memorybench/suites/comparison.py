@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import fsum, isclose
 from typing import Any, Literal
 
+from pydantic import ConfigDict
+
 from memorybench.core.measures import Measure, Metric
 from memorybench.core.records import Record
 from memorybench.core.report_sections import DECIMALS, Difference
@@ -43,8 +45,11 @@ class CaseScores:
         return cls(trial.case_id, trial.variant, trial.cluster, trial.labels, repeats[0].shown.asked, rows)
 
 
-class ComparedCase(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)  # a Record takes seven times the memory, and runs have many cases
+class ComparedCase:
     """One case that both sides of a comparison have."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     case_id: str
     variant: str = ""

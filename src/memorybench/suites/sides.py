@@ -45,11 +45,14 @@ class ComparedRun:
     """Whether COSTS are read, too."""
     subjects: frozenset[str] | None = None
     """The subjects whose outcomes are read; None: all."""
+    measures: tuple[str, ...] = ()
+    """The measures that are read; all if empty."""
 
     @cached_property
     def cases(self) -> Mapping[tuple[str, str], Cases]:
         """By benchmark and subject."""
-        metrics = (*self.stored.metrics(self.stored), *COSTS)
+        known = (*self.stored.metrics(self.stored), *COSTS)
+        metrics = [one for one in known if not self.measures or one.name in self.measures]
         cases: dict[tuple[str, str], dict[str, CaseScores]] = {}
         outcomes = map(_with_costs, self.stored.trials()) if self.costs else self.stored.outcomes(self.subjects)
         for _, same in groupby(outcomes, key=lambda outcome: outcome.trial.item):

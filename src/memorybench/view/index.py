@@ -139,8 +139,8 @@ class QuestionIndex:
         self._lock = RLock()
         self._updating = Lock()
         """Held while a results file is attached."""
-        self._choices: dict[tuple[int, str], list[Any]] = {}
-        """What filters offer: read once, until outcomes are added."""
+        self._choices: dict[tuple[Any, ...], list[Any]] = {}
+        """What filters offer, and how many trials agree: read once, until outcomes are added."""
 
     def close(self) -> None:
         with self._lock:
@@ -217,11 +217,13 @@ class QuestionIndex:
         query = "SELECT subject, reason, count(*) FROM trials WHERE run = ? AND reason != '' GROUP BY subject, reason"
         return {(subject, reason): n for subject, reason, n in self._choice(run, query)}
 
-    def _choice(self, run: int, query: str) -> list[Any]:
+    def _choice(self, *values: Any) -> list[Any]:
+        """Return the rows of a query about a run; `values` are the run, the query and its other values."""
+        run, query, *others = values
         with self._lock:
-            if (run, query) not in self._choices:
-                self._choices[run, query] = self._rows(query, (run,))
-            return self._choices[run, query]
+            if values not in self._choices:
+                self._choices[values] = self._rows(query, (run, *others))
+            return self._choices[values]
 
     def agreement(self, run: int, first: str, second: str) -> dict[str, int]:
         """Return how many questions both, only the first, only the second, or neither of two providers got right."""
@@ -231,7 +233,7 @@ class QuestionIndex:
             " WHERE a.run = ? AND a.subject = ? AND b.subject = ? AND a.mark IN ('right', 'wrong')"
             " AND b.mark IN ('right', 'wrong') GROUP BY 1, 2"
         )
-        rows = self._rows(query, (run, first, second))
+        rows = self._choice(run, query, first, second)
         names = {(1, 1): "both", (1, 0): "first", (0, 1): "second", (0, 0): "neither"}
         return dict.fromkeys(names.values(), 0) | {names[one, other]: n for one, other, n in rows}
 

@@ -193,7 +193,7 @@ class Results:
         key = ("compare", *self._state(place, stored))
         return self.jobs.get(key, lambda: self._compare(((place, stored.run.id, None),)))
 
-    def compare(self, sides: Sequence[tuple[int, str, str | None]], measures: Sequence[str] = ()) -> RunComparison:
+    def compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison:
         """Compare runs, or subjects of runs, each given as folder, run and subject."""
         states, trials = [], 0
         for place, run_id, subject in sides:
@@ -207,16 +207,12 @@ class Results:
                 expected=f"at most {_MOST_COMPARED:,}",
                 remedy="choose two providers, or use `memorybench compare`",
             )
-        found = self.jobs.get(
-            ("compare", tuple(sides), tuple(measures), *states), lambda: self._compare(sides, measures)
-        )
+        found = self.jobs.get(("compare", tuple(sides), *states), lambda: self._compare(sides))
         if found is None:
             raise BadInput("side", "one side", expected="two runs or providers, or a run with several providers")
         return found
 
-    def _compare(
-        self, sides: Sequence[tuple[int, str, str | None]], measures: Sequence[str] = ()
-    ) -> RunComparison | None:
+    def _compare(self, sides: Sequence[tuple[int, str, str | None]]) -> RunComparison | None:
         from contextlib import ExitStack
 
         with ExitStack() as stack:
@@ -227,7 +223,10 @@ class Results:
                     subjects = {subject for *own, subject in sides if own == [place, run_id]}
                     named = frozenset(subject for subject in subjects if subject is not None)
                     opened[place, run_id] = ComparedRun(
-                        stored, stored.folder, subjects=None if None in subjects else named
+                        stored,
+                        stored.folder,
+                        subjects=None if None in subjects else named,
+                        measures=suite_of(stored.run).main_measures(stored),
                     )
             chosen = [
                 Side(f"{run_id}:{subject}" if subject else run_id, opened[place, run_id], subject)
@@ -235,7 +234,7 @@ class Results:
             ]
             if len(chosen) == 1:
                 chosen = [replace(chosen[0], text=name, subject=name) for name in chosen[0].subjects]
-            return compare_sides(chosen, measures=measures) if len(chosen) > 1 else None
+            return compare_sides(chosen) if len(chosen) > 1 else None
 
     def questions(self, place: int, stored: StoredRun) -> int:
         """Bring the index of questions up to date; return the number of the run in it."""
