@@ -11,7 +11,20 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from perf import audit, command_line, embedded, hygiene, ingest, instant, large_file, latency, online, proxy, start
+from perf import (
+    audit,
+    command_line,
+    embedded,
+    hygiene,
+    ingest,
+    instant,
+    large_file,
+    latency,
+    online,
+    proxy,
+    start,
+    view,
+)
 from perf.measuring import Line, Setup
 
 MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
@@ -26,6 +39,7 @@ MEASURES: Mapping[str, Callable[[Setup], Iterator[Line]]] = {
     "hygiene": hygiene.measure,
     "online": online.measure,
     "proxy": proxy.measure,
+    "view": view.measure,
 }
 
 

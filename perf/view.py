@@ -1,0 +1,202 @@
+"""The viewer on a run of 10 providers: time of its pages, memory, and the time until the first page.
+
+The run is written by the journal's own writer, from the outcomes and steps of a real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ConfigDict
+
+from memorybench.core.trials import Case, Outcome, Subject, Trial
+from memorybench.journal.database import FILE_NAME
+from memorybench.journal.rows import Run, Step
+from memorybench.journal.run_reader import RunReader, StepRecord
+from memorybench.journal.run_writer import RunWriter, open_run
+from perf.measuring import Line, Setup, at_most, run_command
+
+PROVIDERS = 10
+RUN = "large"
+_SAMPLE = ("eval", "--providers", "bm25", "--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
+_TOGETHER = 500
+_STEPS, _MEMORIES = ("search", "answer"), 10
+"""Of each trial: a file of 100,000 trials takes about 1 GB."""
+_PAGES = {
+    "runs": "/",
+    "run": f"/run/0/{RUN}",
+    "charts": f"/run/0/{RUN}/charts",
+    "questions": f"/run/0/{RUN}/questions",
+    "questions, page 100": f"/run/0/{RUN}/questions?offset=4950",
+    "questions, one provider wrong": f"/run/0/{RUN}/questions?provider=memory-3&outcome=wrong",
+    "questions, A right and B wrong": f"/run/0/{RUN}/questions?right=memory-0&wrong=memory-3",
+    "questions, text": f"/run/0/{RUN}/questions?text=birthday",
+    "question": f"/run/0/{RUN}/question?benchmark=BENCHMARK&case=q7&right=memory-0&wrong=memory-3",
+    "history": f"/run/0/{RUN}/history?cluster=history-0",
+    "compare": f"/compare?side=0/{RUN}:memory-0&side=0/{RUN}:memory-3&only=wins",
+    "trends": "/trends",
+}
+
+
+Template = tuple[Outcome, Mapping[str, Any], Sequence[StepRecord]]
+
+
+class StoredCase(Case):
+    """The content of a case, as the journal has it."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def measure(setup: Setup) -> Iterator[Line]:
+    folder = setup.folder / "results"
+    benchmark = write_run(setup.folder, folder, max(setup.many // PROVIDERS, 8))
+    yield Line("size of the results file", (folder / FILE_NAME).stat().st_size / 1e6, "MB")
+    bare = _bare_query(folder, setup.rounds)
+    times: dict[str, list[float]] = {}
+    started = time.perf_counter()
+    with viewer(folder) as (process, address):
+        _get(address, "/")
+        first_page = time.perf_counter() - started
+        for name, path in _PAGES.items():
+            path = path.replace("BENCHMARK", benchmark)
+            yield Line(f"first time: {name}", _get(address, path), "s")
+            times[name] = [_get(address, path) for _ in range(max(2 * setup.rounds, 2))]
+        megabytes = _peak(process.pid)
+    pages = [seconds for own in times.values() for seconds in own]
+    for name, own in times.items():
+        yield Line(f"page: {name}", 1000 * median(own), "ms")
+    trials = f"{PROVIDERS * max(setup.many // PROVIDERS, 8):,} trials"
+    yield at_most(f"median page of the viewer, {trials}", 1000 * median(pages), 150, "ms")
+    yield Line("  slowest page", 1000 * max(pages), "ms")
+    yield at_most("  page of 50 questions / bare SQL query of the same rows", median(times["questions"]) / bare, 20)
+    yield at_most("  first page after the start of the viewer", first_page, 1.5, "s")
+    yield at_most("  memory of the viewer", megabytes, 200, "MB")
+
+
+def write_run(sample_folder: Path, folder: Path, questions: int) -> str:
+    """Write a complete run with its reports; return the name of its benchmark."""
+    sample = sample_folder / "sample"
+    run_command(sample_folder, [*_SAMPLE, "--limit", "20", "--run-id", "sample", "--output", str(sample)], {})
+    with RunReader.open(sample) as reader:
+        run = reader.run("sample")
+        outcomes = list(reader.outcomes("sample"))
+        templates = [
+            (one, reader.case("sample", one.trial.benchmark, one.trial.case_id) or {}, reader.steps_of("sample", one))
+            for one in outcomes
+        ]
+    (benchmark,) = map(str, run.spec["questions"])
+    names = [f"memory-{n}" for n in range(PROVIDERS)]
+    spec = {**run.spec, "providers": names, "subjects": names, "questions": {benchmark: questions}}
+    row = Run(id=RUN, suite="bench", spec=spec, program=run.program, planned=questions * PROVIDERS)
+    with open_run(folder, row) as run_writer:
+        for place, name in enumerate(names):
+            asyncio.run(_write_provider(run_writer, place, name, questions, templates))
+        run_writer.end("complete")
+    run_command(sample_folder, ["report", RUN, "--results", str(folder)], {})
+    return benchmark
+
+
+async def _write_provider(
+    run_writer: RunWriter,
+    place: int,
+    name: str,
+    questions: int,
+    templates: Sequence[Template],
+) -> None:
+    subject = Subject(role="provider", name=name)
+    for first in range(0, questions, _TOGETHER):
+        await asyncio.gather(
+            *(
+                _write_trial(run_writer, subject, n, place * questions + n, templates[(7 * n + place) % len(templates)])
+                for n in range(first, min(first + _TOGETHER, questions))
+            )
+        )
+
+
+async def _write_trial(
+    run_writer: RunWriter,
+    subject: Subject,
+    number: int,
+    ordinal: int,
+    template: Template,
+) -> None:
+    outcome, case, steps = template
+    steps = [step for step in steps if step.name in _STEPS]
+    ours = {"case_id": f"q{number}", "subject": subject, "cluster": f"history-{number // 20}"}
+    keys = [f"{subject.name} {number} {step.name}" for step in steps]
+    for key, step in zip(keys, steps, strict=True):
+        own = subject.name if step.subject == outcome.trial.subject.name else step.subject
+        found = {"memories": step.result["memories"][:_MEMORIES]} if step.name == "search" else step.result
+        texts = json.dumps(step.inputs), json.dumps(found)
+        await run_writer.record_step(Step(key, step.name, own, *texts, step.started, step.seconds))
+    recorded = Outcome(**{**dict(outcome), "trial": Trial(**{**dict(outcome.trial), **ours}), "steps": tuple(keys)})
+    await run_writer.record_outcome(recorded, ordinal, StoredCase(**{**dict(case), "id": f"q{number}"}))
+
+
+def _bare_query(folder: Path, rounds: int) -> float:
+    """Return the median seconds to read the 500 outcomes of a page of questions by their keys."""
+    with closing(sqlite3.connect(f"file:{folder / FILE_NAME}?mode=ro", uri=True)) as db:
+        keys = json.dumps([f"q{n}" for n in range(50)])
+        trials = db.execute(
+            "SELECT trial FROM outcomes WHERE case_id IN (SELECT value FROM json_each(?))", (keys,)
+        ).fetchall()
+        wanted = json.dumps([trial for (trial,) in trials])
+        times = []
+        for _ in range(2 * rounds + 1):
+            started = time.perf_counter()
+            db.execute(
+                "SELECT * FROM outcomes WHERE run = ? AND trial IN (SELECT value FROM json_each(?)) ORDER BY ordinal",
+                (RUN, wanted),
+            ).fetchall()
+            times.append(time.perf_counter() - started)
+    return median(times)
+
+
+@contextmanager
+def viewer(folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start `memorybench view` and yield its process and address."""
+    command = [sys.executable, "-m", "memorybench", "view", "--results", str(folder), "--no-browser", "--port", "0"]
+    # modules are compiled once, as on any machine that has run the program before
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    with subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, text=True, env=variables) as process:
+        assert process.stdout is not None
+        try:
+            yield process, urlsplit(json.loads(process.stdout.readline())["url"]).netloc
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _get(address: str, path: str) -> float:
+    """Return the seconds until the whole page is there; while the viewer prepares a part, it is asked for again."""
+    started = time.perf_counter()
+    for _ in count():
+        connection = HTTPConnection(address)
+        connection.request("GET", path)
+        with closing(connection), connection.getresponse() as response:
+            text = response.read().decode()
+            if response.status == 200 and not ("/charts" in path and "being drawn" in text):
+                return time.perf_counter() - started
+            assert response.status in (200, 202), f"{path}: {text}"
+    raise AssertionError
+
+
+def _peak(process: int) -> float:
+    """Return the peak memory of a process in MB; 0 where the system does not say it."""
+    status = Path(f"/proc/{process}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
