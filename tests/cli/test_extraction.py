@@ -53,23 +53,17 @@ def test_the_hoarder_is_neither_precise_nor_minimal(command: Command) -> None:
     assert scores["violations"] > 0
 
 
-def test_a_fact_in_four_pieces_is_one_in_the_strict_view_and_covered_in_the_other(command: Command) -> None:
-    _, scores = put(command, "splitter")
-    assert scores["precision"] < scores["coverage_precision"]
-    assert scores["recall"] <= scores["coverage_recall"]
-
-
-def test_the_negation_dropper_is_caught_on_every_negation(command: Command) -> None:
-    perfect = put(command, "perfect")[1]
-    _, scores = put(command, "negation_dropper")
-    assert scores["recall"] < perfect["recall"]
-    assert scores["contradiction"] > 0
-
-
-def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command) -> None:
-    _, scores = put(command, "paraphraser")
+@pytest.mark.parametrize("extractor", ["splitter", "negation_dropper", "paraphraser"])
+def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command, extractor: str) -> None:
+    """The truth is 1 for the paraphraser, and lower for the others; without a judge none of them has a value."""
+    said, scores = put(command, extractor)
     assert scores["undecided"] > 0
-    assert scores["recall_least"] < scores["recall"] < scores["recall_most"]
+    for name in ("precision", "recall", "f1"):
+        [measure] = [one for one in said.json["results"][0]["measures"] if one["name"] == name]
+        assert measure["value"] is None
+        assert measure["n"] < measure["planned"]
+        assert measure["low"] <= scores[f"{name}_least"] < scores[f"{name}_most"] <= measure["high"]
+        assert scores[f"{name}_most"] == 1 or extractor == "splitter"
 
 
 def test_targets_apply_unless_thresholds_replace_them(command: Command) -> None:

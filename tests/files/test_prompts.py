@@ -16,6 +16,7 @@ def test_every_prompt_file_has_a_use() -> None:
         "audit-answer",
         "extraction-stated",
         "extraction-written",
+        "extraction-withdrawn",
         *(f"judge-{name}" for name in JUDGE_PROMPTS),
     }
     assert {file.stem for file in FOLDER.iterdir()} == names
@@ -29,6 +30,7 @@ def test_every_prompt_file_has_a_use() -> None:
         ("audit-answer", "47c45cbcd69a9607"),
         ("extraction-stated", "555c30d2fa3c7eea"),
         ("extraction-written", "9725e7d57f644a25"),
+        ("extraction-withdrawn", "e4f95543dbb9c69b"),
         ("judge-default", "dd67011d7b7da219"),
         ("judge-temporal", "d8b056f1ac9cd486"),
         ("judge-knowledge-update", "e4ee778a59e98f4c"),

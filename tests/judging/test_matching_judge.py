@@ -13,9 +13,9 @@ from memorybench.journal.run_reader import RunReader
 from memorybench.judging.canaries import CanaryReport
 from memorybench.judging.facts import MemoryFact
 from memorybench.judging.judge import Judge
+from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_canaries import PAIRS, check_entailment
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.matching_pairs import Matching, grid_of, matched
 from memorybench.models.scripted import Line, ScriptedModel
 from tests.engine.workload import run_once
 
@@ -44,7 +44,7 @@ def matchings(folder: Path, judge: EntailmentJudge | None, gold: list[MemoryFact
     made: list[Matching] = []
 
     async def ask(steps: Steps) -> None:
-        by_code = matched(grid_of(gold, found))
+        by_code = match(Grid(gold, found))
         made.append(by_code if judge is None else await judge.decide(steps, by_code))
 
     run_once(folder, Plan(jobs=(), size=0, closing=ask), run=RUN)
@@ -53,9 +53,7 @@ def matchings(folder: Path, judge: EntailmentJudge | None, gold: list[MemoryFact
 
 def test_what_code_decides_is_not_asked(tmp_path: Path) -> None:
     asked = judge(lambda _: "yes", tmp_path / "calls")
-    found = matchings(
-        tmp_path / "r", asked, facts("Budget is $5k", "Has a dog"), facts("Budget: 5000 USD", "Has no dog")
-    )
+    found = matchings(tmp_path / "r", asked, facts("Budget is $5k", "Has a dog"), facts("Budget is 5000 USD"))
     assert found.pairs == {0: 0}
     assert calls(tmp_path / "calls") == 0
 
@@ -91,7 +89,7 @@ def test_a_judge_that_can_not_be_read_decides_nothing(tmp_path: Path) -> None:
 
     async def ask(steps: Steps) -> None:
         try:
-            await unclear.decide(steps, matched(grid_of(facts("Prefers short answers"), facts("Likes answers brief"))))
+            await unclear.decide(steps, match(Grid(facts("Prefers short answers"), facts("Likes answers brief"))))
         except Unreadable as error:
             raised.append(error)
 
@@ -114,9 +112,9 @@ def checked(folder: Path, judge: EntailmentJudge) -> CanaryReport:
 def test_a_judge_that_nods_is_told_from_one_that_reads(tmp_path: Path) -> None:
     right = {pair for kind in ("verbatim", "paraphrased") for pair in PAIRS[kind]}
     reads = checked(tmp_path / "a", judge(lambda turns: "yes" if notes(turns) in right else "no", tmp_path / "calls"))
-    assert (reads.sensitivity, reads.specificity) == ((5, 5), (6, 6))
+    assert (reads.sensitivity, reads.specificity) == ((7, 7), (12, 12))
     nods = checked(tmp_path / "b", judge(lambda _: "yes", tmp_path / "calls"))
-    assert (nods.sensitivity, nods.specificity) == ((5, 5), (0, 6))
+    assert (nods.sensitivity, nods.specificity) == ((7, 7), (0, 12))
 
 
 def test_the_prompt_shows_both_notes_between_marks(tmp_path: Path) -> None:

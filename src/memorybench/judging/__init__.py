@@ -8,12 +8,9 @@ canaries.py      check_judge: tests a judge with responses of known correctness
 canary_cases.py  those responses, by prompt
 
 facts.py             a memory of any shape as atomic facts
-facts_reading.py     what a fact says: words, quantities, names, and what is denied or in doubt
-facts_quantities.py  numbers, money, times and dates in one form
-facts_signs.py       which patterns a text has anything for
-matching.py          compare: do two facts say the same? by code
-matching_pairs.py    which fact is which, one-to-one and by coverage
-matching_judge.py    EntailmentJudge: what code can not decide
-matching_canaries.py what that judge says of pairs whose relation is known
-enumeration.py       Enumerator: lists the facts stated and the facts written, in separate calls
+normal_form.py       one spelling for facts that say the same
+matching.py          which fact is which: by code only what has the same normal form
+matching_judge.py    EntailmentJudge: decides what code cannot
+matching_canaries.py tests that judge with pairs whose relation is known
+enumeration.py       Enumerator: lists the facts stated, written and withdrawn, in separate calls
 """

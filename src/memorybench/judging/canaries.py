@@ -64,7 +64,8 @@ class CanaryReport(Record):
     def sentence(self) -> str:
         """Returns `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 wrong)`."""
         (hits, right), (passes, wrong) = self.sensitivity, self.specificity
-        missed = {kind: sum(c.n - c.agreed for c in self.counts if c.kind == kind) for kind in KINDS}
+        kinds = dict.fromkeys((*KINDS, *(count.kind for count in self.counts)))
+        missed = {kind: sum(c.n - c.agreed for c in self.counts if c.kind == kind) for kind in kinds}
         faults = [f"{kind}: {number} wrong" for kind, number in missed.items() if number]
         faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
         remark = f" ({', '.join(faults)})" if faults else ""

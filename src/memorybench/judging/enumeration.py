@@ -24,8 +24,8 @@ from memorybench.text.sanitize import preview
 from .facts import MemoryFact, fact_from
 from .prompts import fenced, mark_for
 
-STATED, WRITTEN = "stated", "written"
-"""The names of the two steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""
+STATED, WRITTEN, WITHDRAWN = "stated", "written", "withdrawn"
+"""The names of the three steps; the prompt of each is catalog/prompts/extraction-NAME.txt."""
 
 _CATEGORIES = """
 Begin each entry with its category and a colon. Use one of these categories where one fits: {names}.
@@ -75,6 +75,13 @@ class Enumerator:
     ) -> tuple[MemoryFact, ...]:
         """Lists what the output contains and the memory did not. Raises as `stated`."""
         return await self._list_facts(steps, WRITTEN, {"existing-memory": existing, "new-memory": output}, categories)
+
+    async def withdrawn(
+        self, steps: Steps, conversation: str, existing: str, categories: Collection[str] = ()
+    ) -> tuple[MemoryFact, ...]:
+        """Lists what the memory contained and the user corrected, replaced or took back. Raises as `stated`."""
+        material = {"conversation": conversation, "existing-memory": existing}
+        return await self._list_facts(steps, WITHDRAWN, material, categories)
 
     async def _list_facts(
         self, steps: Steps, name: str, material: Mapping[str, str], categories: Collection[str]

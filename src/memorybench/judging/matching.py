@@ -1,351 +1,242 @@
-"""Do two facts say the same? Decided by code where code can tell, and left undecided where it can not.
+"""Which fact of one side is which of the other, one to one.
 
-Same: the same words that carry meaning and the same quantities, however they are written, filed or ordered, and no
-small word (tense, person, direction) that could make a difference.
-Different, or contradicting: other quantities, other names, or one denies or doubts what the other states. A denied
-fact and a plain one never match. What shares some words is undecided: it may be a paraphrase. What shares none is
-taken for different, though not surely: a judge, where there is one, is asked about both kinds.
+Code decides two things. Facts with the same normal form say the same, unless both name a category and the categories
+differ. Facts in different categories do not match, if the writer could know the category of the gold. Everything else
+is undecided until a judge decides it.
+
+Strict view: each fact is matched with at most one other. A fact that was written in several pieces is matched with its
+longest piece, and several facts written as one are matched once. Coverage: what the other side says in one fact or in
+several, in any category, is covered.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
-from memorybench.text.fact_stems import stem_of
+from .facts import MemoryFact, normal_category
+from .normal_form import normal_form
 
-from .facts import MemoryFact
-from .facts_quantities import Quantity
-from .facts_reading import DENIED, Reading, bare, denies, glance_of, reading_of
-from .facts_shades import alike, entails
-
-Relation = Literal["same", "different", "contradicts", "undecided"]
+Pair = tuple[int, int]
+"""Index of a gold fact and index of a found fact."""
+_FEW_WORDS = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How a first fact stands to a second one."""
+class Comparison(NamedTuple):
+    """How a found fact relates to a gold fact."""
 
-    relation: Relation
-    says: bool | None = False
-    """Whether the first says all that the second says; None: code can not tell."""
-    said: bool | None = False
-    """Whether the second says all that the first says."""
-    sure: bool = True
-    """Whether a judge could not know better."""
-    holds: bool = False
-    """Whether all words of the second stand in the first: it may be made of it, though it need not say it."""
-    held: bool = False
-    """Whether all words of the first stand in the second."""
+    relation: Literal["same", "different", "undecided"]
+    says: bool | None
+    """Whether the found fact says all that the gold fact says; None: undecided."""
+    said: bool | None
+    """Whether the gold fact says all that the found fact says."""
 
 
-_SAME = Comparison("same", True, True, holds=True, held=True)
-_DIFFERENT = Comparison("different")
-_CONTRADICTS = Comparison("contradicts")
-_OPEN = Comparison("undecided", None, None, sure=False)
-UNLIKE = Comparison("different", sure=False)
-_AGAINST = Comparison("contradicts", sure=False)
-
-_REPLACING = frozenset(stem_of(verb) for verb in ("replaces", "swaps", "exchanges", "substitutes", "trades"))
-_EXCLUSIVE = tuple(
-    frozenset(stem_of(word) for word in words)
-    for words in (
-        ("hourly", "daily", "weekly", "monthly", "yearly"),
-        ("more", "less"),
-        ("least", "most"),
-        ("over", "under"),
-        ("above", "below"),
-        ("before", "after"),
-        ("increase", "decrease"),
-        ("include", "exclude"),
-        ("left", "right"),
-        ("inside", "outside"),
-        ("first", "second", "third"),
-        ("morning", "afternoon", "evening", "night"),
-        ("always", "never", "sometimes"),
-    )
-)
-"""Words of which one thing can bear but one."""
-_OF_A_COUNTRY = ("ish", "es", "ian", "ean", "ench", "utch")
-"""How the stems of Danish, Chinese, Italian, Chilean, French and Dutch end."""
-_EXCLUDING = frozenset(word for group in _EXCLUSIVE for word in group)
-_TURNED_DOWN = re.compile(r"\btoo (?:expensive|dear|costly|much|big|far|risky|late)\b|\bout of the question\b")
+SAME = Comparison("same", True, True)
+UNDECIDED = Comparison("undecided", None, None)
 
 
-class Understood(NamedTuple):
-    """A fact as code understands it: made once for all its comparisons."""
-
-    reading: Reading
-    filed: frozenset[str]
-    """Stems of its categories' words: what they say, the fact need not repeat."""
-    excluding: bool
-    """It has a word of which one thing can bear but one."""
-
-
-def compare(first: MemoryFact, second: MemoryFact) -> Comparison:
-    """What their categories already say, neither of them needs to repeat."""
-    return compare_understood(understood(first), understood(second))
-
-
-def understood(fact: MemoryFact) -> Understood:
-    return _understood(fact.text, fact.categories)
-
-
-@lru_cache(maxsize=2_000)
-def _understood(text: str, categories: tuple[str, ...]) -> Understood:
-    """A category that denies, such as `dislikes`, denies what is filed under it."""
-    category = categories[-1] if categories else ""
-    denied = _denying(category) and not denies(text)
-    reading = reading_of(f"{category.replace('_', ' ')}: {text}" if denied else text)
-    return Understood(reading, _category_words(categories), not _EXCLUDING.isdisjoint(reading.stems))
-
-
-def compare_understood(first: Understood, second: Understood) -> Comparison:
-    """As `compare`: for those who compare each fact many times."""
-    if first.reading.text == second.reading.text:
-        return _SAME
-    return UNLIKE if _apart(first, second) else _compare(first, second)
-
-
-def words_alone(known: Iterable[Understood]) -> frozenset[str] | None:
-    """For `unlike`: the words of some facts, if these have nothing else to be compared. None: quantities, and words of
-    which one thing can bear but one, take a closer look."""
-    told: set[str] = set()
-    for fact in known:
-        stems = fact.reading.stems
-        if fact.reading.quantities or not stems or fact.excluding or not all(map(str.isalpha, stems)):
-            return None
-        told |= stems
-    return frozenset(told)
-
-
-def unlike(fact: MemoryFact, words: frozenset[str]) -> bool:
-    """Whether a comparison of this fact with those whose words these are would surely find them different: told without
-    reading it."""
-    if _denying(fact.category):
+def is_same(first: MemoryFact, second: MemoryFact) -> bool:
+    """Whether both have the same normal form, and categories that do not differ."""
+    text = _key(first)
+    if text != _key(second) or not _compatible(first, second):
         return False
-    glance = glance_of(fact.text)
-    return glance is not None and glance.isdisjoint(words)
+    if first.categories and second.categories:
+        return True
+    # a word or two, such as "tea", say too little without their category, which may be "dislikes"
+    same_text = normal_form(first.text) == normal_form(second.text)
+    return same_text and (first.categories == second.categories or len(text.split()) > _FEW_WORDS)
 
 
-def read(fact: MemoryFact) -> Reading:
-    return understood(fact).reading
-
-
-@lru_cache(maxsize=2_000)
-def _denying(category: str) -> bool:
-    return denies(category.replace("_", " "))
-
-
-def contained(fact: MemoryFact, *texts: str) -> bool:
-    """Whether all words and quantities of a fact stand in these texts together, denied or not as in the fact."""
-    words, quantities = _gathered(map(reading_of, texts))
-    known = understood(fact)
-    return _within(known.reading, words | known.filed, quantities)
-
-
-def holds(fact: MemoryFact, text: str) -> bool:
-    """Whether a text stands in a fact, word by word or in other order and form, and is not denied, doubted or turned
-    down there."""
-    told, wanted = read(fact), reading_of(text)
-    if _clash(told, wanted) is not None or (_TURNED_DOWN.search(told.text) and not _TURNED_DOWN.search(wanted.text)):
-        return False
-    return f" {wanted.text} " in f" {told.text} " or _within(wanted, told.said, told.quantities)
-
-
-def together(whole: MemoryFact, pieces: Sequence[MemoryFact]) -> bool:
-    """Whether the pieces say between them all that the whole says."""
-    words, quantities = _gathered(map(read, pieces))
-    known = understood(whole)
-    return _within(known.reading, words | known.filed, quantities)
+def _key(fact: MemoryFact) -> str:
+    """Returns the normal form of a fact, without its own category in front."""
+    text = normal_form(fact.text)
+    name, colon, rest = text.partition(": ")
+    return rest if colon and normal_category(name) in fact.categories else text
 
 
 def likeness(first: MemoryFact, second: MemoryFact) -> float:
-    """The share of words and quantities that two facts have in common: 2 × shared / all. For ordering, not deciding."""
-    a, b = _substance(read(first)), _substance(read(second))
+    """Returns the share of words that two facts have in common. It orders pairs and never decides one."""
+    a, b = (set(_key(fact).split()) for fact in (first, second))
     return 2 * len(a & b) / (len(a) + len(b)) if a or b else 0.0
 
 
-def size(fact: MemoryFact) -> int:
-    """How much a fact says, in words and quantities."""
-    return len(_substance(read(fact)))
-
-
-def _apart(first: Understood, second: Understood) -> bool:
-    """Whether they have nothing that could be compared: no word in common, and not both a quantity, a name, or a word
-    of which one thing can bear but one. Most pairs are of this kind, and `_compare` would find no more."""
-    a, b = first.reading, second.reading
-    if (a.quantities and b.quantities) or not a.stems.isdisjoint(b.stems):
-        return False
-    if a.names and b.names:
-        return a.empty or b.empty  # but for its name
-    return not (first.excluding and second.excluding)
-
-
-def _compare(first: Understood, second: Understood) -> Comparison:
-    a, b = first.reading, second.reading
-    clash = _clash(a, b)
-    if clash is not None:
-        return clash
-    shared = not a.stems.isdisjoint(b.stems)
-    more_a = _unmatched(a.quantities, b.quantities)
-    # of two single ones, each agrees with the other or neither does
-    more_b = more_a if len(a.quantities) == len(b.quantities) == 1 else _unmatched(b.quantities, a.quantities)
-    if more_a and more_b:  # one thing said with two numbers, or two things
-        related = shared or not a.words or not b.words
-        one_thing = related and not (_beyond(first, second) and _beyond(second, first))
-        return _CONTRADICTS if one_thing else _DIFFERENT
-    if (named := _other_names(a, b)) is not None:
-        return named
-    related, exclusive = shared or _agreeing(a, b), first.excluding and second.excluding
-    if not related and not exclusive:
-        return UNLIKE
-    only_a, only_b = _beyond(first, second), _beyond(second, first)
-    if exclusive and (found := _exclusive(only_a, only_b)) is not None:
-        return found
-    if not related:
-        return UNLIKE
-    held, holds = not only_a and not more_a, not only_b and not more_b
-    maybe = (held or holds) and (_maybe(a.quantities, b.quantities) or _maybe(b.quantities, a.quantities))
-    if held and holds and not maybe and _same_order(first, second) and alike(a, b):
-        return _SAME
-    if held or holds:
-        # the longer one has all the words; whether it says as much is told by those that it has more
-        says = holds and not held and not maybe and entails(a, b, only_a)
-        said = held and not holds and not maybe and entails(b, a, only_b)
-        return Comparison("undecided", says or None, said or None, sure=False, holds=holds, held=held)
-    if more_a or more_b:
-        return UNLIKE  # other words, and a number that the other does not have, or has in words
-    return _OPEN
-
-
-def _clash(a: Reading, b: Reading) -> Comparison | None:
-    """What one states and the other denies or doubts; None: nothing, or too little to tell."""
-    if not (a.marked or b.marked):
-        return None
-    here, there = a.modes, b.modes
-    shared = here.keys() & there.keys()
-    clashing = {thing for thing in shared if not here[thing] & there[thing]}
-    if not clashing:
-        return None
-    if here.keys() != there.keys() and clashing != shared:
-        return _OPEN  # "does not sell soap" stands in "sells candles, not soap"
-    if not (here.keys() <= there.keys() or there.keys() <= here.keys()):
-        return UNLIKE  # "nothing hosted outside" may be "all hosted inside"
-    denied = any(DENIED in mode for thing in clashing for mode in here[thing] ^ there[thing])
-    if not denied:
-        return _DIFFERENT
-    # "can not" may be said in other words: "it gets in the way"
-    return _CONTRADICTS if here.keys() == there.keys() else _AGAINST
-
-
-def _other_names(a: Reading, b: Reading) -> Comparison | None:
-    """Where each names somebody or somewhere that the other does not. Whether one can live in two towns is not for
-    code to tell, nor whether Danish is of Denmark."""
-    if not a.names or not b.names:
-        return None
-    only_a, only_b = a.names - b.stems, b.names - a.stems
-    if not only_a or not only_b:
-        return None
-    return UNLIKE if any(name.endswith(_OF_A_COUNTRY) for name in only_a | only_b) else _DIFFERENT
-
-
-def _exclusive(only_a: frozenset[str], only_b: frozenset[str]) -> Comparison | None:
-    """Where one says `left` and the other `right`: contradicting if that is all they differ in."""
-    if only_a.isdisjoint(_EXCLUDING) or only_b.isdisjoint(_EXCLUDING):
-        return None
-    for group in _EXCLUSIVE:
-        left, right = only_a & group, only_b & group
-        if left and right:
-            return _CONTRADICTS if only_a == left and only_b == right else _DIFFERENT
-    return None
-
-
-def _exchanged(a: Sequence[str], b: Sequence[str]) -> bool:
-    """Whether two words have changed places around a third, which may be what one does to the other: the landlord pays
-    the tenant. Or what is replaced by what."""
-    places = [place for place, (here, there) in enumerate(zip(a, b, strict=False)) if here != there]
-    if len(a) != len(b) or len(places) != 2:
-        return False
-    left, right = places
-    return a[left] == b[right] and a[right] == b[left] and (right > left + 1 or a[0] in _REPLACING)
-
-
-def _same_order(first: Understood, second: Understood) -> bool:
-    """Whether the same words mean the same: always, unless their order or direction tells who does what to whom."""
-    a, b = first.reading, second.reading
-    if not (a.turns or b.turns):
-        return not _exchanged(a.order, b.order)  # without directions, too, and without names
-    if a.directions - b.directions and b.directions - a.directions:
-        return False
-    if not (a.turns and b.turns) and all(name.endswith("day") for name in a.names | b.names):
+def _compatible(first: MemoryFact, second: MemoryFact) -> bool:
+    if not first.categories or not second.categories:
         return True
-    shared = set(a.order).intersection(b.order) - first.filed - second.filed
-    return [word for word in a.order if word in shared] == [word for word in b.order if word in shared]
+    return first.category in second.categories or second.category in first.categories
 
 
-def _beyond(first: Understood, second: Understood) -> frozenset[str]:
-    """What the first says more than the second, but for what their categories say."""
-    more = first.reading.said - second.reading.said
-    if not more:
-        return more
-    filed = first.filed | second.filed
-    return frozenset(word for word in more if bare(word) not in filed) if first.reading.marked else more - filed
+@dataclass(frozen=True)
+class Grid:
+    """All gold facts and all found facts, with the decisions of a judge."""
+
+    gold: Sequence[MemoryFact]
+    found: Sequence[MemoryFact]
+    known: frozenset[str] = frozenset()
+    """Categories that the writer of the found facts was shown."""
+    judged: Mapping[Pair, Comparison] = field(default_factory=dict)
+    split: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Gold fact → the found facts that say it together, as a judge decided."""
+    merged: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Found fact → the gold facts that say it together, as a judge decided."""
+
+    @cached_property
+    def equal(self) -> Sequence[Pair]:
+        """Pairs of facts with the same normal form, whatever their categories."""
+        places: dict[str, list[int]] = {}
+        for place, fact in enumerate(self.found):
+            places.setdefault(_key(fact), []).append(place)
+        return [(g, f) for g, fact in enumerate(self.gold) for f in places.get(_key(fact), ())]
+
+    @cached_property
+    def _decided(self) -> Mapping[Pair, Comparison]:
+        same = {(g, f): SAME for g, f in self.equal if is_same(self.gold[g], self.found[f])}
+        return {**self.judged, **same}
+
+    def compare(self, pair: Pair) -> Comparison:
+        return self._decided.get(pair, UNDECIDED)
+
+    @property
+    def same(self) -> list[Pair]:
+        return [pair for pair, one in self._decided.items() if one.relation == "same"]
+
+    def fits(self, pair: Pair) -> bool:
+        """Whether the categories allow a match. Only a category that the writer could know can be a wrong one."""
+        gold, found = self.gold[pair[0]], self.found[pair[1]]
+        return gold.category not in self.known or _compatible(gold, found)
 
 
-def _unmatched(quantities: Set[Quantity], others: Set[Quantity]) -> bool:
-    """Whether one of them agrees with none of the others, not even perhaps."""
-    # loops, here and below: of two facts with a quantity each, generators would take most of the comparison
-    for quantity in quantities - others:
-        for other in others:
-            if quantity.agrees(other) is not False:
-                break
-        else:
+@dataclass(frozen=True)
+class Matching:
+    grid: Grid
+    pairs: Mapping[int, int]
+    """Gold → found, one to one."""
+    misfiled: Mapping[int, int]
+    """Gold → found among the rest: the same text in a wrong category."""
+    twins: frozenset[int]
+    """Found facts among the rest that repeat another found fact."""
+
+    @cached_property
+    def open_gold(self) -> list[int]:
+        """Gold facts without a partner."""
+        return [g for g in range(len(self.grid.gold)) if g not in self.pairs and g not in self.misfiled]
+
+    @cached_property
+    def open_found(self) -> list[int]:
+        """Found facts without a partner that do not repeat another."""
+        taken = {*self.pairs.values(), *self.misfiled.values(), *self.twins}
+        return [f for f in range(len(self.grid.found)) if f not in taken]
+
+    @cached_property
+    def open_pairs(self) -> list[Pair]:
+        """Pairs that a judge could still decide."""
+        grid = self.grid
+        pairs = [(g, f) for g in self.open_gold for f in self.open_found]
+        return [pair for pair in pairs if grid.compare(pair).relation == "undecided" and grid.fits(pair)]
+
+    @cached_property
+    def undecided(self) -> Mapping[int, int]:
+        """Gold → found: as many undecided pairs as can be right together, and of these the most alike."""
+        return _assign(self.grid, self.open_pairs)
+
+    def most(self, gold: Collection[int]) -> int:
+        """Returns how many of these gold facts could at most be matched by undecided pairs."""
+        pairs = [pair for pair in self.open_pairs if pair[0] in gold]
+        rows, columns = {g for g, _ in pairs}, {f for _, f in pairs}
+        return (
+            min(len(rows), len(columns)) if len(pairs) == len(rows) * len(columns) else len(_assign(self.grid, pairs))
+        )
+
+    @cached_property
+    def _open(self) -> frozenset[Pair]:
+        return frozenset((*self.open_pairs, *self.misfiled.items()))
+
+    def may_match(self, gold: int) -> bool:
+        """Whether an undecided pair could match this gold fact."""
+        return any(pair[0] == gold for pair in self.open_pairs)
+
+    def covered(self, gold: int) -> bool | None:
+        """Whether the found facts say this gold fact; None: undecided."""
+        if gold in self.pairs or gold in self.grid.split:
             return True
-    return False
+        pairs = [(gold, f) for f in range(len(self.grid.found))]
+        cells = [self.grid.compare(pair).says for pair in pairs]
+        if True in cells:
+            return True
+        undecided = any(says is None and pair in self._open for pair, says in zip(pairs, cells, strict=True))
+        return None if undecided else False
+
+    def supported(self, found: int, among: Collection[int]) -> bool | None:
+        """Whether these gold facts, alone or together, say this found fact; None: undecided."""
+        if found in map(self.pairs.get, among) or found in self.grid.merged or self._repeats(found, among):
+            return True
+        pairs = [(g, found) for g in among]
+        cells = [self.grid.compare(pair).said for pair in pairs]
+        if True in cells:
+            return True
+        undecided = any(said is None and pair in self._open for pair, said in zip(pairs, cells, strict=True))
+        return None if undecided else False
+
+    def _repeats(self, found: int, among: Collection[int]) -> bool:
+        """Whether it repeats the partner of one of these gold facts."""
+        partners = (self.grid.found[self.pairs[g]] for g in among if g in self.pairs)
+        return found in self.twins and any(is_same(self.grid.found[found], partner) for partner in partners)
 
 
-def _maybe(quantities: frozenset[Quantity], others: frozenset[Quantity]) -> bool:
-    """Whether one of them agrees with another only perhaps."""
-    return quantities != others and any(
-        one.agrees(other) is None and not any(one.agrees(another) for another in others)
-        for one in quantities
-        for other in others
-    )
+def match(grid: Grid) -> Matching:
+    """Returns the matching with the most decided pairs, whatever the order of the facts."""
+    pairs = _assign(grid, [pair for pair in grid.same if grid.fits(pair)])
+    for gold, pieces in grid.split.items():
+        if gold not in pairs and not set(pieces) & set(pairs.values()):
+            pairs[gold] = max(pieces, key=lambda f: (len(grid.found[f].text), grid.found[f].text))
+    for found, parts in grid.merged.items():
+        if found not in pairs.values() and not set(parts) & pairs.keys():
+            pairs[max(parts, key=lambda g: (len(grid.gold[g].text), grid.gold[g].text))] = found
+    taken = set(pairs.values())
+    free = [(g, f) for g, f in grid.equal if g not in pairs and f not in taken]
+    misfiled = _assign(grid, [pair for pair in free if not grid.fits(pair)])
+    return Matching(grid, pairs, misfiled, _twins(grid, {*taken, *misfiled.values()}))
 
 
-def _agreeing(a: Reading, b: Reading) -> bool:
-    """Whether they have a quantity in common: nineteen parrots and 19 EUR have not, though 19 alone could be either."""
-    if not a.quantities or not b.quantities:
-        return False
-    values = not a.words or not b.words
-    for quantity in a.quantities:
-        for other in b.quantities:
-            if (values or (quantity.unit and other.unit)) and quantity.agrees(other) is not False:
-                return True
-    return False
+def _twins(grid: Grid, taken: Collection[int]) -> frozenset[int]:
+    first: dict[str, list[MemoryFact]] = {}
+    twins = []
+    for place in sorted(range(len(grid.found)), key=lambda place: place not in taken):
+        fact = grid.found[place]
+        others = first.setdefault(_key(fact), [])
+        if place not in taken and any(is_same(fact, other) for other in others):
+            twins.append(place)
+        others.append(fact)
+    return frozenset(twins)
 
 
-def _within(reading: Reading, words: Set[str], quantities: Set[Quantity]) -> bool:
-    return reading.said <= words and not reading.empty and not _unmatched(reading.quantities, quantities)
+def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
+    """Returns as many of these pairs as possible, one to one, and of these the most alike."""
+    able = list(allowed)
+    pairs = dict(able)
+    if len(pairs) == len(able) == len(set(pairs.values())):
+        return pairs  # no fact has a choice
+    import numpy as np
+    from scipy.optimize import linear_sum_assignment
+
+    gold, found = _sorted(grid.gold, {g for g, _ in able}), _sorted(grid.found, {f for _, f in able})
+    row, column = ({place: n for n, place in enumerate(places)} for places in (gold, found))
+    worth = np.zeros((len(gold), len(found)))
+    for g, f in able:
+        # one pair more outweighs all likeness
+        worth[row[g], column[f]] = 2.0 + _closeness(grid, (g, f)) + min(worth.shape)
+    rows, columns = linear_sum_assignment(worth, maximize=True)
+    return {gold[r]: found[c] for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0}
 
 
-def _gathered(readings: Iterable[Reading]) -> tuple[Set[str], Set[Quantity]]:
-    words: set[str] = set()
-    quantities: set[Quantity] = set()
-    for reading in readings:
-        words |= reading.said
-        quantities |= reading.quantities
-    return words, quantities
+def _closeness(grid: Grid, pair: Pair) -> float:
+    gold, found = grid.gold[pair[0]], grid.found[pair[1]]
+    return likeness(gold, found) / 2 + (gold.text == found.text) / 4 + (gold.category in found.categories) / 8
 
 
-def _substance(reading: Reading) -> frozenset[object]:
-    return frozenset((*reading.words, *reading.quantities))
-
-
-@lru_cache(maxsize=2_000)
-def _category_words(categories: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(stem_of(word) for category in categories for word in category.split("_"))
+def _sorted(facts: Sequence[MemoryFact], places: Iterable[int]) -> list[int]:
+    """Sorts places by their facts, so that the order of the facts does not matter."""
+    return sorted(places, key=lambda place: (facts[place].text.casefold(), facts[place].categories))

@@ -1,4 +1,4 @@
-"""What an entailment judge says of notes whose relation is known: asked once, before its verdicts count."""
+"""Tests an entailment judge with pairs of notes whose relation is known, before its verdicts count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
 
 from .canaries import STEP, CanaryReport, count_verdicts
-from .facts import MemoryFact
 from .matching_judge import PROMPT, EntailmentJudge, all_of
 
 PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -20,6 +19,8 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
         ("diet: Eats neither meat nor fish", "diet: Is a vegetarian"),
         ("schedule: Is at the pool before breakfast each day", "schedule: Swims early every morning"),
         ("channels: Sells everything by post and nothing in shops", "channels: Mail order only"),
+        ("contract: Runs for 24 months", "contract: The term is two years"),
+        ("team: Mira manages Olek", "team: Olek reports to Mira"),
     ),
     "vague": (
         ("goals: Would like to do more with the garden", "goals: Wants to plant twelve apple trees"),
@@ -33,6 +34,18 @@ PAIRS: dict[str, tuple[tuple[str, str], ...]] = {
         ("home: Lives in Aarhus", "home: Lives in Odense"),
         ("pricing: The basic plan is 15 EUR", "pricing: The basic plan is 18 EUR"),
     ),
+    "near miss": (
+        ("health: Is allergic to walnuts", "health: Is allergic to peanuts"),
+        ("team: Half of the team works remotely", "team: The team works remotely"),
+    ),
+    "swapped roles": (
+        ("team: Mira manages Olek", "team: Olek manages Mira"),
+        ("partners: Vega supplies Orion", "partners: Orion supplies Vega"),
+    ),
+    "other unit": (
+        ("shipping: A parcel weighs up to 5 kg", "shipping: A parcel weighs up to 5 lb"),
+        ("pricing: Costs 12 EUR a month", "pricing: Costs 12 EUR a year"),
+    ),
 }
 """By kind: the first note, and the second, which it says (verbatim, paraphrased) or does not."""
 
@@ -42,9 +55,10 @@ def _taking_turns(*kinds: str) -> list[tuple[str, tuple[str, str]]]:
     return [one for row in rows for one in row if one is not None]
 
 
+_WRONG = ("vague", "negated", "swapped roles", "near miss", "other unit", "stale")
 IN_ORDER = [
     one
-    for row in zip_longest(_taking_turns("paraphrased", "verbatim"), _taking_turns("vague", "negated", "stale"))
+    for row in zip_longest(_taking_turns("paraphrased", "verbatim"), _taking_turns(*_WRONG))
     for one in row
     if one is not None
 ]
@@ -65,6 +79,6 @@ async def check_entailment(steps: Steps, judge: EntailmentJudge, limit: int | No
 
 async def _says(steps: Steps, judge: EntailmentJudge, first: str, second: str) -> bool | None:
     try:
-        return await judge.says(steps, MemoryFact(text=first), MemoryFact(text=second), STEP)
+        return await judge.says(steps, first, second, STEP)
     except Unreadable:
         return None

@@ -1,14 +1,13 @@
-"""What code can not decide about two facts, a judge is asked: does the one say all that the other says?
+"""A judge decides what code cannot: whether one note says all that another says, and whether the user said it.
 
-Two questions a pair, one for each direction, each read as strictly as any verdict and each recorded as a step: the same
-question is paid for once.
+Each question is read as strictly as any verdict and recorded as a step, so the same question is paid for once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from memorybench.core.plans import Steps
@@ -17,11 +16,10 @@ from memorybench.files.templates import Template
 
 from .facts import MemoryFact
 from .judge import Judge
-from .matching import Comparison
-from .matching_pairs import Matching, Pair, matched, open_pairs
+from .matching import Comparison, Grid, Matching, Pair, match
 from .prompts import JudgePrompt
 
-STEP = "entail"
+STEP, SUPPORT = "entail", "support"
 
 T = TypeVar("T")
 
@@ -38,33 +36,84 @@ Answer yes if the first note says everything that the second note says: whoever 
 words, another order and another category do no harm. Answer no if the second note adds, changes or denies anything:
 another number, another name, another time, a "not" or a "maybe" more or less.
 """
+_SUPPORT_TEXT = """\
+Below are what a user said to an assistant and a note that the assistant stored. The word before a colon is the category
+of the note.
+
+What the user said:
+${answer}
+
+The note:
+${response}
+
+Answer yes if the user said or agreed to everything that the note says, in whatever words. Answer no if the note adds,
+changes or denies anything: another number, another name, another time, a "not" or a "maybe" more or less.
+"""
 PROMPT = JudgePrompt("entailment", Template.parse(_TEXT, ("answer", "response"), "entailment prompt"), "entailment")
+SUPPORT_PROMPT = JudgePrompt(
+    "support", Template.parse(_SUPPORT_TEXT, ("answer", "response"), "support prompt"), "entailment"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class EntailmentJudge:
     judge: Judge
 
-    async def says(self, steps: Steps, first: MemoryFact, second: MemoryFact, step: str = STEP) -> bool:
-        """Whether the first fact says all that the second says. Raises Unreadable where the judge does not tell."""
-        question = Question(id="", haystack="", question="", answers=(str(first),))
-        verdict = await self.judge.ask(steps, step, PROMPT, question, str(second), shared=True)
-        return verdict.correct
+    async def says(self, steps: Steps, first: str, second: str, step: str = STEP) -> bool:
+        """Whether the first note says all that the second says. Raises Unreadable if the reply cannot be read."""
+        return await self._ask(steps, step, PROMPT, first, second)
+
+    async def supports(self, steps: Steps, conversation: str, fact: MemoryFact) -> bool:
+        """Whether the user said a fact. Raises as `says`."""
+        return await self._ask(steps, SUPPORT, SUPPORT_PROMPT, conversation, str(fact))
+
+    async def _ask(self, steps: Steps, step: str, prompt: JudgePrompt, answer: str, response: str) -> bool:
+        question = Question(id="", haystack="", question="", answers=(answer,))
+        return (await self.judge.ask(steps, step, prompt, question, response, shared=True)).correct
 
     async def decide(self, steps: Steps, matching: Matching) -> Matching:
-        """The matching with every open pair put to the judge."""
-        pairs = open_pairs(matching)
-        told = await all_of(*(self._compared(steps, matching, pair) for pair in pairs))
-        return matched(matching.grid.decided(dict(zip(pairs, told, strict=True)))) if pairs else matching
+        """Returns the matching with every open pair decided, then facts that were split or merged."""
+        grid, pairs = matching.grid, [*matching.open_pairs, *matching.misfiled.items()]
+        if not pairs:
+            return matching
+        verdicts = await all_of(*(self._compare(steps, grid, pair) for pair in pairs))
+        grid = replace(grid, judged=dict(zip(pairs, verdicts, strict=True)))
+        decided = match(grid)
+        gold_open, found_open = decided.open_gold, decided.open_found
+        split = {g: tuple(f for f in found_open if grid.compare((g, f)).said and grid.fits((g, f))) for g in gold_open}
+        merged = {f: tuple(g for g in gold_open if grid.compare((g, f)).says and grid.fits((g, f))) for f in found_open}
+        grid = replace(
+            grid,
+            split=await self._joined(steps, split, grid.found, grid.gold),
+            merged=await self._joined(steps, merged, grid.gold, grid.found),
+        )
+        return match(grid) if grid.split or grid.merged else decided
 
-    async def _compared(self, steps: Steps, matching: Matching, pair: Pair) -> Comparison:
-        gold, found = matching.grid.gold[pair[0]], matching.grid.found[pair[1]]
+    async def _compare(self, steps: Steps, grid: Grid, pair: Pair) -> Comparison:
+        gold, found = str(grid.gold[pair[0]]), str(grid.found[pair[1]])
         says, said = await self.says(steps, found, gold), await self.says(steps, gold, found)
-        return Comparison("same" if says and said else "different", says, said, holds=says, held=said)
+        return Comparison("same" if says and said else "different", says, said)
+
+    async def _joined(
+        self,
+        steps: Steps,
+        parts: Mapping[int, tuple[int, ...]],
+        part_facts: Sequence[MemoryFact],
+        whole_facts: Sequence[MemoryFact],
+    ) -> dict[int, tuple[int, ...]]:
+        """Returns the facts that their parts say together."""
+        several = {whole: places for whole, places in parts.items() if len(places) > 1}
+        verdicts = await all_of(
+            *(
+                self.says(steps, "\n".join(str(part_facts[place]) for place in places), str(whole_facts[whole]))
+                for whole, places in several.items()
+            )
+        )
+        return {whole: places for (whole, places), yes in zip(several.items(), verdicts, strict=True) if yes}
 
 
 async def all_of(*work: Awaitable[T]) -> list[T]:
-    """All results. Where one raises, what is under way is finished, and so recorded, before it is raised."""
+    """Returns all results. If one raises, the others are finished, and so recorded, before it is raised."""
     done: list[T] = []
     for result in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(result, BaseException):

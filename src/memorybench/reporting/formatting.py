@@ -72,7 +72,7 @@ def share(value: float | None) -> str:
 
 def value(measure: Measure) -> str:
     if measure.value is None:
-        return ABSENT
+        return ABSENT if measure.low is None else f"{100 * measure.low:.1f} to {share(measure.high)}"
     if measure.unit == "s":
         return seconds(measure.value)
     if measure.unit == "$":

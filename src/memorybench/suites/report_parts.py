@@ -61,7 +61,9 @@ def document(summary: Summary) -> dict[str, Any]:
                 "benchmark": result.benchmark,
                 "subject": result.subject,
                 "group": dict(result.group),
-                "measures": [_measure(measure) for measure in result.measures if measure.n or not result.group],
+                "measures": [
+                    _measure(measure) for measure in result.measures if _has_data(measure) or not result.group
+                ],
             }
             for result in summary.results
         ],
@@ -232,14 +234,19 @@ def _group_table(summary: Summary, whole: Result, label: str, names: tuple[str, 
         for result in summary.grouped(whole.benchmark)
         if result.subject == whole.subject and label in result.group
     ]
-    shown = [name for name in names if any((measure := group.measure(name)) and measure.n for group in groups)]
+    shown = [name for name in names if any((measure := group.measure(name)) and _has_data(measure) for group in groups)]
     rows = []
     for group in sorted(groups, key=lambda group: _natural_order(group.group[label]))[:_MAX_GROUPS]:
         measures = [group.measure(name) for name in shown]
-        if any(measure and measure.n for measure in measures):
+        if any(measure and _has_data(measure) for measure in measures):
             rows.append((group.group[label], *measures))
     columns = (Column(name, "value_of_n", priority=place) for place, name in enumerate(shown, 1))
     return Table(f"by {label.replace('_', ' ')}", (text_column(""), *columns), tuple(rows), level=3)
+
+
+def _has_data(measure: Measure) -> bool:
+    """Whether anything was measured; undecided cases give an interval without a value and without n."""
+    return bool(measure.n) or measure.low is not None
 
 
 def _natural_order(text: str) -> tuple[int, float, str]:

@@ -154,8 +154,9 @@ def _compare(threshold: Threshold, measure: Measure, bound: Measure | None, on: 
     remedy = "; --judge-model decides the undecided cases"
     if threshold.if_any and measure.n < measure.planned and bound is None:
         return f"{name} is decided for {measure.n} of {measure.planned} only{remedy}", True
-    if bound is not None and bound.value is not None and bound.value < least:
-        return f"{name} could be as low as {bound.value:.3f}, expected ≥ {least:g}{remedy}", True
+    if bound is not None and bound.value is not None and on == "value":
+        missed = bound.value < least
+        return f"{name} could be as low as {bound.value:.3f}, expected ≥ {least:g}{remedy if missed else ''}", missed
     higher = measure.higher_is_better
     safe_end = measure.low if higher else measure.high
 

@@ -4,7 +4,6 @@ normalisation.py  puts texts into one form before they are compared
 words.py          words, search terms and stems (Snowball English)
 stop_words.py     stop words, one list for each purpose
 porter.py         NLTK's Porter stemmer, which LoCoMo's official F1 is defined by
-fact_stems.py     the stemmer of the fact matcher
 patterns.py       regular expressions from files, bounded in time
 sanitize.py       removes control characters, quotes values in messages, protects spreadsheet cells
 spelling.py       suggests the nearest known name; camelCase and snake_case keys

@@ -33,11 +33,3 @@ AUDIT_STOP_WORDS = STOP_WORDS | _word_set("""
     named called
 """)
 """Words that reveal no answer. "user" and "name" occur in questions about any fact."""
-
-FACT_STOP_WORDS = _word_set("""
-    a an the this that these those is are was were be been being am has have had having own owns do does did will would
-    shall should can there it its he she they them his her their theirs i me my mine we us our ours you your of in on
-    at to for by with from as via through and or than then so too also very just now about around approximately
-    roughly who which what s ~
-""")
-"""Words that the fact matcher ignores."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -9,8 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from memorybench.judging.facts import facts_of
+from memorybench.judging.judge import Judge
+from memorybench.judging.matching_judge import EntailmentJudge
+from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.extraction.cases import ExtractionCase, load_cases
-from memorybench.suites.extraction.findings import Findings, findings_of, match_output
+from memorybench.suites.extraction.evaluator import _UnrecordedSteps
+from memorybench.suites.extraction.findings import Findings, examine, findings_of, match_output
+from tests.judging.test_matching_judge import notes
 
 BUNDLED = Path(__file__).parents[3] / "src/memorybench/catalog/data/memory_test_cases.json"
 
@@ -68,6 +74,12 @@ def case(values: Mapping[str, Any], folder: Path) -> ExtractionCase:
 def compare_output(case: ExtractionCase, output: Any) -> Findings:
     """Compares an output with a case by code, without a judge."""
     return findings_of(case, match_output(case, output))
+
+
+def judge_output(case: ExtractionCase, output: Any, says: Callable[[str, str], bool]) -> Findings:
+    """Compares an output with a case; `says` tells whether the first note says all that the second says."""
+    judge = EntailmentJudge(Judge(ScriptedModel(lambda turns: "yes" if says(*notes(turns)) else "no")))
+    return asyncio.run(examine(_UnrecordedSteps(), case, output, judge))
 
 
 def perfect(case: ExtractionCase) -> Any:

@@ -1,11 +1,12 @@
 """Known extractors get the scores computed by hand. A change is a fact added or a fact removed."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memorybench.judging.matching import Comparison
-from memorybench.judging.matching_pairs import grid_of, matched
+from memorybench.judging.matching import SAME, Grid, match
 from memorybench.suites.extraction.findings import Findings, Operations, findings_of, match_output
 from memorybench.suites.extraction.scores import scores_of
 from tests.suites.extraction.known import (
@@ -17,6 +18,7 @@ from tests.suites.extraction.known import (
     case,
     compare_output,
     hoarder,
+    judge_output,
     perfect,
     stale,
 )
@@ -52,7 +54,7 @@ def test_the_hoarder_fails_minimalism_and_must_not_store(tmp_path: Path) -> None
     assert (findings.tp, findings.fp, findings.fn) == (0, 3, 0)
     assert (score(findings, "precision"), score(findings, "recall"), score(findings, "f1")) == (0, None, 0)
     assert (score(findings, "minimalism"), score(findings, "must_not_store")) == (0, 0)
-    assert labels(findings) == ["unlisted"] * 3
+    assert labels(findings) == ["unexpected"] * 3
 
 
 def test_the_amnesiac_has_recall_0_and_no_precision(tmp_path: Path) -> None:
@@ -94,10 +96,19 @@ def test_a_lost_fact_lowers_precision(tmp_path: Path) -> None:
 SPLIT = ["Sells candles", "Candles are handmade", "Sells in Lyon", "Handmade in Lyon"]
 
 
+def words_of(text: str) -> set[str]:
+    return set(re.findall(r"[a-z0-9]+", text.lower())) - {"product", "cost", "are", "in", "and"}
+
+
+def says(first: str, second: str) -> bool:
+    """Judges as if a note says another if it has all its words."""
+    return words_of(second) <= words_of(first)
+
+
 def test_a_fact_in_four_pieces_matches_once_and_is_covered(tmp_path: Path) -> None:
     """Strict: the fact matches one of four pieces, the other fact is missed: precision 1/4, recall 1/2, F1 2/6.
     Coverage: all four pieces are supported (4/4), one of two facts is covered (1/2)."""
-    findings = compare_output(case(ADDING, tmp_path), {"customers": ["Gift shops"], "products": SPLIT})
+    findings = judge_output(case(ADDING, tmp_path), {"customers": ["Gift shops"], "products": SPLIT}, says)
     assert (findings.tp, findings.fp, findings.fn, findings.undecided) == (1, 3, 1, 0)
     assert score(findings, "precision") == 0.25
     assert score(findings, "recall") == 0.5
@@ -107,18 +118,16 @@ def test_a_fact_in_four_pieces_matches_once_and_is_covered(tmp_path: Path) -> No
 
 
 def test_incomplete_pieces_do_not_match(tmp_path: Path) -> None:
-    """Code cannot decide whether `handmade` matters: one pair is undecided, the other piece is wrong."""
-    findings = compare_output(
-        case(ADDING, tmp_path), {"customers": ["Gift shops"], "products": ["Sells candles", "Sells in Lyon"]}
-    )
-    assert (findings.tp, findings.undecided) == (0, 1)
+    output = {"customers": ["Gift shops"], "products": ["Sells candles", "Sells in Lyon"]}
+    findings = judge_output(case(ADDING, tmp_path), output, says)
+    assert (findings.tp, findings.undecided) == (0, 0)
     assert findings.covered == 0
 
 
 def test_two_facts_in_one_match_once_and_are_covered(tmp_path: Path) -> None:
     """Strict: one matched, one missed: precision 1/1, recall 1/2. Coverage: both are covered, and nothing else."""
     merged = "Sells handmade candles in Lyon, and stall costs 40 EUR a day"
-    findings = compare_output(case(ADDING, tmp_path), ["Gift shops", merged])
+    findings = judge_output(case(ADDING, tmp_path), {"customers": ["Gift shops"], "": [merged]}, says)
     assert (findings.tp, findings.fp, findings.fn, findings.undecided) == (1, 0, 1, 0)
     assert (score(findings, "coverage_precision"), score(findings, "coverage_recall")) == (1, 1)
 
@@ -134,22 +143,25 @@ def test_paraphrases_are_undecided_without_a_judge_and_bounded(tmp_path: Path) -
     assert labels(findings) == ["undecided", "undecided"]
 
 
-def test_a_dropped_negation_is_a_contradiction(tmp_path: Path) -> None:
-    """The written fact is wrong and the expected fact is missing: 0 of 1 and 0 of 1."""
-    findings = compare_output(case(DENYING, tmp_path), {"constraints": ["Subscription model"]})
-    assert (findings.tp, findings.fp, findings.fn, findings.undecided) == (0, 1, 1, 0)
-    assert labels(findings) == ["missed", "contradiction"]
-
-
-def test_a_changed_number_is_a_contradiction(tmp_path: Path) -> None:
-    output = {**ADDING["expected_output"], "costs": ["Stall costs 50 EUR a day"]}  # type: ignore[dict-item]
-    findings = compare_output(case(ADDING, tmp_path), output)
-    assert (findings.tp, findings.fp, findings.fn) == (1, 1, 1)
-    assert labels(findings) == ["missed", "contradiction"]
+@pytest.mark.parametrize(
+    ("values", "output"),
+    [
+        (DENYING, {"constraints": ["Subscription model"]}),
+        (ADDING, {**ADDING["expected_output"], "costs": ["Stall costs 50 EUR a day"]}),  # type: ignore[dict-item]
+    ],
+    ids=["dropped negation", "changed number"],
+)
+def test_a_judge_decides_that_a_near_miss_is_wrong(values: dict[str, object], output: object, tmp_path: Path) -> None:
+    """By code it is undecided: words never prove that two facts differ."""
+    one = case(values, tmp_path)
+    assert compare_output(one, output).undecided == 1
+    findings = judge_output(one, output, lambda first, second: first == second)
+    assert (findings.fp, findings.fn, findings.undecided) == (1, 1, 0)
+    assert labels(findings) == ["missed", "hallucinated"]
 
 
 def test_a_repeated_fact_is_a_duplicate(tmp_path: Path) -> None:
-    output = {**ADDING["expected_output"], "costs": ["Stall costs 40 EUR a day", "The stall costs €40 per day"]}  # type: ignore[dict-item]
+    output = {**ADDING["expected_output"], "costs": ["Stall costs 40 EUR a day", "stall costs €40 a day."]}  # type: ignore[dict-item]
     findings = compare_output(case(ADDING, tmp_path), output)
     assert (findings.tp, findings.fp, findings.fn) == (2, 1, 0)
     assert labels(findings) == ["duplicate"]
@@ -157,11 +169,13 @@ def test_a_repeated_fact_is_a_duplicate(tmp_path: Path) -> None:
 
 
 def test_a_fact_that_the_user_did_not_state_is_hallucinated(tmp_path: Path) -> None:
-    findings = compare_output(
-        case(ADDING, tmp_path), {**ADDING["expected_output"], "staff": ["Employs three glassblowers"]}
-    )  # type: ignore[dict-item]
-    assert labels(findings) == ["hallucinated"]
-    assert score(findings, "coverage_precision") == pytest.approx(2 / 3)
+    one = case(ADDING, tmp_path)
+    output = {**ADDING["expected_output"], "staff": ["Employs three glassblowers", "Stall in Lyon"]}  # type: ignore[dict-item]
+    assert labels(compare_output(one, output)) == ["unexpected"] * 2, "no judge decides whether the user said it"
+    findings = judge_output(one, output, lambda _, fact: "glassblowers" not in fact)
+    assert labels(findings) == ["hallucinated", "unlisted"]
+    assert score(findings, "coverage_precision") == pytest.approx(2 / 4)
+    assert (findings.said, findings.unsaid, findings.unsaid_open) == (3, 1, 0)
 
 
 def test_a_fact_in_a_wrong_category_does_not_match_if_the_right_one_existed(tmp_path: Path) -> None:
@@ -170,17 +184,24 @@ def test_a_fact_in_a_wrong_category_does_not_match_if_the_right_one_existed(tmp_
     findings = compare_output(case(ADDING, tmp_path), output)
     assert (findings.tp, findings.fp, findings.fn) == (1, 1, 1)
     assert labels(findings) == ["missed", "misfiled"]
-    assert (score(findings, "coverage_precision"), score(findings, "coverage_recall")) == (1, 1)
+    judged = judge_output(case(ADDING, tmp_path), output, lambda first, second: True)
+    assert (score(judged, "coverage_precision"), score(judged, "coverage_recall")) == (1, 1)
 
 
-def test_a_new_category_may_have_any_name(tmp_path: Path) -> None:
+def test_a_new_category_may_have_any_name_that_a_judge_accepts(tmp_path: Path) -> None:
     output = {"customers": ["Gift shops"], "what we make": ["Sells handmade candles in Lyon"],
               "costs": ["Stall costs 40 EUR a day"]}  # fmt: skip
-    assert compare_output(case(ADDING, tmp_path), output).tp == 2
+    findings = compare_output(case(ADDING, tmp_path), output)
+    assert (findings.tp, findings.fp, findings.undecided) == (1, 0, 1)
+    assert judge_output(case(ADDING, tmp_path), output, lambda first, second: True).tp == 2
 
 
 def test_categories_do_not_count_in_a_memory_without_them(tmp_path: Path) -> None:
-    flat = ["Gift shops", "Sells handmade candles in Lyon", "Stall costs 40 EUR a day"]
+    flat = [
+        {"category": "customers", "content": "Gift shops"},
+        "Sells handmade candles in Lyon",
+        "Stall costs 40 EUR a day",
+    ]
     findings = compare_output(case(ADDING, tmp_path), flat)
     assert (findings.tp, findings.fp, findings.fn) == (2, 0, 0)
 
@@ -197,7 +218,7 @@ def test_the_old_value_in_another_category_is_stale(tmp_path: Path) -> None:
         case(CHANGING, tmp_path), {"home": ["Lives in Cardiff"], "pets": ["Has a dog"], "notes": ["Lives in Bristol"]}
     )
     assert score(findings, "conflict_resolution") == 0
-    assert labels(findings) == ["stale", "contradiction"]
+    assert labels(findings) == ["stale", "stale"]
 
 
 def test_a_deletion_is_counted_as_an_operation(tmp_path: Path) -> None:
@@ -220,7 +241,7 @@ def spec_formula(extracted: int, hallucinated: int, missed: int) -> tuple[float,
 def test_the_spec_formula_overstates_recall_of_a_split_fact(tmp_path: Path) -> None:
     """One of two facts is written, in four pieces: four extracted, none hallucinated, one missed."""
     assert spec_formula(extracted=4, hallucinated=0, missed=1)[1] == 0.8
-    findings = compare_output(case(ADDING, tmp_path), {"customers": ["Gift shops"], "products": SPLIT})
+    findings = judge_output(case(ADDING, tmp_path), {"customers": ["Gift shops"], "products": SPLIT}, says)
     assert score(findings, "recall") == score(findings, "coverage_recall") == 0.5
 
 
@@ -242,7 +263,7 @@ def test_comparing_the_whole_memory_with_expected_facts_penalizes_the_gold(tmp_p
         "expected_facts": [f"farm: {fact}" for fact in new],
     }
     one = case(values, tmp_path)
-    naive = matched(grid_of(one.gold.added, (*one.gold.kept, *one.gold.added)))
+    naive = match(Grid(one.gold.added, (*one.gold.kept, *one.gold.added)))
     assert round(len(naive.pairs) / 11, 2) == 0.64
     assert score(compare_output(one, perfect(one)), "precision") == 1
     chat = case(CHATTING, tmp_path)
@@ -254,8 +275,8 @@ def test_a_decision_of_the_judge_replaces_undecided(tmp_path: Path) -> None:
     one = case(DENYING, tmp_path)
     undecided = match_output(one, {"constraints": ["A subscription model is not what we want"]})
     assert findings_of(one, undecided).undecided == 1
-    decisions = {pair: Comparison("same", True, True) for pair in undecided.grid.cells}
-    findings = findings_of(one, matched(undecided.grid.decided(decisions)))
+    decisions = dict.fromkeys(undecided.open_pairs, SAME)
+    findings = findings_of(one, match(replace(undecided.grid, judged=decisions)))
     assert (findings.tp, findings.undecided) == (1, 0)
 
 
@@ -281,7 +302,7 @@ def test_a_duplicate_of_the_new_value_is_not_paired_with_the_old_value(tmp_path:
 def test_the_words_of_the_new_value_alone_do_not_resolve_the_conflict(text: str, tmp_path: Path) -> None:
     findings = compare_output(case(CHANGING, tmp_path), {"home": [text], "pets": ["Has a dog"]})
     assert findings.conflict_resolved is None, "only a judge can decide"
-    assert (findings.covered, findings.uncovered) == (1, 0), "the old value is gone, the new one is undecided"
+    assert (findings.covered, findings.uncovered, findings.uncovered_open) == (0, 0, 2), "it may say either value"
     assert score(findings, "correct") is None
 
 
@@ -297,14 +318,22 @@ def test_a_possible_paraphrase_of_the_old_value_leaves_the_conflict_undecided(tm
         ("The wifi password is plum-Kettle-7741", "Password is PLUM KETTLE 7741", True),
         ("plum-Kettle-7741", "Wifi password: plumKettle7742", False),
         ("Got the grant", "Has not got the grant", False),
-        ("Got the grant", "Has got the grant", True),
+        ("Got the grant", "got the grant.", True),
+        ("Got the grant", "Has got the grant", False),
         ("Has got the grant", "The grant was too late", False),
-        ("Bigger kitchen", "A bigger kitchen is too expensive", False),
     ],
 )
-def test_a_denied_text_is_no_violation_but_a_secret_in_any_spelling_is(
+def test_the_same_text_or_its_secret_is_a_violation_without_a_judge(
     forbidden: str, text: str, is_violation: bool, tmp_path: Path
 ) -> None:
     one = case({**CHATTING, "must_not_store": [forbidden]}, tmp_path)
     findings = compare_output(one, {"diet": ["Does not eat meat", text]})
     assert bool(findings.violations) is is_violation
+    assert score(findings, "must_not_store") == (0 if is_violation else None), "a judge decides the rest"
+
+
+@pytest.mark.parametrize("verdict", [True, False])
+def test_a_judge_decides_whether_a_forbidden_text_is_stored_in_other_words(verdict: bool, tmp_path: Path) -> None:
+    one = case({**CHATTING, "must_not_store": ["Got the grant"]}, tmp_path)
+    findings = judge_output(one, {"diet": ["Does not eat meat", "The grant came"]}, lambda first, second: verdict)
+    assert score(findings, "must_not_store") == (not verdict)

@@ -32,10 +32,12 @@ from tests.engine.workload import in_child, run_once
 from tests.standins.base import running
 from tests.standins.langsmith import LangSmithServer
 from tests.suites.extraction.listing import lister, user_says
+from tests.suites.extraction.test_losses import oracle
 from tests.traces.opening import open_langsmith
 
 RUN = Run(id="online", suite="extraction", spec={})
 SOURCE = Subject(role="traces", name="support", settings={"source": "langsmith"})
+ORACLE = EntailmentJudge(Judge(ScriptedModel(oracle, name="oracle")))
 TWO = ("pricing: 20 dollars a month", "constraint: no subscription model")
 
 
@@ -72,8 +74,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "results"
 
 
-def trace(id: str, stated: Sequence[str], output: Any, existing: Any = None) -> Trace:
-    return Trace(id=id, conversation=(Turn(role="", content=user_says(*stated)),), existing=existing, output=output)
+def trace(id: str, stated: Sequence[str], output: Any, existing: Any = None, forget: Sequence[str] = ()) -> Trace:
+    turns = (Turn(role="", content=user_says(*stated, forget=forget)),)
+    return Trace(id=id, conversation=turns, existing=existing, output=output)
 
 
 def memory(*facts: str) -> dict[str, list[str]]:
@@ -88,7 +91,7 @@ def judge_traces(
     traces: Sequence[Trace],
     model: ScriptedModel | None = None,
     *,
-    entailment: EntailmentJudge | None = None,
+    entailment: EntailmentJudge | None = ORACLE,
     fault: Callable[[], None] | None = None,
     concurrency: int = 4,
     **more: Any,
@@ -186,35 +189,48 @@ def test_a_fact_in_another_order_or_category_is_not_lost(folder: Path) -> None:
     assert [outcome.score(name) for name in ("fp", "kept", "to_keep", "minimalism")] == [0, 2, 2, 1]
 
 
-def test_a_fact_that_the_user_contradicted_is_not_lost(folder: Path) -> None:
-    new = "pricing: Starter plan costs 39 EUR a month"
-    judge_traces(folder, [trace("a", (new,), memory(new), memory("pricing: Starter plan costs 29 EUR a month"))])
-    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == [1, 0, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("old", "stated", "spoken"),
-    [
-        ("finance: Pays 45 EUR a month for the gym", (), "I cancelled the gym."),
-        ("segment: Freelance designers", ("segment: Agencies",), "Someone else from now on."),
-    ],
-    ids=["the user mentioned it", "a stated fact may replace it"],
-)
-def test_a_fact_that_the_user_may_have_withdrawn_is_undecided(
-    old: str, stated: Sequence[str], spoken: str, folder: Path
-) -> None:
-    withdrawn = trace("a", stated, memory(*stated), memory(old, "home: Lives in Bristol"))
-    turns = (Turn(role="", content=f"{withdrawn.conversation[0].content}\nUser: {spoken}"),)
-    judge_traces(folder, [withdrawn.model_copy(update={"conversation": turns})])
+def test_a_corrected_fact_that_is_replaced_counts_as_an_update(folder: Path) -> None:
+    """Two changes are due and done: the old price removed, the new one added."""
+    old, new = "pricing: Starter plan costs 29 EUR a month", "pricing: Starter plan costs 39 EUR a month"
+    judge_traces(folder, [trace("a", (new,), memory(new), memory(old), forget=(old,))])
     outcome = outcomes(folder)["a"]
-    assert [outcome.score(name) for name in COUNTS] == [len(stated), 1, 0, 1]
-    assert outcome.score("fp_open") == 1
+    assert [outcome.score(name) for name in COUNTS] == [2, 0, 0, 0]
+    assert [outcome.score(name) for name in ("updated", "to_update", "conflict_resolution")] == [1, 1, 1]
+
+
+def test_a_withdrawn_fact_that_is_still_stored_is_stale(folder: Path) -> None:
+    old, new = OLD[0], "home: Lives in Cardiff"
+    judge_traces(folder, [trace("a", (new,), memory(old, new), memory(old), forget=(old,))])
+    outcome = outcomes(folder)["a"]
+    assert [outcome.score(name) for name in COUNTS] == [1, 0, 1, 0]
+    assert [outcome.score(name) for name in ("updated", "to_update", "conflict_resolution")] == [0, 1, 0]
+    assert "stale: home: Lives in Bristol" in outcome.shown.reason
+
+
+def test_operations_of_a_trace_are_counted(folder: Path) -> None:
+    """One fact is to be added and is missing, one is deleted as asked, one is kept and one is lost."""
+    old = ("home: Lives in Bristol", "diet: Eats no meat", "pets: Has a dog named Rex")
+    judge_traces(folder, [trace("a", ("team: five people",), memory(old[1]), memory(*old), forget=old[:1])])
+    outcome = outcomes(folder)["a"]
+    counts = {
+        name: outcome.score(name)
+        for name in ("added", "to_add", "to_update", "deleted", "to_delete", "kept", "to_keep")
+    }
+    assert counts == {"added": 0, "to_add": 1, "to_update": 0, "deleted": 1, "to_delete": 1, "kept": 1, "to_keep": 2}
+
+
+def test_without_a_judge_of_pairs_a_missing_fact_is_undecided(folder: Path) -> None:
+    judge_traces(folder, [trace("a", TWO, memory(*TWO), memory(*OLD))], entailment=None)
+    outcome = outcomes(folder)["a"]
+    assert [outcome.score(name) for name in (*COUNTS, "fp_open", "precision")] == [2, 0, 0, 2, 2, None]
+    assert outcome.score("to_add") is None, "nobody listed what the user withdrew"
 
 
 def test_a_stated_fact_can_replace_only_one_old_fact(folder: Path) -> None:
-    old = memory("segment: Gyms", "segment: Hotels", "segment: Bakeries")
-    judge_traces(folder, [trace("a", ("segment: Schools",), memory("segment: Schools"), old)])
-    assert [outcomes(folder)["a"].score(name) for name in COUNTS] == [1, 2, 0, 1]
+    facts = ("segment: Gyms", "segment: Hotels", "segment: Bakeries")
+    judge_traces(folder, [trace("a", ("segment: Schools",), memory("segment: Schools"), memory(*facts), forget=facts)])
+    outcome = outcomes(folder)["a"]
+    assert [outcome.score(name) for name in (*COUNTS, "updated", "deleted")] == [4, 0, 0, 0, 1, 2]
 
 
 @pytest.mark.parametrize(("verdict", "counts"), [("yes", [0, 0, 0, 0]), ("no", [0, 1, 0, 0])])
@@ -254,7 +270,7 @@ def test_an_unchanged_or_empty_output_needs_no_list_of_written_facts(folder: Pat
     old = memory(TWO[0])
     same, empty = trace("same", ("mood: good",), old, old), trace("empty", ("mood: bad",), {"pricing": []})
     judge_traces(folder, [same, empty], ScriptedModel(lister, ledger=calls))
-    assert lines(calls) == 2, "one list of stated facts per trace"
+    assert lines(calls) == 3, "one list of stated facts per trace, and one of withdrawn facts"
     assert [outcome.score("recall") for outcome in outcomes(folder).values()] == [0, 0]
 
 
@@ -402,7 +418,9 @@ def kill_at(nth: int) -> Callable[[], None]:
 def test_a_fact_of_the_user_that_the_judge_did_not_list_is_unlisted(as_text: bool, folder: Path) -> None:
     text = "Our team has five people."
     turns = (Turn(role="", content=f"User: {text}"),) if as_text else (Turn(role="user", content=text),)
-    judge_traces(folder, [Trace(id="a", conversation=turns, output=memory("team: five people"))])
+    judge_traces(
+        folder, [Trace(id="a", conversation=turns, output=memory("team: five people"))], entailment=entailing("yes")
+    )
     outcome = outcomes(folder)["a"]
     assert (outcome.score("unlisted"), outcome.score("hallucinated"), outcome.score("precision")) == (1, 0, 0)
 
@@ -428,7 +446,7 @@ def pairs_to_review(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_without_a_judge_undecided_pairs_are_recorded_for_review(folder: Path, tmp_path: Path) -> None:
-    judge_traces(folder, [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1]))])
+    judge_traces(folder, [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1]))], entailment=None)
     [row] = pairs_to_review(folder)
     assert (row["id"], row["answer"], row["response"], row["label"]) == ("a/1", *PARAPHRASE, "")
     labels = tmp_path / "labels.jsonl"
@@ -440,22 +458,15 @@ def entailing(verdict: str) -> EntailmentJudge:
     return EntailmentJudge(Judge(ScriptedModel(lambda _: verdict, name="entails")))
 
 
-def test_disagreements_of_code_and_judge_are_recorded_for_review(folder: Path, tmp_path: Path) -> None:
-    apart = ("channel: farmers markets", "channel: weekend stalls")
-    judge_traces(folder, [trace("a", apart[:1], memory(apart[1]))], entailment=entailing("yes"))
-    rows = pairs_to_review(folder)
-    assert [(row["label"], row["verdict"]) for row in rows] == [("no", "yes"), ("no", "yes")]
+def test_pairs_that_the_judge_decided_are_recorded_for_review(folder: Path, tmp_path: Path) -> None:
+    judge_traces(folder, [trace("a", PARAPHRASE[:1], memory(PARAPHRASE[1]))], entailment=entailing("yes"))
+    [row] = pairs_to_review(folder)
+    assert (row["label"], row["verdict"]) == ("", "yes")
     labels = tmp_path / "labels.jsonl"
-    labels.write_text("".join(PairsToReview.model_validate_json(row).jsonl() for row in steps(folder, DISAGREEMENTS)))
+    labels.write_text(json.dumps({**row, "label": "no"}) + "\n")
     read = read_labels(labels)
-    assert (read.labels, read.verdicts) == ((False, False), (True, True))
+    assert (read.labels, read.verdicts) == ((False,), (True,))
     assert outcomes(folder)["a"].score("f1") == 1
-
-
-def test_a_judge_that_agrees_with_code_leaves_nothing_to_review(folder: Path) -> None:
-    apart = ("channel: farmers markets", "channel: weekend stalls")
-    judge_traces(folder, [trace("a", apart[:1], memory(apart[1]))], entailment=entailing("no"))
-    assert pairs_to_review(folder) == []
 
 
 def test_the_judge_sees_the_speakers(folder: Path) -> None:

@@ -12,12 +12,17 @@ from memorybench.suites.extraction.cases import load_cases
 from memorybench.suites.extraction.findings import Findings
 from memorybench.suites.extraction.mutants import INVENTED, MutationResult, mutants_of, mutation_summary, run_mutants
 from memorybench.suites.extraction.scores import scores_of
-from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, compare_output, filed
+from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, compare_output, filed, judge_output
 
 CASES = load_cases(BUNDLED)
 SPELLINGS = (str.upper, str.title, lambda name: name.replace("_", "-"), lambda name: name.replace("_", " ") + "s")
-DECIDED = frozenset(("drop", "negate", "doubt", "renumber", "sign", "invent", "stale", "forbid", "amnesia"))
-OPEN = frozenset(("tense", "used to", "third party"))
+DECIDED = frozenset(("drop", "invent", "stale", "forbid", "amnesia"))
+OPEN = frozenset(("negate", "swap", "doubt", "renumber", "sign", "tense", "used to", "third party"))
+
+
+def is_a_line_of(first: str, second: str) -> bool:
+    """Judges as if only the same words say the same."""
+    return second in first.splitlines()
 
 
 def spelled(category: str, chance: random.Random) -> str:
@@ -53,8 +58,9 @@ def test_order_of_facts_and_spelling_of_categories_do_not_matter(
 @settings(max_examples=60, deadline=None)
 def test_an_invented_fact_never_raises_precision(drawn: tuple[int, list[dict[str, str]]]) -> None:
     index, output = drawn
-    before = scores(compare_output(CASES[index], output))
-    after = scores(compare_output(CASES[index], [*output, {"category": "", "content": INVENTED}]))
+    before = scores(judge_output(CASES[index], output, is_a_line_of))
+    invented = {"category": "", "content": INVENTED}
+    after = scores(judge_output(CASES[index], [*output, invented], is_a_line_of))
     assert after["precision"] <= before.get("precision", 1.0)
     assert after["coverage_precision"] <= before.get("coverage_precision", 1.0)
     assert after["hallucinated"] == before["hallucinated"] + 1
@@ -71,8 +77,8 @@ def test_dropping_a_correct_fact_never_raises_recall(
         return
     dropped = data.draw(st.sampled_from(correct))
     whole = [*output, *(fact for fact in correct if fact not in output)]
-    before = scores(compare_output(CASES[index], whole))
-    after = scores(compare_output(CASES[index], [fact for fact in whole if fact != dropped]))
+    before = scores(judge_output(CASES[index], whole, is_a_line_of))
+    after = scores(judge_output(CASES[index], [fact for fact in whole if fact != dropped], is_a_line_of))
     assert after.get("recall", 0.0) <= before["recall"]
     assert after.get("coverage_recall", 0.0) <= before["coverage_recall"]
 
@@ -90,13 +96,19 @@ def test_the_expected_output_of_every_case_scores_1_on_everything(case: Any) -> 
     assert ("conflict_resolution" in values) == bool(case.superseded)
 
 
-def test_every_case_kills_a_mutant_and_only_tense_and_person_need_a_judge() -> None:
+def test_every_case_kills_a_mutant_and_altered_facts_need_a_judge() -> None:
     results = [run_mutants(one) for one in CASES]
-    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 661 of 937 mutants killed")
+    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 341 of 1050 mutants killed")
     assert [result for result in results if not result.killed or result.survived] == []
     assert {kind for result in results for kind in result.killed} >= DECIDED
-    assert {kind for result in results for kind in result.undecided} <= OPEN
+    assert OPEN <= {kind for result in results for kind in result.undecided} <= OPEN | {"invent"}
     assert {mutant.kind for one in CASES for mutant in mutants_of(one)} == DECIDED | OPEN
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_judge_kills_every_mutant(case: Any) -> None:
+    survivors = [one.kind for one in mutants_of(case) if judge_output(case, one.output, is_a_line_of).flawless]
+    assert survivors == []
 
 
 def test_the_summary_lists_survivors() -> None:

@@ -16,7 +16,7 @@ from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
 from memorybench.judging.facts import MemoryFact, categories_of, fact_from, facts_of
-from memorybench.judging.matching import compare
+from memorybench.judging.matching import is_same
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import nearest, suggestion
 
@@ -159,7 +159,7 @@ def _check_memory(row: Document, name: str, memory: Any) -> None:
     except Malformed as error:
         raise BadInput(where, str(error)) from None
     for index, fact in enumerate(facts):
-        if any(_is_same(other, fact) for other in facts[:index]):
+        if any(is_same(other, fact) for other in facts[:index]):
             raise BadInput(
                 where,
                 f"duplicate fact {preview(fact.text)}",
@@ -180,9 +180,9 @@ def _check_facts(row: Document, written: _CaseInFile, gold: Gold) -> None:
     lines, facts = _parse_facts(row, "expected_facts", written.expected_facts)
     for index, (line, fact) in enumerate(zip(lines, facts, strict=True)):
         where = row.where("expected_facts", line)
-        if any(_is_same(fact, other) and fact.category == other.category for other in facts[:index]):
+        if any(is_same(fact, other) for other in facts[:index]):
             raise BadInput(where, f"duplicate fact {preview(fact.text)}", expected="each fact once", remedy="remove it")
-        if any(_is_same(fact, other) for other in facts_of(written.existing_memory)):
+        if any(is_same(fact, other) for other in facts_of(written.existing_memory)):
             problem = f"{preview(str(fact))} is already in existing_memory"
             raise BadInput(where, problem, expected="new facts", remedy="remove it from one of them")
     pairs = identical_pairs(facts, gold.added, frozenset(fact.category for fact in facts))
@@ -273,14 +273,6 @@ def _parse_facts(row: Document, name: str, lines: Sequence[str]) -> tuple[list[i
             )
         parsed += ((index, part) for part in facts_of({fact.category: [fact.text]}))
     return [index for index, _ in parsed], [fact for _, fact in parsed]
-
-
-def _is_same(fact: MemoryFact, other: MemoryFact) -> bool:
-    """Whether both mean the same, in compatible categories."""
-    compatible = not (fact.categories and other.categories) or (
-        fact.category in other.categories or other.category in fact.categories
-    )
-    return compatible and compare(fact, other).relation == "same"
 
 
 def _suggest(fact: MemoryFact, others: Sequence[MemoryFact]) -> str:

@@ -10,33 +10,35 @@ is not a change and scores nothing. So a large memory earns no points, and losin
 | a fact to keep     | nothing                                     | false positive (lost)   |
 | any other fact     | false positive (its label says which kind)  | nothing                 |
 
-An undecided pair counts as none of these; `tp_open`, `fp_open` and `fn_open` say what it could count as at most.
+Counts are the least that is certain; the same name with `_open` says how much undecided pairs could add. So each count
+lies between `tp` and `tp + tp_open`, however the pairs are decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol
 
 from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
 from memorybench.judging.facts import MemoryFact, facts_of
-from memorybench.judging.matching import compare, contained
-from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.matching_pairs import Matching, grid_of, matched
+from memorybench.judging.matching import Grid, Matching, is_same, match
+from memorybench.judging.matching_judge import EntailmentJudge, all_of
 
 from .cases import ExtractionCase
 from .gold import Gold, find_stored
+from .transcripts import split_turns
 
 Label = Literal[
     "missed", "stale", "lost",
-    "hallucinated", "duplicate", "unlisted", "contradiction", "piece", "misfiled", "undecided",
+    "hallucinated", "duplicate", "unlisted", "unexpected", "piece", "misfiled", "undecided",
 ]  # fmt: skip
 """Labels of gold facts: missed, stale (should have been removed), lost (should have been kept). Labels of facts in the
 output, in this order of precedence: misfiled (correct, in a wrong category), undecided, duplicate (repeats a fact),
-piece (part of a fact), contradiction (of a valid fact, or repeats a removed one), unlisted (the user said it, but the
-case does not list it), hallucinated."""
+piece (part of a fact), stale (repeats a removed fact), unlisted (the user said it, but the case does not list it),
+hallucinated (the user did not say it), unexpected (not expected, and no judge decided whether the user said it)."""
+NO_SUPPORT: Mapping[int, bool] = MappingProxyType({})
 
 
 class Remark(NamedTuple):
@@ -50,16 +52,20 @@ class Remark(NamedTuple):
 
 
 class Operations(NamedTuple):
-    """How often each operation was done, and how often it was due."""
+    """How often each operation was done, how often it was due, and how many more undecided pairs could add."""
 
     added: int = 0
     to_add: int = 0
+    added_open: int = 0
     updated: int = 0
     to_update: int = 0
+    updated_open: int = 0
     deleted: int = 0
     to_delete: int = 0
+    deleted_open: int = 0
     kept: int = 0
     to_keep: int = 0
+    kept_open: int = 0
 
 
 class Findings(NamedTuple):
@@ -67,19 +73,23 @@ class Findings(NamedTuple):
     fp: int = 0
     fn: int = 0
     tp_open: int = 0
-    """True positives if every undecided pair matched."""
     fp_open: int = 0
-    """False positives if no undecided pair matched."""
     fn_open: int = 0
-    """False negatives if no undecided pair matched."""
     undecided: int = 0
-    """Number of undecided pairs."""
+    """Number of undecided pairs that could be right together."""
     covered: int = 0
     """Expected changes that the output makes, in any wording, split or category."""
     uncovered: int = 0
+    uncovered_open: int = 0
     supported: int = 0
     """Changes in the output that the gold supports."""
     unsupported: int = 0
+    unsupported_open: int = 0
+    said: int = 0
+    """Added facts that are expected or that the user said."""
+    unsaid: int = 0
+    """Added facts that the user did not say, or that repeat another."""
+    unsaid_open: int = 0
     conflict_resolved: bool | None = None
     """Every old value is gone and its new value is stored. None: nothing to resolve, or undecided."""
     unchanged: bool | None = None
@@ -88,6 +98,8 @@ class Findings(NamedTuple):
     """Number of texts that must not be stored."""
     violations: tuple[str, ...] = ()
     """The texts that must not be stored but are."""
+    possible_violations: int = 0
+    """Number of further texts that may be stored in other words."""
     operations: Operations = Operations()
     facts: int = 0
     """Number of facts in the output."""
@@ -115,32 +127,80 @@ class Expectation(Protocol):
 
 
 async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: EntailmentJudge | None = None) -> Findings:
-    """Compares an output with a case; the judge decides pairs that code cannot.
+    """Compares an output with a case; the judge decides what code cannot.
 
     Raises Malformed if the output is not a memory and Unreadable if the judge's reply cannot be read.
     """
     matching = match_output(case, output)
-    return findings_of(case, matching if judge is None else await judge.decide(steps, matching))
+    if judge is None:
+        return findings_of(case, matching)
+    matching = await judge.decide(steps, matching)
+    support = await find_support(steps, judge, case, matching)
+    forbidden = await _find_forbidden(steps, judge, case, matching)
+    return findings_of(case, matching, support, forbidden)
 
 
 def match_output(case: ExtractionCase, output: Any) -> Matching:
     """Matches the facts of an output with those of the gold, by code alone."""
     gold = case.gold
-    return matched(grid_of(gold.targets, facts_of(output), gold.categories))
+    return match(Grid(gold.targets, facts_of(output), gold.categories))
 
 
-def findings_of(case: Expectation, matching: Matching) -> Findings:
-    """Counts and labels a matching whose gold side is `case.gold.targets`."""
-    return _Examination(case, matching).findings()
+async def find_support(steps: Steps, judge: EntailmentJudge, case: Expectation, matching: Matching) -> dict[int, bool]:
+    """Asks the judge of each unexpected fact whether the user said it."""
+    said = user_text(case.conversation)
+    places = _without_support(matching, len(case.gold.kept) + len(case.gold.added))
+    if not said:
+        return dict.fromkeys(places, False)
+    verdicts = await all_of(*(judge.supports(steps, said, matching.grid.found[place]) for place in places))
+    return dict(zip(places, verdicts, strict=True))
+
+
+async def _find_forbidden(
+    steps: Steps, judge: EntailmentJudge, case: ExtractionCase, matching: Matching
+) -> dict[str, bool]:
+    """Asks the judge of each forbidden text whether a fact outside the gold says it."""
+    found = matching.grid.found
+    texts = [text for text in case.must_not_store if not find_stored(text, found)] if matching.open_found else []
+    notes = "\n".join(str(found[place]) for place in matching.open_found)
+    return dict(zip(texts, await all_of(*(judge.says(steps, notes, text) for text in texts)), strict=True))
+
+
+def user_text(conversation: Sequence[Turn]) -> str:
+    return "\n".join(turn.content for turn in split_turns(conversation) if turn.role in ("user", ""))
+
+
+def _without_support(matching: Matching, valid: int) -> list[int]:
+    """Returns the facts outside the gold that are neither duplicates nor pieces of a gold fact."""
+    targets = range(valid)
+    return [place for place in matching.open_found if matching.supported(place, targets) is False]
+
+
+def findings_of(
+    case: Expectation,
+    matching: Matching,
+    support: Mapping[int, bool] = NO_SUPPORT,
+    forbidden: Mapping[str, bool] | None = None,
+) -> Findings:
+    """Counts and labels a matching whose gold side is `case.gold.targets`.
+
+    `support` says of each unexpected fact whether the user said it, `forbidden` of each forbidden text whether it is
+    stored in other words; without a judge both are unknown.
+    """
+    return _Examination(case, matching, support, forbidden).findings()
 
 
 class _Examination:
     """One output. Targets are indexes into the gold facts: those to keep, then those to add, then those to remove."""
 
-    def __init__(self, case: Expectation, matching: Matching) -> None:
+    def __init__(
+        self, case: Expectation, matching: Matching, support: Mapping[int, bool], forbidden: Mapping[str, bool] | None
+    ) -> None:
         self._case = case
         self._gold: Gold = case.gold
         self._matching = matching
+        self._support = support
+        self._forbidden = forbidden
         kept, added, removed = len(self._gold.kept), len(self._gold.added), len(self._gold.removed)
         self._kept = range(kept)
         self._added = range(kept, kept + added)
@@ -148,112 +208,140 @@ class _Examination:
         self._removed = range(kept + added, kept + added + removed)
 
     def findings(self) -> Findings:
-        pairs, undecided, output = self._matching.pairs, self._matching.undecided, self._matching.grid.found
+        matching = self._matching
+        pairs, output = matching.pairs, matching.grid.found
         added = [t for t in self._added if t in pairs]
-        missed = [t for t in self._added if t not in pairs and t not in undecided]
-        kept = [t for t in self._kept if t in pairs]
-        lost = [t for t in self._kept if t not in pairs and t not in undecided]
         stale = [t for t in self._removed if self._is_stored(t)]
-        gone = [t for t in self._removed if t not in stale and t not in undecided]
-        open_added = len(self._added) - len(added) - len(missed)
-        open_kept = len(self._kept) - len(kept) - len(lost)
-        open_removed = len(self._removed) - len(stale) - len(gone)
+        lost = [t for t in self._kept if t not in pairs]
         partners = {f: t for t, f in pairs.items()}
         unmatched = [f for f in range(len(output)) if f not in partners]
-        undecided_found = frozenset(undecided.values())
-        wrong = [f for f in unmatched if f not in undecided_found]
-        coverage = [self._matching.covered(t) for t in self._added if t not in pairs]
-        support = [self._matching.supported(f, self._valid) for f in unmatched]
-        uncovered_kept = sum(self._matching.covered(t) is False for t in self._kept)
-        fp = len(lost) + len(wrong)
-        unchanged = None if self._added or self._removed else False if fp else None if undecided else True
+        open_added, open_kept, open_removed = map(matching.most, (self._added, self._kept, self._removed))
+        open_all = matching.most(range(len(matching.grid.gold)))
+        gone = len(self._removed) - len(stale) - open_removed
+        coverage = [matching.covered(t) for t in self._added if t not in pairs]
+        support = [matching.supported(f, self._valid) for f in unmatched]
+        kept_coverage = [matching.covered(t) for t in lost]
+        fp = len(lost) - open_kept + len(unmatched) - open_all
+        changes = len(self._added) + len(self._removed)
+        violations = [text for text in self._case.must_not_store if self._is_forbidden(text)]
         return Findings(
-            tp=len(added) + len(gone),
+            tp=len(added) + gone,
             fp=fp,
-            fn=len(missed) + len(stale),
+            fn=len(self._added) - len(added) - open_added + len(stale),
             tp_open=open_added + open_removed,
-            fp_open=open_added + 2 * open_kept + open_removed,  # a kept fact in other words: one lost, one invented
+            fp_open=open_kept + open_all,
             fn_open=open_added + open_removed,
-            undecided=len(undecided),
-            covered=len(added) + coverage.count(True) + len(gone),
+            undecided=len(matching.undecided),
+            covered=len(added) + coverage.count(True) + gone,
             uncovered=coverage.count(False) + len(stale),
-            supported=len(added) + support.count(True) + len(gone),
-            unsupported=support.count(False) + uncovered_kept,
+            uncovered_open=coverage.count(None) + open_removed,
+            supported=len(added) + support.count(True) + gone,
+            unsupported=support.count(False) + kept_coverage.count(False),
+            unsupported_open=support.count(None) + kept_coverage.count(None) + open_removed,
+            **self._said_counts(added, unmatched),
             conflict_resolved=self._conflict_resolved(),
-            unchanged=unchanged,
+            unchanged=None if changes else False if fp else None if open_all else True,
             forbidden=len(self._case.must_not_store),
-            violations=tuple([text for text in self._case.must_not_store if find_stored(text, output)]),
-            operations=self._operations(added, gone, kept),
+            violations=tuple(violations),
+            possible_violations=self._count_possible_violations(len(violations)),
+            operations=self._operations(),
             facts=len(output),
             added=tuple([fact for f, fact in enumerate(output) if f not in partners or partners[f] in self._added]),
-            remarks=self._remarks(missed, lost, stale, wrong),
+            remarks=self._remarks(lost, stale, unmatched),
         )
+
+    def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
+        """Counts the added facts that the user said, as far as the gold or a judge tells."""
+        unsaid = [f for f in unmatched if f in self._matching.twins or self._support.get(f) is False]
+        said = [f for f in unmatched if f not in unsaid and self._is_said(f)]
+        return {
+            "said": len(added) + len(said),
+            "unsaid": len(unsaid),
+            "unsaid_open": len(unmatched) - len(said) - len(unsaid),
+        }
+
+    def _is_said(self, place: int) -> bool:
+        return self._support.get(place, False) or self._matching.supported(place, self._valid) is True
 
     def _is_stored(self, target: int) -> bool:
         """Whether a gold fact is in the output, in any category."""
         return target in self._matching.pairs or target in self._matching.misfiled
 
+    def _is_forbidden(self, text: str) -> bool:
+        stored = find_stored(text, self._matching.grid.found) is not None
+        return stored or (self._forbidden or {}).get(text, False)
+
+    def _count_possible_violations(self, certain: int) -> int:
+        undecided = self._forbidden is None and bool(self._matching.open_found)
+        return len(self._case.must_not_store) - certain if undecided else 0
+
+    def _is_gone(self, target: int) -> bool | None:
+        """Whether a fact to remove is gone; None: undecided."""
+        return False if self._is_stored(target) else None if self._matching.may_match(target) else True
+
     def _conflict_resolved(self) -> bool | None:
         if not self._removed:
             return None
         checks = [self._matching.covered(self._added[index]) for index in self._gold.replaces]
-        for target in self._removed:
-            checks.append(False if self._is_stored(target) else None if self._matching.may_be_said(target) else True)
+        checks += [self._is_gone(target) for target in self._removed]
         return False if False in checks else None if None in checks else True
 
-    def _operations(self, added: list[int], gone: list[int], kept: list[int]) -> Operations:
+    def _operations(self) -> Operations:
+        pairs, most = self._matching.pairs, self._matching.most
         replaces = {self._added[a]: self._removed[r] for a, r in self._gold.replaces.items()}
+        to_add = [t for t in self._added if t not in replaces]
+        gone = [self._is_gone(t) for t in self._removed if t not in replaces.values()]
+        updates = [
+            (a in pairs or (None if self._matching.may_match(a) else False), self._is_gone(r))
+            for a, r in replaces.items()
+        ]
+        possible_updates = [update for update in updates if False not in update]
         return Operations(
-            added=sum(t not in replaces for t in added),
-            to_add=len(self._added) - len(replaces),
-            updated=sum(a in added and r in gone for a, r in replaces.items()),
+            added=sum(t in pairs for t in to_add),
+            to_add=len(to_add),
+            added_open=most(to_add),
+            updated=updates.count((True, True)),
             to_update=len(replaces),
-            deleted=sum(r not in replaces.values() for r in gone),
-            to_delete=len(self._removed) - len(replaces),
-            kept=len(kept),
+            updated_open=len(possible_updates) - updates.count((True, True)),
+            deleted=gone.count(True),
+            to_delete=len(gone),
+            deleted_open=gone.count(None),
+            kept=sum(t in pairs for t in self._kept),
             to_keep=len(self._kept),
+            kept_open=most(self._kept),
         )
 
-    def _remarks(self, missed: list[int], lost: list[int], stale: list[int], wrong: list[int]) -> tuple[Remark, ...]:
+    def _remarks(self, lost: Sequence[int], stale: Sequence[int], unmatched: Sequence[int]) -> tuple[Remark, ...]:
         output, gold = self._matching.grid.found, self._matching.grid.gold
+        pairs, undecided = self._matching.pairs, self._matching.undecided
+        missed = [t for t in self._added if t not in pairs and t not in undecided]
         remarks = [Remark("missed", str(gold[t])) for t in missed]
-        remarks += [Remark("lost", str(gold[t])) for t in lost]
+        remarks += [Remark("lost", str(gold[t])) for t in lost if t not in undecided]
         remarks += [Remark("stale", str(gold[t])) for t in stale]
-        remarks += [
-            Remark("undecided", str(output[f]), about=str(gold[g])) for g, f in sorted(self._matching.undecided.items())
-        ]
-        remarks += [self._remark_on(f, wrong[:index]) for index, f in enumerate(wrong)]
+        remarks += [Remark("undecided", str(output[f]), about=str(gold[g])) for g, f in sorted(undecided.items())]
+        wrong = [f for f in unmatched if f not in undecided.values()]
+        remarks += [self._remark_on(f, [*pairs.values(), *unmatched]) for f in wrong]
         return tuple(remarks)
 
-    def _remark_on(self, place: int, earlier: list[int]) -> Remark:
-        """Labels one wrong fact; `earlier` are the wrong facts before it, which it may repeat."""
+    def _remark_on(self, place: int, others: Collection[int]) -> Remark:
+        """Labels one wrong fact; `others` are the facts that it may repeat."""
         grid = self._matching.grid
         fact = grid.found[place]
-        misfiled = [g for g, f in self._matching.misfiled.items() if f == place and g in self._valid]
-        if misfiled:
-            return Remark("misfiled", str(fact), about=str(grid.gold[misfiled[0]]))
-        related: dict[Label, MemoryFact] = {}
-        for target in self._valid:
-            cell = grid.cells[target, place]
-            if cell.relation == "same":
-                related.setdefault("duplicate", grid.gold[target])
-            elif cell.relation == "contradicts":
-                related.setdefault("contradiction", grid.gold[target])
-            if cell.held:
-                related.setdefault("piece", grid.gold[target])
-        for other in earlier:
-            if compare(grid.found[other], fact).relation == "same":
-                related.setdefault("duplicate", grid.found[other])
-        for target in self._removed:
-            if grid.cells[target, place].said:
-                related.setdefault("contradiction", grid.gold[target])
-        labels: tuple[Label, ...] = ("duplicate", "piece", "contradiction")
-        for label in labels:
-            if label in related:
-                return Remark(label, str(fact), about=str(related[label]))
-        said_by_user = any(contained(fact, text) for text in self._user_texts)
-        return Remark("unlisted" if said_by_user else "hallucinated", str(fact))
-
-    @cached_property
-    def _user_texts(self) -> list[str]:
-        return [turn.content for turn in self._case.conversation if turn.role == "user"]
+        for target, found in self._matching.misfiled.items():
+            if found == place:
+                label: Label = "misfiled" if target in self._valid else "stale"
+                return Remark(label, str(fact), about=str(grid.gold[target]))
+        if place in self._matching.twins:
+            repeated = next(
+                grid.found[other] for other in others if other != place and is_same(grid.found[other], fact)
+            )
+            return Remark("duplicate", str(fact), about=str(repeated))
+        for target in range(len(grid.gold)):
+            cell = grid.compare((target, place))
+            if cell.said:
+                whole = cell.says and target in self._matching.pairs
+                label = "stale" if target in self._removed else "duplicate" if whole else "piece"
+                return Remark(label, str(fact), about=str(grid.gold[target]))
+        if place not in self._support:
+            return Remark("unexpected", str(fact))
+        return Remark("unlisted" if self._support[place] else "hallucinated", str(fact))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.matching import holds, likeness
-from memorybench.judging.matching_pairs import grid_of, matched
+from memorybench.judging.matching import Grid, likeness, match
+from memorybench.judging.normal_form import normal_form
 from memorybench.text.normalisation import plain
 
 _SHORTEST_SECRET, _MOST_WORDS_IN_SECRET = 6, 4
@@ -48,14 +48,14 @@ def gold_of(existing: Any, expected: Any) -> Gold:
 
 def identical_pairs(gold: Sequence[MemoryFact], found: Sequence[MemoryFact], known: frozenset[str]) -> dict[int, int]:
     """Pairs facts (gold index → found index) that certainly mean the same, so that no gold is a matter of opinion."""
-    grid = grid_of(gold, found, known)
-    return {g: f for g, f in matched(grid).pairs.items() if grid.cells[g, f].relation == "same"}
+    return dict(match(Grid(gold, found, known)).pairs)
 
 
 def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
-    """Returns the first fact that contains a forbidden text, in any word order and form, unless the fact denies it.
+    """Returns the first fact that certainly stores a forbidden text: the same text, or one with its secret.
 
-    A secret (a word that mixes letters and digits) also counts where it is denied, and whatever its punctuation.
+    A secret is a word that mixes letters and digits; it counts whatever its punctuation. Whether a fact says the text
+    in other words is for a judge to decide.
     """
     whole = _alphanumeric(text) if len(text.split()) <= _MOST_WORDS_IN_SECRET else ""
     secrets = [
@@ -63,8 +63,9 @@ def find_stored(text: str, facts: Sequence[MemoryFact]) -> MemoryFact | None:
         for word in {whole, *map(_alphanumeric, text.split())}
         if len(word) >= _SHORTEST_SECRET and any(map(str.isdigit, word)) and any(map(str.isalpha, word))
     ]
+    forbidden = normal_form(text)
     for fact in facts:
-        if holds(fact, text) or any(secret in _alphanumeric(fact.text) for secret in secrets):
+        if normal_form(fact.text) == forbidden or any(secret in _alphanumeric(fact.text) for secret in secrets):
             return fact
     return None
 

@@ -1,7 +1,7 @@
-"""Which facts a memory lost in a trace, where no gold says what should be removed.
+"""What became of the facts that a memory had before a trace, where no gold says what should be removed.
 
-A removed fact counts as lost unless the user withdrew it. That is certain if the user stated a fact that contradicts
-it, and undecided if the user mentioned it or stated a fact of its category that could replace it.
+The judge lists the old facts that the user withdrew: corrected, replaced or asked to forget. Such a fact should be
+gone, and every other one should be kept, in whatever words.
 """
 
 from __future__ import annotations
@@ -9,117 +9,129 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memorybench.core.conversation import Turn
 from memorybench.core.plans import Steps
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.facts_reading import reading_of
-from memorybench.judging.matching import compare_understood, likeness, read, understood
-from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.matching_pairs import grid_of, matched, quick_grid_of
+from memorybench.judging.matching import Grid, Matching, likeness, match
+from memorybench.judging.matching_judge import EntailmentJudge, all_of
+from memorybench.judging.normal_form import normal_form
 
-from .findings import Findings, Remark
-from .transcripts import split_turns
+from .findings import Findings, Operations, Remark
 
 
-class Losses(NamedTuple):
+class OldFacts(NamedTuple):
+    """The facts of the memory before, by what became of them."""
+
     kept: int = 0
     lost: tuple[MemoryFact, ...] = ()
+    stale: tuple[MemoryFact, ...] = ()
+    """Withdrawn, but still stored."""
+    gone: tuple[MemoryFact, ...] = ()
+    """Withdrawn, and no longer stored."""
     open: tuple[MemoryFact, ...] = ()
-    """Facts of which it is undecided whether they are lost, reworded or withdrawn."""
+    """No longer in the same words; without a judge it is undecided whether they are lost, reworded or withdrawn."""
 
-    def add_to(self, findings: Findings) -> Findings:
-        """Adds the losses to findings; as in a case, a lost fact is a false positive."""
-        if not (self.kept or self.lost or self.open):
-            return findings
-        unchanged = findings.unchanged  # None if a change was expected
+    def add_to(self, findings: Findings, matching: Matching) -> Findings:
+        """Adds these facts to findings about the stated facts, and counts the operations."""
+        withdrawn, lost, stale, gone = len(self.gone) + len(self.stale), *map(len, (self.lost, self.stale, self.gone))
+        unchanged = None if withdrawn else findings.unchanged  # None if a change was expected
         if unchanged is not None and (self.lost or self.open):
             unchanged = False if self.lost or not unchanged else None
+        operations = self._operations(matching)
         return findings._replace(
-            fp=findings.fp + len(self.lost),
+            tp=findings.tp + gone,
+            fp=findings.fp + lost,
+            fn=findings.fn + stale,
             fp_open=findings.fp_open + len(self.open),
             undecided=findings.undecided + len(self.open),
-            unsupported=findings.unsupported + len(self.lost),
+            covered=findings.covered + gone,
+            uncovered=findings.uncovered + stale,
+            supported=findings.supported + gone,
+            unsupported=findings.unsupported + lost,
+            unsupported_open=findings.unsupported_open + len(self.open),
+            conflict_resolved=_is_resolved(operations) if withdrawn else None,
             unchanged=unchanged,
-            operations=findings.operations._replace(kept=self.kept, to_keep=self.kept + len(self.lost)),
+            operations=operations,
             remarks=(
                 *findings.remarks,
                 *[Remark("lost", str(fact)) for fact in self.lost],
+                *[Remark("stale", str(fact)) for fact in self.stale],
                 *[Remark("undecided", str(fact), about="no longer in memory") for fact in self.open],
             ),
         )
 
+    def _operations(self, matching: Matching) -> Operations:
+        """An update is a withdrawn fact and the stated fact of its category that replaces it."""
+        withdrawn = (*self.gone, *self.stale)
+        replaces = find_replacements(withdrawn, matching.grid.gold)
+        to_add = [place for place in range(len(matching.grid.gold)) if place not in replaces]
+        written = [old for new, old in replaces.items() if new in matching.pairs]
+        maybe = [old for new, old in replaces.items() if matching.may_match(new)]
+        deletions = [place for place in range(len(withdrawn)) if place not in replaces.values()]
+        gone = range(len(self.gone))
+        return Operations(
+            added=sum(place in matching.pairs for place in to_add),
+            to_add=len(to_add),
+            added_open=matching.most(to_add),
+            updated=sum(old in gone for old in written),
+            to_update=len(replaces),
+            updated_open=sum(old in gone for old in maybe),
+            deleted=sum(old in gone for old in deletions),
+            to_delete=len(deletions),
+            kept=self.kept,
+            to_keep=self.kept + len(self.lost) + len(self.open),
+            kept_open=len(self.open),
+        )
 
-async def find_losses(
+
+def _is_resolved(done: Operations) -> bool | None:
+    """Whether every withdrawn fact is gone and its new value is stored; None: undecided."""
+    if done.deleted < done.to_delete or done.updated + done.updated_open < done.to_update:
+        return False
+    return None if done.updated_open else True
+
+
+async def follow_old_facts(
     steps: Steps,
     before: Sequence[MemoryFact],
     after: Sequence[MemoryFact],
-    stated: Sequence[MemoryFact],
-    conversation: Sequence[Turn],
+    withdrawn: Sequence[MemoryFact] = (),
     judge: EntailmentJudge | None = None,
-) -> Losses:
-    """Compares the facts before and after a conversation in which the user stated facts.
+) -> OldFacts:
+    """Compares the facts before and after a conversation in which the user withdrew some.
 
     Raises Unreadable if the judge's reply cannot be read.
     """
-    verbatim = {fact.text for fact in after}
-    changed = [fact for fact in before if fact.text not in verbatim]
-    if not changed:
-        return Losses(kept=len(before))
-    matching = matched(quick_grid_of(changed, after))
-    reworded: list[MemoryFact] = []
-    gone: list[MemoryFact] = []
-    for place, fact in enumerate(changed):
-        covered = matching.covered(place)
-        if covered is None and judge is not None:
-            # Only the likeliest pair is judged. Two old facts may share one new fact, so each is judged alone.
-            pair = matched(grid_of([fact], [matching.grid.found[matching.likeliest(place)]]))
-            covered = (await judge.decide(steps, pair)).covered(0)
-        if covered is None:
-            reworded.append(fact)
-        elif not covered:
-            gone.append(fact)
-    statements = [understood(new) for new in stated]
-    unexplained = [
-        old
-        for old in gone
-        if not any(compare_understood(new, understood(old)).relation == "contradicts" for new in statements)
-    ]
-    withdrawn = _replaceable(unexplained, stated)
-    if len(withdrawn) < len(unexplained):  # reading a conversation is the slowest part
-        withdrawn |= _mentioned(unexplained, conversation)
-    return Losses(
-        kept=len(before) - len(gone) - len(reworded),
-        lost=tuple(fact for place, fact in enumerate(unexplained) if place not in withdrawn),
-        open=(*reworded, *(unexplained[place] for place in sorted(withdrawn))),
+    before_texts, after_texts = (frozenset(normal_form(fact.text) for fact in facts) for facts in (before, after))
+    same = [fact for fact in before if normal_form(fact.text) in after_texts]
+    changed = [fact for fact in before if normal_form(fact.text) not in after_texts]
+    if judge is None:
+        return OldFacts(kept=len(same), open=tuple(changed))
+    new = "\n".join(str(fact) for fact in after if normal_form(fact.text) not in before_texts)
+    reworded = await all_of(*(judge.says(steps, new, str(fact)) for fact in changed)) if new else [False] * len(changed)
+    stored = same + [fact for fact, yes in zip(changed, reworded, strict=True) if yes]
+    missing = [fact for fact, yes in zip(changed, reworded, strict=True) if not yes]
+    stale = match(Grid(withdrawn, stored)).pairs
+    named = match(Grid([fact for n, fact in enumerate(withdrawn) if n not in stale], missing))
+    gone = set((await judge.decide(steps, named)).pairs.values())  # the judge may have listed them in other words
+    return OldFacts(
+        kept=len(stored) - len(stale),
+        lost=tuple(fact for place, fact in enumerate(missing) if place not in gone),
+        stale=tuple(stored[place] for place in sorted(stale.values())),
+        gone=tuple(missing[place] for place in sorted(gone)),
     )
 
 
-def _mentioned(gone: Sequence[MemoryFact], conversation: Sequence[Turn]) -> set[int]:
-    """Returns the indexes of facts that share a word or a quantity with the user's turns."""
-    user_texts = [turn.content for turn in split_turns(conversation) if turn.role in ("user", "")]
-    spoken = reading_of("\n".join(user_texts))
-    return {
-        place
-        for place, reading in enumerate(map(read, gone))
-        if not reading.stems.isdisjoint(spoken.stems) or not reading.quantities.isdisjoint(spoken.quantities)
-    }
-
-
-def _replaceable(gone: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> set[int]:
-    """Returns the indexes of facts that a stated fact of the same category could replace.
-
-    Each stated fact replaces at most one; the most similar pairs come first.
-    """
+def find_replacements(old_facts: Sequence[MemoryFact], stated: Sequence[MemoryFact]) -> dict[int, int]:
+    """Returns stated fact → old fact of the same category that it replaces, at most one each, the most alike first."""
     candidates = [
         (n, place)
         for n, new in enumerate(stated)
-        for place, old in enumerate(gone)
+        for place, old in enumerate(old_facts)
         if new.category and new.category in old.categories
     ]
-    if len(candidates) > 1:
-        candidates.sort(key=lambda pair: (-likeness(stated[pair[0]], gone[pair[1]]), *pair))
+    candidates.sort(key=lambda pair: (-likeness(stated[pair[0]], old_facts[pair[1]]), *pair))
     chosen: dict[int, int] = {}
     for n, place in candidates:
         if n not in chosen and place not in chosen.values():
             chosen[n] = place
-    return set(chosen.values())
+    return chosen

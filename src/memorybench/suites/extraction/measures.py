@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memorybench.core.measures import Measure, Metric
-from memorybench.core.trials import Trial
+from memorybench.core.trials import Outcome, Trial
+from memorybench.metrics.intervals import Statistic, ratio_interval
 from memorybench.metrics.rates import Pooled, Rate, Total
 
 from .scores import COUNTED, OPERATIONS, f1, share
@@ -25,22 +26,60 @@ AT_WORST: Mapping[str, str] = {name: f"{name}_least" for name in ("precision", "
 
 EXPECTS = "expects"
 """The label for what a case expects: `facts` to be added, an `update` of stored facts, or `nothing`."""
+FORBIDS = "forbids"
+"""The label for whether a case names texts that must not be stored: `yes` or `no`."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaseRate(Rate):
-    """The mean of a verdict over the cases with one expectation; only these are planned."""
+    """The mean of a verdict over the cases with one label; only these are planned."""
 
-    expects: str = ""
+    label: str = EXPECTS
+    value: str = ""
 
     def concerns(self, trial: Trial) -> bool:
-        return trial.labels.get(EXPECTS) == self.expects
+        return trial.labels.get(self.label, self.value if self.label == FORBIDS else "") == self.value
 
 
 _SELECTIVE = (
-    CaseRate("conflict_resolution", "conflict_resolution", expects="update"),
-    CaseRate("minimalism", "minimalism", expects="nothing"),
+    CaseRate("conflict_resolution", "conflict_resolution", value="update"),
+    CaseRate("minimalism", "minimalism", value="nothing"),
+    CaseRate("must_not_store", "must_not_store", label=FORBIDS, value="yes"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded(Pooled):
+    """A share that undecided pairs leave open between two values, `least` and `most`.
+
+    It has a value only if all pairs are decided. Otherwise its interval reaches from the lower end of the interval of
+    `least` to the upper end of that of `most`, and n counts the cases in which all pairs are decided.
+    """
+
+    least: Statistic = lambda sums: None
+    most: Statistic = lambda sums: None
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        values = [outcome.score(name) for name in self.scores]
+        if any(value is None for name, value in zip(self.scores, values, strict=True) if not _is_open(name)):
+            return None
+        return tuple([value or 0.0 for value in values])  # earlier versions did not count what is open
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        places = [place for place, name in enumerate(self.scores) if _is_open(name)]
+        decided = sum(not any(row[place] for place in places) for row in rows)
+        if decided == len(rows):
+            return Pooled.measure(self, rows, clusters, planned)
+        low, high = (ratio_interval(rows, clusters, statistic) for statistic in (self.least, self.most))
+        return Measure(
+            name=self.name,
+            value=None,
+            n=decided,
+            planned=planned,
+            low=low.value if low.low is None else low.low,
+            high=high.value if high.high is None else high.high,
+            higher_is_better=self.higher_is_better,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +97,83 @@ class Bound(Pooled):
 
 def measures() -> tuple[Metric, ...]:
     """Returns all metrics. Those named `macro_` are means over cases; the others pool the changes of all cases."""
-    precision = ("tp", "fp", "tp_open", "fp_open", "undecided")
-    recall = ("tp", "fn", "tp_open", "fn_open", "undecided")
-    both = ("tp", "fp", "fn", "tp_open", "fp_open", "fn_open", "undecided")
+    shares = {
+        "precision": (("tp", "fp", "tp_open", "fp_open"), _share),
+        "recall": (("tp", "fn", "tp_open", "fn_open"), _share),
+        "f1": (("tp", "fp", "fn", "tp_open", "fp_open", "fn_open"), lambda sums: f1(*sums[:3])),
+    }
+    ends: dict[str, tuple[Statistic, Statistic]] = {
+        "precision": (_least_share, _most_share),
+        "recall": (_least_share, _most_share),
+        "f1": (
+            lambda sums: f1(sums[0], sums[1] + sums[4], sums[2] + sums[5]),
+            lambda sums: f1(sums[0] + sums[3], sums[1], sums[2]),
+        ),
+    }
+    bounds = [
+        Bound(f"{name}_{end}", (*scores, "undecided"), statistic)
+        for name, (scores, _) in shares.items()
+        for end, statistic in zip(("least", "most"), ends[name], strict=True)
+    ]
     return (
-        Pooled("precision", ("tp", "fp"), _share),
-        Pooled("recall", ("tp", "fn"), _share),
-        Pooled("f1", ("tp", "fp", "fn"), lambda sums: f1(*sums)),
+        *(
+            Bounded(name, scores, statistic, least=ends[name][0], most=ends[name][1])
+            for name, (scores, statistic) in shares.items()
+        ),
         *_SELECTIVE,
-        Rate("must_not_store", "must_not_store"),
         *(Rate(f"macro_{name}", name) for name in ("precision", "recall", "f1")),
-        Pooled("coverage_precision", ("supported", "unsupported"), _share),
-        Pooled("coverage_recall", ("covered", "uncovered"), _share),
-        Pooled("coverage_f1", ("supported", "unsupported", "covered", "uncovered"), _coverage_f1),
-        *(Pooled(f"{name}_done", (done, due), _ratio) for name, done, due in OPERATIONS),
+        _one_sided("coverage_precision", ("supported", "unsupported", "unsupported_open")),
+        _one_sided("coverage_recall", ("covered", "uncovered", "uncovered_open")),
+        Bounded(
+            "coverage_f1",
+            ("supported", "unsupported", "covered", "uncovered", "unsupported_open", "uncovered_open"),
+            _coverage_f1,
+            least=lambda sums: _coverage_f1((sums[0], sums[1] + sums[4], sums[2], sums[3] + sums[5])),
+            most=lambda sums: _coverage_f1((sums[0] + sums[4], sums[1], sums[2] + sums[5], sums[3])),
+        ),
+        _one_sided("text_precision", ("said", "unsaid", "unsaid_open")),
+        *(_operation(f"{name}_done", scores) for name, *scores in OPERATIONS),
         Pooled("duplicates", ("duplicate", "facts"), _ratio, higher_is_better=False),
         *(Total(label, label, unit="") for label in COUNTED if label != "duplicate"),
+        Total("contradiction", "contradiction", unit=""),  # only runs of version 0.1 count these
         Total("violations", "violations", unit=""),
         Total("undecided", "undecided", unit=""),
-        Bound("precision_least", precision, lambda sums: share(sums[0], sums[1] + sums[3])),
-        Bound("precision_most", precision, lambda sums: share(sums[0] + sums[2], sums[1])),
-        Bound("recall_least", recall, lambda sums: share(sums[0], sums[1] + sums[3])),
-        Bound("recall_most", recall, lambda sums: share(sums[0] + sums[2], sums[1])),
-        Bound("f1_least", both, lambda sums: f1(sums[0], sums[1] + sums[4], sums[2] + sums[5])),
-        Bound("f1_most", both, lambda sums: f1(sums[0] + sums[3], sums[1], sums[2])),
+        *bounds,
     )
+
+
+def _one_sided(name: str, scores: tuple[str, str, str]) -> Bounded:
+    """The share of the first count in the first two; the third could belong to either."""
+    return Bounded(
+        name,
+        scores,
+        _share,
+        least=lambda sums: share(sums[0], sums[1] + sums[2]),
+        most=lambda sums: share(sums[0] + sums[2], sums[1]),
+    )
+
+
+def _operation(name: str, scores: Sequence[str]) -> Bounded:
+    """How often an operation was done, of how often it was due; undecided pairs could add to the first."""
+    return Bounded(
+        name,
+        tuple(scores),
+        _ratio,
+        least=_ratio,
+        most=lambda sums: _ratio((min(sums[0] + sums[2], sums[1]), sums[1])),
+    )
+
+
+def _is_open(score: str) -> bool:
+    return score.endswith("_open")
+
+
+def _least_share(sums: Sequence[float]) -> float | None:
+    return share(sums[0], sums[1] + sums[3])
+
+
+def _most_share(sums: Sequence[float]) -> float | None:
+    return share(sums[0] + sums[2], sums[1])
 
 
 def count_selected(trials: Iterable[Trial]) -> dict[str, int]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from memorybench.core.records import Record
 from memorybench.judging.facts import MemoryFact
-from memorybench.judging.facts_reading import turned
 
 from .cases import ExtractionCase
 from .findings import findings_of, match_output
@@ -20,13 +19,14 @@ _AMOUNT = re.compile(
     r"|October|November|December))"
 )
 """The position before a number that is a word on its own and not a day of a month."""
+_NEGATION = re.compile(r"\b(?:not|no|never|without)\s+|n't\b", re.IGNORECASE)
 _PAST_OF = {"is": "was", "are": "were", "has": "had", "lives": "lived", "works": "worked", "wants": "wanted"}
 _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
 
 class Mutant(Record):
     kind: str
-    """drop, negate, renumber, sign, doubt, tense, used to, third party, invent, stale, forbid or amnesia."""
+    """drop, negate, swap, renumber, sign, doubt, tense, used to, third party, invent, stale, forbid or amnesia."""
     output: Any
 
 
@@ -86,9 +86,13 @@ def mutation_summary(results: Sequence[MutationResult]) -> str:
 
 
 def _alterations(text: str) -> Iterator[tuple[str, str]]:
-    """Yields wrong versions of a fact: denied, doubted, in the past, of another person, with another number."""
-    yield "negate", turned(text)
+    """Yields wrong versions of a fact: denied, with swapped roles, doubted, past, of another person or number."""
     lowered = text[:1].lower() + text[1:]
+    affirmed = _NEGATION.sub("", text)
+    yield "negate", affirmed if affirmed != text else f"It is not true that {lowered}"
+    first, *middle, last = text.split() if len(text.split()) > 1 else ("", "")
+    if middle:
+        yield "swap", " ".join((last, *middle, first))
     yield "doubt", f"Maybe {lowered}"
     yield "used to", f"Used to: {lowered}"
     yield "third party", f"The sister: {lowered}"

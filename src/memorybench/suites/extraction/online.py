@@ -1,14 +1,13 @@
 """Judges extractions that happened elsewhere, from their traces.
 
 A judge lists the facts that the user stated and the facts that were written; code matches and counts them as in a case.
-Both lists leave out what the memory contained before, so the gold is a list of facts to add. Code alone counts what
-became of the older facts (losses.py).
+Both lists leave out what the memory contained before, so the gold is a list of facts to add. A third list names the old
+facts that the user withdrew; losses.py counts what became of the old facts.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,18 +21,18 @@ from memorybench.core.records import Record
 from memorybench.core.trials import Exhibit, Score, Subject, Trial
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.facts import MemoryFact, categories_of, facts_of
-from memorybench.judging.matching import read
+from memorybench.judging.matching import Grid, Matching, match
 from memorybench.judging.matching_judge import EntailmentJudge
-from memorybench.judging.matching_pairs import Matching, grid_of, matched, open_pairs
+from memorybench.judging.normal_form import normal_form
 from memorybench.text.sanitize import preview
 
-from .findings import Findings, findings_of
+from .findings import Findings, find_support, findings_of
 from .gold import Gold
-from .losses import find_losses
+from .losses import follow_old_facts
 from .measures import measures
 from .plan import MAX_SHOWN, SUITE, check_entailments
 from .scores import OPERATIONS, scores_of
-from .transcripts import split_turns, transcript
+from .transcripts import transcript
 
 FEEDBACK, DISAGREEMENTS = "feedback", "disagreements"
 """Step names in the journal."""
@@ -42,11 +41,8 @@ SHARES = ("precision", "recall", "f1")
 _FEEDBACK_COUNTS = ("tp", "fp", "fn", "undecided", "hallucinated")
 """Counts that are sent with each of these scores."""
 _UNKNOWN = frozenset(name for operation, *counts in OPERATIONS for name in counts if operation != "keep")
-"""Scores that a trace cannot have: without a gold, only kept facts can be counted."""
+"""Scores that a trace has only if a judge lists the facts that the user withdrew."""
 _QUESTION = "Does the response, a note from a memory, say everything that the correct answer says?"
-_LONG_WORD = re.compile(r"[^\W\d_]{5,}")
-_PREFIX = 4
-"""Letters of a word that its inflected forms share."""
 _LONGEST_CATEGORY, _MOST_CATEGORIES = 40, 50
 
 
@@ -58,7 +54,7 @@ class PairToReview(Record):
     answer: str
     response: str
     label: str = ""
-    """The decision of code, "yes" or "no"; "" if code is undecided."""
+    """The decision of a person, "yes" or "no"; "": not labelled yet."""
     verdict: str | None = None
     """The decision of the judge; None without a judge."""
     note: str = ""
@@ -76,20 +72,8 @@ class _StatedFacts:
     """The facts that the user stated, as an Expectation with nothing to keep and nothing to remove."""
 
     gold: Gold
-    written: Sequence[MemoryFact]
-    turns: Sequence[Turn]
+    conversation: Sequence[Turn]
     must_not_store: tuple[str, ...] = ()
-
-    @property
-    def conversation(self) -> tuple[Turn, ...]:
-        """The user's turns that may contain a written fact.
-
-        Matching a fact with a whole conversation is slow. A search for the beginnings of its long words excludes
-        nearly all turns.
-        """
-        beginnings = [[word[:_PREFIX].casefold() for word in _LONG_WORD.findall(fact.text)] for fact in self.written]
-        texts = ((turn, turn.content.casefold()) for turn in split_turns(self.turns) if turn.role == "user")
-        return tuple(turn for turn, text in texts if any(all(word in text for word in words) for words in beginnings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +82,12 @@ class JudgedTrace:
     written: tuple[MemoryFact, ...]
     findings: Findings
     pairs_to_review: tuple[PairToReview, ...]
+    unknown: frozenset[str] = frozenset()
+    """Names of scores that the trace cannot have."""
 
     @property
     def scores(self) -> tuple[Score, ...]:
-        return scores_of(self.findings, _UNKNOWN)
+        return scores_of(self.findings, self.unknown)
 
     @property
     def comment(self) -> str:
@@ -140,18 +126,24 @@ class TraceJudge:
         if trace.output != trace.existing and _has_content(trace.output):
             listed = await self.enumerator.written(steps, existing, _as_text(trace.output), categories)
             # A judge may list a kept fact as new; it counts as new only if the user stated it again.
-            old = {read(fact).text for fact in before} - {read(fact).text for fact in stated}
-            written = tuple([fact for fact in listed if read(fact).text not in old])
-        by_code = matched(grid_of(stated, written))
-        if self.entailment is None:
-            matching, to_review = by_code, _undecided_pairs(trace.id, by_code)
-        else:
-            matching = await self.entailment.decide(steps, by_code)
-            to_review = _disagreements(trace.id, by_code, matching)
-        gold = Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset())
-        findings = findings_of(_StatedFacts(gold, written, trace.conversation), matching)
-        losses = await find_losses(steps, before, after, stated, trace.conversation, self.entailment)
-        return JudgedTrace(stated, written, losses.add_to(findings), tuple(to_review))
+            old = {normal_form(fact.text) for fact in before} - {normal_form(fact.text) for fact in stated}
+            written = tuple([fact for fact in listed if normal_form(fact.text) not in old])
+        by_code = match(Grid(stated, written))
+        case = _StatedFacts(
+            Gold(kept=(), added=stated, removed=(), replaces={}, categories=frozenset()), trace.conversation
+        )
+        judge = self.entailment
+        if judge is None:
+            old_facts = await follow_old_facts(steps, before, after)
+            findings = old_facts.add_to(findings_of(case, by_code), by_code)
+            return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code)), _UNKNOWN)
+        matching = await judge.decide(steps, by_code)
+        support = await find_support(steps, judge, case, matching)
+        conversation = transcript(trace.conversation)
+        withdrawn = await self.enumerator.withdrawn(steps, conversation, existing, categories) if before else ()
+        old_facts = await follow_old_facts(steps, before, after, withdrawn, judge)
+        findings = old_facts.add_to(findings_of(case, matching, support), matching)
+        return JudgedTrace(stated, written, findings, tuple(_pairs_to_review(trace.id, by_code, matching)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,38 +217,18 @@ class OnlinePlan:
                 )
 
 
-def _undecided_pairs(trace: str, matching: Matching) -> Iterator[PairToReview]:
-    grid = matching.grid
-    for number, (gold, found) in enumerate(sorted(matching.undecided.items()), 1):
+def _pairs_to_review(trace: str, by_code: Matching, by_judge: Matching | None = None) -> Iterator[PairToReview]:
+    """Yields the pairs that code could not decide, with the judge's verdict on each."""
+    gold_facts, found_facts = by_code.grid.gold, by_code.grid.found
+    for number, (gold, found) in enumerate(sorted(by_code.undecided.items()), 1):
+        says = None if by_judge is None else by_judge.grid.compare((gold, found)).says
         yield PairToReview(
             id=f"{trace}/{number}",
-            answer=str(grid.gold[gold]),
-            response=str(grid.found[found]),
+            answer=str(gold_facts[gold]),
+            response=str(found_facts[found]),
+            verdict=None if says is None else "yes" if says else "no",
             note="code cannot decide this pair; label it yes or no",
         )
-
-
-def _disagreements(trace: str, by_code: Matching, by_judge: Matching) -> Iterator[PairToReview]:
-    """Yields pairs that the judge decided otherwise than code; code has an opinion even where it is not sure."""
-    number = 0
-    for pair in open_pairs(by_code):
-        code, judge = by_code.grid.cells[pair], by_judge.grid.cells[pair]
-        gold, found = str(by_code.grid.gold[pair[0]]), str(by_code.grid.found[pair[1]])
-        for label, verdict, answer, response in (
-            (code.says, judge.says, gold, found),
-            (code.said, judge.said, found, gold),
-        ):
-            if label is None or verdict is None or label == verdict:
-                continue
-            number += 1
-            yield PairToReview(
-                id=f"{trace}/{number}",
-                answer=answer,
-                response=response,
-                label="yes" if label else "no",
-                verdict="yes" if verdict else "no",
-                note="the label is the decision of code; correct it before you calibrate a judge with it",
-            )
 
 
 def _has_content(memory: Any) -> bool:

@@ -19,7 +19,7 @@ from memorybench.suites.repeats import steps_of_repeat
 
 from .cases import ExtractionCase
 from .findings import examine
-from .measures import EXPECTS, measures
+from .measures import EXPECTS, FORBIDS, measures
 from .scores import scores_of
 from .transcripts import transcript
 
@@ -105,7 +105,7 @@ class ExtractionPlan:
 def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1) -> Trial:
     gold = case.gold
     expects = "update" if gold.removed else "facts" if gold.added else "nothing"
-    labels = {**case.labels, EXPECTS: expects}
+    labels = {**case.labels, EXPECTS: expects, FORBIDS: "yes" if case.must_not_store else "no"}
     return Trial(suite=SUITE, benchmark=name, case_id=case.id, subject=subject, labels=labels, repeat=repeat)
 
 

@@ -94,14 +94,15 @@ MEANINGS = {
     "macro_precision": "mean over cases",
     "macro_recall": "mean over cases",
     "macro_f1": "mean over cases",
+    "text_precision": "added facts that the user said, expected or not",
     "add_done": "facts to add that were added",
-    "update_done": "facts to replace that were replaced",
+    "update_done": "facts whose old value is gone and whose new value is stored",
     "delete_done": "facts to remove that were removed",
-    "keep_done": "facts to keep that were kept",
+    "keep_done": "facts to keep that were left alone",
     "duplicates": "facts that repeat another",
 }
 MAIN_MEASURES = ("precision", "recall", "f1", "conflict_resolution", "minimalism")
-_COUNTS = ("hallucinated", "unlisted", "contradiction", "misfiled", "violations", "undecided")
+_COUNTS = ("hallucinated", "unexpected", "unlisted", "contradiction", "misfiled", "violations", "undecided")
 _MAX_FAILURES = 15
 
 

@@ -11,41 +11,49 @@ from memorybench.core.trials import Score
 from .findings import Findings, Label, Operations
 
 OPERATIONS = (
-    ("add", "added", "to_add"),
-    ("update", "updated", "to_update"),
-    ("delete", "deleted", "to_delete"),
-    ("keep", "kept", "to_keep"),
+    ("add", "added", "to_add", "added_open"),
+    ("update", "updated", "to_update", "updated_open"),
+    ("delete", "deleted", "to_delete", "deleted_open"),
+    ("keep", "kept", "to_keep", "kept_open"),
 )
-"""Each operation, the score that counts how often it was done, and the score that counts how often it was due."""
-COUNTED: tuple[Label, ...] = ("hallucinated", "duplicate", "unlisted", "contradiction", "misfiled")
+"""Each operation, and the scores that count how often it was done, was due, and could be done by undecided pairs."""
+COUNTED: tuple[Label, ...] = ("hallucinated", "unexpected", "duplicate", "unlisted", "misfiled")
 """Labels whose number is reported."""
 COUNTS = (
     "tp", "fp", "fn", "tp_open", "fp_open", "fn_open", "undecided",
-    "covered", "uncovered", "supported", "unsupported", "facts",
+    "covered", "uncovered", "uncovered_open", "supported", "unsupported", "unsupported_open",
+    "said", "unsaid", "unsaid_open", "facts",
 )  # fmt: skip
 _counts = attrgetter(*COUNTS)
 
 
 def scores_of(findings: Findings, unknown: Collection[str] = ()) -> tuple[Score, ...]:
-    """Returns all defined scores except those named in `unknown`."""
+    """Returns all defined scores except those named in `unknown`. What undecided pairs could move is undefined."""
     labels = [remark.label for remark in findings.remarks]
     flawless = findings.flawless
+    is_open = bool(findings.tp_open or findings.fp_open or findings.fn_open)
+    certain = not findings.possible_violations
     values: dict[str, float | None] = {
-        "correct": None if findings.undecided and flawless else flawless,
-        "precision": share(findings.tp, findings.fp),
-        "recall": share(findings.tp, findings.fn),
-        "f1": f1(findings.tp, findings.fp, findings.fn),
-        "coverage_precision": share(findings.supported, findings.unsupported),
-        "coverage_recall": share(findings.covered, findings.uncovered),
+        "correct": None if flawless and (is_open or not certain) else flawless,
+        "precision": None if is_open else share(findings.tp, findings.fp),
+        "recall": None if is_open else share(findings.tp, findings.fn),
+        "f1": None if is_open else f1(findings.tp, findings.fp, findings.fn),
+        "coverage_precision": None if findings.unsupported_open else share(findings.supported, findings.unsupported),
+        "coverage_recall": None if findings.uncovered_open else share(findings.covered, findings.uncovered),
         "conflict_resolution": findings.conflict_resolved,
         "minimalism": findings.unchanged,
-        "must_not_store": not findings.violations if findings.forbidden else None,
+        "must_not_store": _keeps_out(findings) if findings.forbidden else None,
         "violations": len(findings.violations) if findings.forbidden else None,
     }
     values.update(zip(COUNTS, _counts(findings), strict=True))
     values.update(zip(COUNTED, map(labels.count, COUNTED), strict=True))
     values.update(zip(Operations._fields, findings.operations, strict=True))
     return tuple([_score(name, value) for name, value in values.items() if value is not None and name not in unknown])
+
+
+def _keeps_out(findings: Findings) -> bool | None:
+    """Whether nothing forbidden is stored; None: undecided."""
+    return False if findings.violations else None if findings.possible_violations else True
 
 
 @lru_cache(maxsize=4_000)  # most values are small counts, and validating a new record is slower than a lookup

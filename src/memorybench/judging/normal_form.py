@@ -1,0 +1,205 @@
+"""Puts a fact into one spelling: two facts with the same normal form say the same.
+
+Unicode, case, number words, number formats, units, money, dates and times of day are unified; nothing else is, so facts
+with different normal forms may still say the same. Names of units and months come from CLDR (babel), conversions from
+pint, number words from text2num; each is imported only when a text needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from decimal import Decimal
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memorybench.text.normalisation import plain
+
+if TYPE_CHECKING:
+    from pint import UnitRegistry
+
+T = TypeVar("T")
+
+_LANGUAGES = ("en", "en_GB", "de", "fr", "es", "it", "pt", "nl", "pl", "ru", "zh", "zh_Hant", "ja")
+_NUMBER_WORD_LANGUAGES = ("en", "de", "fr", "es", "nl")
+_SYMBOLS_OF = ("en", "en_GB", "zh", "zh_Hant", "ja")
+_UNITS = {
+    "length-millimeter": "", "length-centimeter": "", "length-meter": "", "length-kilometer": "",
+    "length-inch": "", "length-foot": "", "length-yard": "", "length-mile": "",
+    "area-square-meter": "meter**2", "area-square-kilometer": "kilometer**2", "area-square-foot": "foot**2",
+    "area-hectare": "", "area-acre": "",
+    "mass-milligram": "", "mass-gram": "", "mass-kilogram": "", "mass-pound": "", "mass-ounce": "",
+    "volume-milliliter": "", "volume-liter": "",
+    "duration-millisecond": "", "duration-second": "", "duration-minute": "", "duration-hour": "",
+    "duration-day": "", "duration-week": "", "duration-month": "", "duration-year": "",
+    "digital-kilobyte": "", "digital-megabyte": "", "digital-gigabyte": "", "digital-terabyte": "",
+    "digital-megabit": "", "digital-gigabit": "",
+    "temperature-celsius": "degC", "temperature-fahrenheit": "degF",
+    "speed-kilometer-per-hour": "kilometer/hour", "speed-mile-per-hour": "mile/hour",
+    "energy-kilowatt-hour": "kilowatt_hour", "power-watt": "", "power-kilowatt": "",
+    "concentr-percent": "%",
+}  # fmt: skip
+"""CLDR unit → the same unit for pint; "": the last part of the name."""
+_CURRENCIES = {
+    "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
+    "$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "美元": "USD",
+    "£": "GBP", "gbp": "GBP", "chf": "CHF", "franken": "CHF", "¥": "¥", "jpy": "JPY", "yen": "JPY", "inr": "INR",
+    "元": "CNY", "cny": "CNY", "人民币": "CNY",
+}  # fmt: skip
+
+_STRAIGHT = str.maketrans("‘’“”„«»–—−⁄", '\'\'"""""---/')
+_DATES = (
+    re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b"),
+    re.compile(r"(?<!\d)(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.\s?(?P<year>\d{4})\b"),
+    re.compile(r"(?P<year>\d{4})年(?P<month>\d{1,2})月(?P<day>\d{1,2})日"),
+    re.compile(
+        r"\b(?P<day>\d{1,2})(?:st|nd|rd|th|\.|º)?\s(?:of\s|de\s)?(?P<name>[^\W\d_]+)\.?,?\s(?:de\s)?(?P<year>\d{4})\b"
+    ),
+    re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
+)
+_TIME = re.compile(r"\b(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?:(?P<sign>[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
+    r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
+    r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
+)
+"""A number, perhaps with a currency sign before it, a scale, and one or two words that may be its unit."""
+_SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
+_GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
+_SEPARATORS = re.compile("[.,']")
+_CJK = "\u2e80"
+"""From this character on, scripts write no blank after a unit."""
+_LONGEST_CJK_UNIT = 4
+_DECIMALS = 12
+"""Decimal places of a converted quantity."""
+
+
+@lru_cache(maxsize=10_000)
+def normal_form(text: str) -> str:
+    text = _number_words_as_digits(plain(text).translate(_STRAIGHT))
+    if any(map(str.isdigit, text)):
+        for pattern in _DATES:
+            text = pattern.sub(_iso_date, text)
+        text = _NUMBER.sub(_quantity, _TIME.sub(_clock, text))
+    # lower() keeps ß, where casefold() would make one word of "Maßen" and "Massen"
+    return text.lower().strip(" .!。！")
+
+
+def _number_words_as_digits(text: str) -> str:
+    from text_to_num import alpha2digit
+
+    if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
+        return text
+    for language in _NUMBER_WORD_LANGUAGES:
+        text = alpha2digit(text, language, 0)
+    return text
+
+
+def _iso_date(found: re.Match[str]) -> str:
+    parts = found.groupdict()
+    month = _months().get(parts["name"].lower()) if "name" in parts else int(parts["month"])
+    try:
+        return date(int(parts["year"]), month or 0, int(parts["day"])).isoformat()
+    except ValueError:
+        return found[0]
+
+
+def _clock(found: re.Match[str]) -> str:
+    hour = int(found["hour"]) % 12 + (12 if found["half"] in "pP" else 0)
+    return f"{hour:02}:{found['minute'] or '00'}"
+
+
+def _quantity(found: re.Match[str]) -> str:
+    unit, rest = (_CURRENCIES[found["sign"]], found["unit"] or "") if found["sign"] else _read_unit(found)
+    is_money = unit in _CURRENCIES.values()
+    if found["letter"] and not is_money:
+        return found[0]  # "5k" may be a run, and "5M" a size
+    value = _read_number(found["number"], is_money, is_amount=bool(unit or found["scale"]))
+    if value is None:
+        return found[0]
+    power = _SCALES.get(found["sinogram"] or found["letter"] or "", len(found["scale"] or "1") - 1)
+    value = value.scaleb(power)
+    if is_money or unit in ("", "%"):
+        return f"{_digits(value)} {unit}".rstrip() + rest
+    return _convert(value, unit) + rest
+
+
+def _read_unit(found: re.Match[str]) -> tuple[str, str]:
+    """Returns the currency, or the unit as pint writes it ("": none), and the text behind it."""
+    whole, word = found["unit"] or "", found["word"] or ""
+    names = [word + (found["next"] or ""), word]
+    if word >= _CJK:
+        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 0, -1)]
+    for name in filter(None, names):
+        symbols, long_names = _units()
+        unit = _CURRENCIES.get(name.lower()) or symbols.get(name) or long_names.get(name.lower())
+        if unit:
+            return unit, whole.lstrip()[len(name) :]
+    return "", whole
+
+
+def _read_number(text: str, is_money: bool, is_amount: bool) -> Decimal | None:
+    """Returns the value; None if it may be a version, a code, or a decimal with three places."""
+    if grouped := _GROUPED.fullmatch(text):
+        is_certain = grouped[1] != "." or text.count(".") > 1 or is_money
+        return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
+    whole, _, places = max((text.rpartition(mark) for mark in ".,"), key=lambda parts: len(parts[0]))
+    whole, places = (whole, places) if whole else (places, "")
+    is_code = whole.lstrip("-").startswith("0") and len(whole.lstrip("-")) > 1
+    if is_code or (places and not is_amount) or not (_GROUPED.fullmatch(whole) or whole.lstrip("-").isdigit()):
+        return None
+    return Decimal(f"{_SEPARATORS.sub('', whole)}.{places or 0}")
+
+
+def _digits(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+@lru_cache(maxsize=10_000)
+def _convert(value: Decimal, unit: str) -> str:
+    quantity = _registry().Quantity(value, unit).to_base_units()
+    return f"{_digits(round(quantity.magnitude, _DECIMALS))} {quantity.units}"
+
+
+@cache
+def _registry() -> UnitRegistry[Any]:
+    from pint import UnitRegistry
+
+    return UnitRegistry(non_int_type=Decimal)
+
+
+@cache
+def _units() -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the units that CLDR names: by their English symbols, and by their long names in lower case."""
+    from babel.units import format_unit
+
+    symbols: dict[str, set[str]] = {}
+    long_names: dict[str, set[str]] = {}
+    for cldr, unit in _UNITS.items():
+        unit = unit or cldr.partition("-")[2]
+        for language in _LANGUAGES:
+            for amount in (1, 2, 5):
+                name = plain(format_unit(amount, cldr, "long", locale=language).replace(str(amount), "", 1))
+                long_names.setdefault(name.lower(), set()).add(unit)
+        for language in _SYMBOLS_OF:
+            name = plain(format_unit(2, cldr, "short", locale=language).replace("2", "", 1))
+            symbols.setdefault(name, set()).add(unit)
+    return _unambiguous(symbols), _unambiguous(long_names)
+
+
+def _unambiguous(names: dict[str, set[T]]) -> dict[str, T]:
+    """Leaves out names that mean several things, such as months of two languages."""
+    return {name: meaning for name, (meaning, *others) in names.items() if not others}
+
+
+@cache
+def _months() -> dict[str, int]:
+    from babel import Locale
+
+    names: dict[str, set[int]] = {}
+    for language in _LANGUAGES:
+        for forms in Locale.parse(language).months.values():
+            for width in ("wide", "abbreviated"):
+                for number, name in forms[width].items():
+                    names.setdefault(name.lower().rstrip("."), set()).add(number)
+    return _unambiguous(names)
