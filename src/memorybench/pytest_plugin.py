@@ -5,6 +5,7 @@ Installed with the package. Without these options it does nothing and imports no
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from functools import cached_property
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 _BUNDLED = "bundled"
 _OPTIONS = ("extractor", "extractor_command", "extractor_model", "judge_model")
 """Fields of ExtractionSpec that are options here, as `--memory-…`."""
+_CLI_OPTION = re.compile(
+    r"(?<![\w-])--(?=(?:extractor|extractor-command|extractor-model|judge-model|config-dir)(?![\w-]))"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memory-extractor-command", metavar="LINE", help="test a program that speaks JSON")
     group.addoption("--memory-extractor-model", metavar="MODEL", help="set the reference extractor's model")
     group.addoption("--memory-judge-model", metavar="MODEL", help="decide open cases with this model")
+    group.addoption("--memory-config-dir", metavar="DIR", action="append", default=[], help="add a folder with configs")
     group.addoption("--memory-results", metavar="DIR", help="keep the run here (default: a temporary folder)")
     group.addoption(
         "--memory-threshold", metavar="NAME=VALUE", action="append", default=[], help="replace a default target"
@@ -60,7 +65,7 @@ class MemoryCases(pytest.Collector):
             start = self._start()  # reports a wrong extractor or judge before any test
             cases = select_cases(make_spec(ExtractionSpec, self._fields), LiveWiring())
         except MemorybenchError as error:
-            raise pytest.UsageError(str(error)) from error
+            raise pytest.UsageError(_own_options(str(error))) from error
         del start
         for case in cases:
             yield CaseItem.from_parent(self, name=case.id)
@@ -72,6 +77,8 @@ class MemoryCases(pytest.Collector):
         fields = {name: options[f"memory_{name}"] for name in _OPTIONS if options[f"memory_{name}"] is not None}
         if options["memory_cases"] != _BUNDLED:
             fields["cases"] = options["memory_cases"]
+        if options["memory_config_dir"]:
+            fields["config_dirs"] = tuple(options["memory_config_dir"])
         return {**fields, "allow_code": True}  # pytest runs the project's code anyway
 
     def _start(self, case_ids: tuple[str, ...] | None = None, thresholds: tuple[str, ...] = ()) -> Start:
@@ -128,9 +135,23 @@ class MemoryCases(pytest.Collector):
         return Path(folder.name)
 
 
-class CaseItem(pytest.Item):
+def _own_options(text: str) -> str:
+    """Names the options of pytest where a message names those of the command line."""
+    return _CLI_OPTION.sub("--memory-", text)
+
+
+class _Item(pytest.Item):
     parent: MemoryCases
 
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        from memorybench.core.errors import MemorybenchError
+
+        if isinstance(excinfo.value, MemorybenchError):
+            return _own_options(str(excinfo.value))
+        return super().repr_failure(excinfo, style)
+
+
+class CaseItem(_Item):
     def runtest(self) -> None:
         outcome = self.parent.outcomes[self.name]
         if outcome.status != "scored":
@@ -143,18 +164,11 @@ class CaseItem(pytest.Item):
         return Path("memory cases"), None, f"memory case {self.name}"
 
 
-class TargetsItem(pytest.Item):
-    parent: MemoryCases
-
+class TargetsItem(_Item):
     def runtest(self) -> None:
-        from memorybench.core.errors import BadInput
-
-        try:
-            missed = self.parent.missed_targets()
-        except BadInput as error:
-            pytest.fail(str(error), pytrace=False)
+        missed = self.parent.missed_targets()
         if missed:
-            pytest.fail("\n".join(missed), pytrace=False)
+            pytest.fail(_own_options("\n".join(missed)), pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         return Path("memory cases"), None, "memory targets"
