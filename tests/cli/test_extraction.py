@@ -1,6 +1,7 @@
 """Known extractors get known scores through the command, and a team gates its own by pytest."""
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -155,6 +156,39 @@ def test_pytest_reports_invalid_cases(command: Command, capsys: pytest.CaptureFi
     assert run_pytest(command, "--memory-cases", "bundled").code == 4
 
 
+def test_pytest_finds_configs_in_a_folder(command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "configs" / "extractors"
+    folder.mkdir(parents=True)
+    (folder / "mine.yaml").write_text(f"name: mine\ntype: callable\nfunction: {KNOWN}:perfect\n")
+    cases = ("--memory-cases", "bundled", "--memory-extractor", "mine", "-k", "test_001")
+    assert run_pytest(command, *cases).code == 4
+    assert run_pytest(command, *cases, "--memory-config-dir", str(tmp_path / "configs")).passed == {
+        "memory case test_001"
+    }
+
+
+CLI_OPTION = re.compile(r"(?<![\w-])--(?:extractor|extractor-command|extractor-model|judge-model)\b")
+
+
+def test_pytest_names_its_own_options_in_messages(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", "reference").code == 4
+    error = capsys.readouterr().err
+    assert "--memory-extractor-model" in error
+    missed = run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", f"{KNOWN}:paraphraser").failed
+    assert "--memory-judge-model" in missed["memory targets"]
+    assert not CLI_OPTION.search(error + missed["memory targets"])
+
+
+def test_pytest_reports_a_function_of_wrong_arity_without_a_traceback(command: Command) -> None:
+    (command.folder / "mine.py").write_text("def extract(existing):\n    return existing\n")
+    function = f"{command.folder / 'mine.py'}:extract"
+    run = run_pytest(command, "--memory-cases", "bundled", "--memory-extractor", function, "-k", "test_001")
+    failure = run.failed["memory case test_001"]
+    assert "two parameters" in failure
+    assert "Traceback" not in failure
+    assert ".py:" not in failure.replace(function, "")
+
+
 CASES = json.loads((ROOT / "data/memory_test_cases.json").read_text())["cases"]
 
 
@@ -185,6 +219,45 @@ def test_the_reference_extractor_scores_as_its_model_does(
     assert scores["recall"] == recall
     assert scores["minimalism"] == 1
     assert said.json["circumstances"]["spent"]["calls"] == len(CASES)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Here is the memory:\n```json\n{}\n```\nLet me know if you need more.",
+        "The updated memory is: {}",
+        "```\n{}\n```",
+    ],
+    ids=["fenced in prose", "prefixed", "fenced"],
+)
+def test_json_within_a_reply_is_read_and_noted(command: Command, monkeypatch: pytest.MonkeyPatch, reply: str) -> None:
+    with Stub() as stub:
+        stub.always(completion(lambda call: reply.replace("{}", gold(call)), model="", tokens=(100, 50)))
+        monkeypatch.setenv("VLLM_BASE_URL", f"{stub.url}/v1")
+        asked = ("--extractor", "reference", "--extractor-model", "vllm/stub", "--limit", "12", "--no-targets")
+        said = command("extraction", "run", *asked, "--json")
+    assert said.json["counts"]["scored"] == 12
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    scores = {measure["name"]: measure["value"] for measure in overall["measures"]}
+    in_prose = 0 if reply.startswith("```") else 12
+    assert (scores["f1"], scores["json_in_text"]) == (1, in_prose)
+    report = command("results", "latest").out
+    assert ("12 replies had text around the JSON" in " ".join(report.split())) == bool(in_prose)
+
+
+def test_a_reply_with_two_memories_is_not_read(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Stub() as stub:
+        stub.always(completion(lambda call: 'Either {"a": ["x"]} or {"b": ["y"]}.', model="", tokens=(100, 50)))
+        monkeypatch.setenv("VLLM_BASE_URL", f"{stub.url}/v1")
+        asked = ("--extractor", "reference", "--extractor-model", "vllm/stub", "--limit", "3", "--no-targets")
+        said = command("extraction", "run", *asked, "--json")
+    assert said.json["counts"]["failed"] == 3
+
+
+def test_must_not_store_counts_only_cases_that_forbid_something(command: Command) -> None:
+    said, _ = put(command, "perfect")
+    [measure] = [one for one in said.json["results"][0]["measures"] if one["name"] == "must_not_store"]
+    assert (measure["n"], measure["planned"]) == (45, 45)
 
 
 def test_an_undecided_case_does_not_meet_a_target(command: Command) -> None:

@@ -130,6 +130,25 @@ def test_a_run_is_compared_with_its_baseline(command: Command, stub: Stub, tmp_p
     assert "permutation test" in " ".join(shown.out.split())
 
 
+def test_the_comparison_with_a_baseline_names_the_averages_of_the_tables(
+    command: Command, stub: Stub, tmp_path: Path
+) -> None:
+    """Traces of different size: the mean over traces is not the pooled recall, and is called by its own name."""
+    rows = [
+        {"id": "a", "conversation": user_says("team: five people"), "output": {"team": ["five people"]}},
+        {"id": "b", "conversation": user_says(*STATED, "region: Norway"), "output": {"pricing": ["Costs 40 euros"]}},
+    ]
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    online = ("extraction", "online", "--judge-model", "gpt-4o", "--source", "jsonl", str(tmp_path / "t.jsonl"))
+    assert command(*online, "--run-id", "base").code == 0
+    again = command(*online, "--run-id", "again", "--baseline", "base")
+    figure = figures(command("results", "again", "--json").json)
+    assert figure["macro_recall"] != figure["recall"]
+    printed = " ".join(again.out.split())
+    assert f"macro_recall: {figure['macro_recall']:.3f} today" in printed
+    assert " recall: " not in printed
+
+
 def test_disagreements_become_labels_that_calibrate_reads(command: Command, stub: Stub, tmp_path: Path) -> None:
     agreeing = completion(lambda call: "yes" if judge(call) == "no" else judge(call), model="", tokens=(100, 10))
     stub.always(agreeing)

@@ -14,6 +14,7 @@ import memorybench
 from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed, Transient
+from memorybench.core.extraction import MemoryInText
 from memorybench.extractors.config_reading import load_extractor_config
 from memorybench.extractors.reference import ReferenceExtractor, open_reference, parse_prompt
 from memorybench.models.scripted import Script, ScriptedModel
@@ -56,6 +57,13 @@ def test_json_may_be_in_a_code_fence(contents: str) -> None:
     assert ask(over([contents])) == LEARNED
 
 
+@pytest.mark.parametrize(
+    "contents", ["Here is the new memory: {}", "{}\nI added the dog.", "So:\n```json\n{}\n```\nDone."]
+)
+def test_a_memory_in_a_longer_reply_is_found(contents: str) -> None:
+    assert ask(over([contents.replace("{}", json.dumps(LEARNED))])) == MemoryInText(LEARNED)
+
+
 @pytest.mark.parametrize("contents", ["UNCHANGED", "unchanged.", '"UNCHANGED"', "```\nUNCHANGED\n```", "**UNCHANGED**"])
 def test_unchanged_returns_the_existing_memory(contents: str) -> None:
     assert ask(over([contents])) == EXISTING
@@ -65,8 +73,8 @@ def test_unchanged_returns_the_existing_memory(contents: str) -> None:
     ("contents", "problem"),
     [
         ("", "empty output"),
-        ("Here is the new memory: {}", "invalid JSON"),
-        (f"{json.dumps(LEARNED)}\nI added the dog.", "extra data after the value"),
+        ("Here is the new memory.", "invalid JSON"),
+        ('Either {"a": ["x"]} or {"b": ["y"]}', "invalid JSON"),
         ("```json\n{}\n```\n```json\n{}\n```", "extra data after the value"),
         ('{"pets": [', "truncated JSON"),
         ('{"pets": [], "pets": []}', "duplicate key"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from .conversation import Turn
 from .records import Record
@@ -14,9 +14,15 @@ MemoryState = Any
 """A memory as JSON: nested blocks, lists of texts, or plain text. Its leaves are the facts."""
 
 
+class MemoryInText(NamedTuple):
+    """A memory that was found in a longer text, such as a model's reply with an introduction."""
+
+    memory: MemoryState
+
+
 @runtime_checkable
 class Extractor(Protocol):
-    """Reads a conversation and returns the updated memory. It does not see the gold."""
+    """Reads a conversation and returns the updated memory, or MemoryInText. It does not see the gold."""
 
     @property
     def subject(self) -> Subject: ...

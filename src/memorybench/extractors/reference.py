@@ -11,7 +11,7 @@ from copy import deepcopy
 from memorybench.core.contracts import Completion, Model
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed
-from memorybench.core.extraction import MemoryState
+from memorybench.core.extraction import MemoryInText, MemoryState
 from memorybench.core.records import digest
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
@@ -20,7 +20,7 @@ from memorybench.text.sanitize import preview
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import dialogue, read_memory
+from .states import dialogue, find_memory
 
 VARIABLES = ("existingMemory", "conversation")
 """What the prompt must name; it may name nothing else."""
@@ -64,7 +64,7 @@ class ReferenceExtractor(ExtractorType):
         self._model = model
         self._prompt = prompt
 
-    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
+    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState | MemoryInText:
         values = {
             "existingMemory": json.dumps(existing, ensure_ascii=False, indent=2),
             "conversation": dialogue(conversation),
@@ -72,7 +72,7 @@ class ReferenceExtractor(ExtractorType):
         completion = await self._model.complete([Turn(role="user", content=self._prompt.render(values))])
         return self._read(completion, existing)
 
-    def _read(self, completion: Completion, existing: MemoryState) -> MemoryState:
+    def _read(self, completion: Completion, existing: MemoryState) -> MemoryState | MemoryInText:
         """Read a reply. The model is under test: an invalid reply is its failure, not ours."""
         where = f"{self.subject.name}: {completion.model}"
         if completion.finish in _UNFINISHED:
@@ -83,7 +83,7 @@ class ReferenceExtractor(ExtractorType):
         if reply.strip("\"'`*. \n").casefold() == UNCHANGED:
             return deepcopy(existing)
         try:
-            return read_memory(reply, where)
+            return find_memory(reply, where)
         except Malformed as malformed:
             raise Malformed(f"{malformed}; the reply was {preview(completion.text)}") from None
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed
-from memorybench.core.extraction import MemoryState
+from memorybench.core.extraction import MemoryInText, MemoryState
 from memorybench.files.json_text import decode
 from memorybench.text.sanitize import preview
+
+_FENCED = re.compile(r"^```\w*\s*\n(.*?)\n\s*```", re.DOTALL | re.MULTILINE)
+_OUTERMOST = re.compile(r"[{\[].*[}\]]", re.DOTALL)
 
 Redact = Callable[[str], str]
 """Removes secrets from a text."""
@@ -49,6 +53,21 @@ def read_memory(text: str, where: str) -> MemoryState:
     if not isinstance(value, dict | list | str):
         raise Malformed(f"{where}: invalid memory {preview(value)}; expected blocks, a list or text")
     return value
+
+
+def find_memory(text: str, where: str) -> MemoryState | MemoryInText:
+    """Parse a memory from JSON, also if it is the only JSON in a longer text; raise Malformed if there is none."""
+    try:
+        return read_memory(text, where)
+    except Malformed:
+        candidates = _FENCED.findall(text) or _OUTERMOST.findall(text)
+        if len(candidates) != 1:
+            raise
+        try:
+            return MemoryInText(read_memory(candidates[0], where))
+        except Malformed:
+            pass
+        raise
 
 
 def as_memory(value: Any, where: str) -> MemoryState:

@@ -10,7 +10,7 @@ from memorybench.core.trials import Outcome, Trial
 from memorybench.metrics.intervals import Statistic, ratio_interval
 from memorybench.metrics.rates import Pooled, Rate, Total
 
-from .scores import COUNTED, OPERATIONS, f1, share
+from .scores import COUNTED, IN_TEXT, OPERATIONS, f1, share
 
 DEFAULT_THRESHOLDS: Mapping[str, float] = {
     "precision": 0.95,
@@ -138,6 +138,7 @@ def measures() -> tuple[Metric, ...]:
         Total("contradiction", "contradiction", unit=""),  # only runs of version 0.1 count these
         Total("violations", "violations", unit=""),
         Total("undecided", "undecided", unit=""),
+        Total(IN_TEXT, IN_TEXT, unit=""),
         *bounds,
     )
 

@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from memorybench.core.errors import Malformed, Unreadable
-from memorybench.core.extraction import Extractor
+from memorybench.core.extraction import Extractor, MemoryInText
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
 from memorybench.core.records import Record
-from memorybench.core.trials import Exhibit, Failure, Subject, Trial
+from memorybench.core.trials import Exhibit, Failure, Score, Subject, Trial
 from memorybench.judging.matching_canaries import check_entailment
 from memorybench.judging.matching_judge import PROMPT, EntailmentJudge
 from memorybench.suites.judge_check import record_judge_check
@@ -20,7 +20,7 @@ from memorybench.suites.repeats import steps_of_repeat
 from .cases import ExtractionCase
 from .findings import examine
 from .measures import EXPECTS, FORBIDS, measures
-from .scores import scores_of
+from .scores import IN_TEXT, scores_of
 from .transcripts import transcript
 
 SUITE = "extraction"
@@ -31,6 +31,8 @@ MAX_SHOWN = 600
 class ExtractedMemory(Record):
     memory: Any
     """The whole memory, as the extractor returned it."""
+    in_text: bool = False
+    """Whether the memory was found in a longer text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +71,28 @@ class ExtractionPlan:
     async def _perform(self, case: ExtractionCase, repeat: int, steps: Steps) -> Performed:
         shown = _exhibit(case)
         steps = steps_of_repeat(steps, repeat)
-        output = await self._extract(steps, case)
+        extracted = await self._extract(steps, case)
         try:
-            findings = await examine(steps, case, output, self.judge)
+            findings = await examine(steps, case, extracted.memory, self.judge)
         except Unreadable as error:
             return Performed(shown=shown, unscored=Failure(kind="Unreadable", message=str(error)))
         remarks = [*map(str, findings.remarks), *(f"must not be stored: {text}" for text in findings.violations)]
         got = "; ".join(map(str, findings.added)) or "no new facts"
         return Performed(
-            scores=scores_of(findings), shown=shown.model_copy(update={"got": got, "reason": "; ".join(remarks)})
+            scores=(*scores_of(findings), Score(name=IN_TEXT, value=float(extracted.in_text))),
+            shown=shown.model_copy(update={"got": got, "reason": "; ".join(remarks)}),
         )
 
-    async def _extract(self, steps: Steps, case: ExtractionCase) -> Any:
+    async def _extract(self, steps: Steps, case: ExtractionCase) -> ExtractedMemory:
         async def extract() -> ExtractedMemory:
             memory = await self.extractor.extract(case.existing_memory, case.conversation)
             if memory is None and case.existing_memory:
                 raise Malformed("the extractor returned no memory; expected the whole memory after the conversation")
+            if isinstance(memory, MemoryInText):
+                return ExtractedMemory(memory=memory.memory, in_text=True)
             return ExtractedMemory(memory=memory)
 
-        extracted = await steps.once(
+        return await steps.once(
             "extract",
             {
                 "extractor": self.extractor.subject,
@@ -99,7 +104,6 @@ class ExtractionPlan:
             on=self.extractor.subject,
             paid=self.spends,
         )
-        return extracted.memory
 
 
 def trial_of(case: ExtractionCase, name: str, subject: Subject, repeat: int = 1) -> Trial:

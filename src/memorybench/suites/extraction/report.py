@@ -26,6 +26,7 @@ from .cases import ExtractionCase
 from .findings import match_output
 from .measures import measures
 from .online import SHARES
+from .scores import IN_TEXT
 from .transcripts import transcript
 
 _PROBLEMS = {"add": "missed", "keep": "lost", "remove": "stale"}
@@ -167,6 +168,9 @@ def _count_lines(summary: Summary) -> list[str]:
             kinds = ", ".join(f"{value:.0f} {name}" for name, value in counts.items())
             lines.append(f"{result.subject}: {kinds}")
         lines += _undecided_line(result)
+        in_text = result.measure(IN_TEXT)
+        if in_text and in_text.value:
+            lines.append(f"{result.subject}: {in_text.value:.0f} replies had text around the JSON, which was ignored")
     return lines
 
 
@@ -201,10 +205,11 @@ def baseline_drifts(run_reader: RunReader, run: Run) -> tuple[Drift, ...]:
 
 
 def _scores(run_reader: RunReader, run: str) -> dict[str, Sequence[float]]:
-    scores: dict[str, list[float]] = {name: [] for name in SHARES}
+    """Returns the scores of all traces by the name of their mean, which is not the pooled value of the tables."""
+    scores: dict[str, list[float]] = {f"macro_{name}": [] for name in SHARES}
     for outcome in run_reader.outcomes(run):
         for name in SHARES:
             value = outcome.score(name)
             if value is not None:
-                scores[name].append(value)
+                scores[f"macro_{name}"].append(value)
     return dict(scores)

@@ -24,6 +24,8 @@ COUNTS = (
     "covered", "uncovered", "uncovered_open", "supported", "unsupported", "unsupported_open",
     "said", "unsaid", "unsaid_open", "facts",
 )  # fmt: skip
+IN_TEXT = "json_in_text"
+"""The score that says whether the memory had to be found in a longer reply."""
 _counts = attrgetter(*COUNTS)
 
 
