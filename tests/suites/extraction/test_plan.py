@@ -195,3 +195,20 @@ def test_selective_metrics_count_the_cases_they_apply_to(cases: list[ExtractionC
         "minimalism": 1,
         "must_not_store": 1,
     }
+
+
+def test_verdicts_and_means_over_cases_are_intervals_while_cases_are_undecided(
+    tmp_path: Path, cases: list[ExtractionCase]
+) -> None:
+    """The case that expects an update and one of the three with facts are undecided."""
+
+    def reword(one: ExtractionCase) -> Any:
+        return {"home": ["Cardiff is home"], "pets": ["Has a dog"]} if one.id == "changing" else one.expected_output
+
+    run(tmp_path / "r", cases, FunctionExtractor(reword, cases))
+    conflict, mean = measure_named(tmp_path / "r", "conflict_resolution"), measure_named(tmp_path / "r", "macro_recall")
+    assert (conflict.value, conflict.n, conflict.planned, conflict.low, conflict.high) == (None, 0, 1, 0, 1)
+    assert (mean.value, mean.n) == (None, 2)
+    assert mean.low is not None
+    assert mean.high is not None
+    assert mean.low <= 2 / 3 < 1 <= mean.high

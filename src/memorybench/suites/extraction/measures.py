@@ -31,7 +31,37 @@ FORBIDS = "forbids"
 
 
 @dataclass(frozen=True, slots=True)
-class CaseRate(Rate):
+class BoundedRate(Rate):
+    """The mean of a score over the cases that have it, or could have it if their undecided pairs were decided.
+
+    It has a value only if all these cases are decided. Otherwise its interval reaches from the lower end for "all
+    undecided cases score 0" to the upper end for "all score 1", and n counts the decided cases.
+    """
+
+    def read(self, outcome: Outcome) -> tuple[float, ...] | None:
+        value = outcome.score(self.score)
+        if value is not None:
+            return (value, value)
+        return (0.0, 1.0) if outcome.status == "scored" and self.is_open(outcome) else None
+
+    def is_open(self, outcome: Outcome) -> bool:
+        """Whether undecided pairs could give this outcome the score."""
+        return any(outcome.score(name) for name in ("tp_open", "fp_open", "fn_open"))
+
+    def measure(self, rows: Sequence[tuple[float, ...]], clusters: Sequence[str], planned: int) -> Measure:
+        low, high = (Rate.measure(self, [(row[end],) for row in rows], clusters, planned) for end in (0, -1))
+        decided = sum(row[0] == row[-1] for row in rows)
+        if decided == len(rows):
+            return low
+        ends = {
+            "low": low.value if low.low is None else low.low,
+            "high": high.value if high.high is None else high.high,
+        }
+        return low.model_copy(update={"value": None, "n": decided, "needed": None, **ends})
+
+
+@dataclass(frozen=True, slots=True)
+class CaseRate(BoundedRate):
     """The mean of a verdict over the cases with one label; only these are planned."""
 
     label: str = EXPECTS
@@ -39,6 +69,9 @@ class CaseRate(Rate):
 
     def concerns(self, trial: Trial) -> bool:
         return trial.labels.get(self.label, self.value if self.label == FORBIDS else "") == self.value
+
+    def is_open(self, outcome: Outcome) -> bool:
+        return outcome.trial.labels.get(self.label) == self.value
 
 
 _SELECTIVE = (
@@ -121,7 +154,7 @@ def measures() -> tuple[Metric, ...]:
             for name, (scores, statistic) in shares.items()
         ),
         *_SELECTIVE,
-        *(Rate(f"macro_{name}", name) for name in ("precision", "recall", "f1")),
+        *(BoundedRate(f"macro_{name}", name) for name in ("precision", "recall", "f1")),
         _one_sided("coverage_precision", ("supported", "unsupported", "unsupported_open")),
         _one_sided("coverage_recall", ("covered", "uncovered", "uncovered_open")),
         Bounded(
