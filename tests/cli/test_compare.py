@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import memorybench
+from memorybench.journal.rows import Fingerprint, differences
 from tests.cli.command import Command
 
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
@@ -454,3 +455,66 @@ def test_a_run_of_another_folder_needs_no_default_folder(command: Command) -> No
     assert "results/results.db and audit-results/results.db" in unknown
     missing = command("results", "nowhere/first")
     assert (missing.code, "FOLDER/RUN" in missing.err) == (2, True)
+
+
+ADAPTER = """
+from memorybench import Memory
+{more}
+class Mine:
+    def __init__(self):
+        self.sessions = {{}}
+    def add(self, scope, session):
+        self.sessions.setdefault(scope, []).append(session)
+    def search(self, scope, query, limit):
+        own = sorted(self.sessions.get(scope, []), key=lambda session: session.id, reverse={reverse})
+        return [Memory(id=one.id, content=one.turns[0].content, sources=(one.id,)) for one in own[:limit]]
+    def clear(self, scope):
+        self.sessions.pop(scope, None)
+"""
+
+
+def adapter_run(command: Command, run: str, *flags: str, reverse: bool = False, more: str = "") -> int:
+    (command.folder / "mymem.yaml").write_text("name: mymem\ntype: local\nadapter: ./mymem.py:Mine\n")
+    (command.folder / "mymem.py").write_text(ADAPTER.format(reverse=reverse, more=more))
+    given = ("--providers", "mymem", "--end", "6", "--config-dir", ".", "--allow-code", "--run-id", run)
+    return command("eval", *given, *flags).code
+
+
+def test_changed_code_of_an_adapter_is_the_first_difference(command: Command) -> None:
+    assert adapter_run(command, "one") == 0
+    assert adapter_run(command, "two", "--top-k", "3", "--baseline", "one", "--json", reverse=True) in (0, 3)
+    settings = command("compare", "one", "two", "--json").json["settings"]
+    assert [one["name"] for one in settings] == ["code of mymem", "top_k"]
+    assert settings[0]["first"] != settings[0]["second"]
+    gate = command("results", "two", "--json").json["baseline"]["comparison"]["settings"]
+    assert gate[0]["name"] == "code of mymem"
+
+
+def test_changed_code_of_a_module_that_an_adapter_imports_is_a_difference(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (command.folder / "library/ranking").mkdir(parents=True)
+    (command.folder / "library/ranking/__init__.py").write_text("from .weights import WEIGHT\n")
+    monkeypatch.syspath_prepend(command.folder / "library")
+    for run, weight in (("one", 1), ("two", 2), ("three", 2)):
+        (command.folder / "library/ranking/weights.py").write_text(f"WEIGHT = {weight}\n")
+        assert adapter_run(command, run, more="import ranking") == 0
+    names = [one["name"] for one in command("compare", "one", "two", "--json").json["settings"]]
+    assert names == ["code of ranking.weights"]
+    assert command("compare", "two", "three", "--json").json["settings"] == []
+
+
+def test_a_run_is_not_resumed_with_changed_code(command: Command) -> None:
+    assert adapter_run(command, "whole") == 0
+    given = ("--providers", "mymem", "--end", "6", "--config-dir", ".", "--allow-code", "--run-id", "r")
+    assert command.killed("eval", *given, at=8)
+    (command.folder / "mymem.py").write_text(ADAPTER.format(reverse=True, more=""))
+    refused = command("eval", "--resume", "r", "--allow-code")
+    assert refused.code == 2
+    assert "code of mymem" in refused.err
+
+
+def test_a_run_that_recorded_no_code_can_be_resumed() -> None:
+    old, new = Fingerprint.of("adapter: ./mymem.py:Mine"), Fingerprint.of("adapter: ./mymem.py:Mine\ncode of mymem: 1")
+    assert differences({"provider mymem": old}, {"provider mymem": new}) == []
+    assert len(differences({"provider mymem": new}, {"provider mymem": Fingerprint.of(f"{new.text}2")})) == 1

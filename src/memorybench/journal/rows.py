@@ -18,6 +18,8 @@ _PROSE = frozenset({"description", "display_name", "tags", "paper", "checked_aga
 """Keys of a config that are for people: a change of them changes no result."""
 _TEMPLATES = frozenset({"body", "document", "message"})
 """Keys of a config whose value is sent as it is, so that a null in it has a meaning."""
+CODE = "code of "
+"""A line of a fingerprint that begins so names a module of the user and its digest. Older runs have no such lines."""
 
 
 class Fingerprint(Record):
@@ -127,9 +129,12 @@ def _describe_change(before: Fingerprint, after: Fingerprint) -> str:
     """Return the lines that differ; "" if the texts differ only in what `config_text` leaves out."""
     if before.text is None or after.text is None:
         return f"was {before.digest[:12]}, is {after.digest[:12]}"
-    if _current_form(before.text) == _current_form(after.text):
+    new = after.text
+    if f"\n{CODE}" not in before.text:
+        new = "\n".join(line for line in new.split("\n") if not line.startswith(CODE))
+    if _current_form(before.text) == _current_form(new):
         return ""
-    lines = _diff(before.text, after.text)
+    lines = _diff(before.text, new)
     short = [line if len(line) <= 120 else line[:119] + "…" for line in lines[:4]]
     return (" ".join(short) + (" …" if len(lines) > 4 else "")) or "white space differs"
 

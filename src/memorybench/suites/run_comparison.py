@@ -22,7 +22,7 @@ from memorybench.core.report_sections import (
     columns_and_rows,
     text_column,
 )
-from memorybench.journal.rows import Fingerprint, Run, changed_lines, config_text
+from memorybench.journal.rows import CODE, Fingerprint, Run, changed_lines, config_text
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.formatting import value
 from memorybench.text.spelling import suggestion
@@ -122,7 +122,7 @@ class RunComparison(Record):
         """Settings that differ first, then the measures, the types of questions, and the correction."""
         sections: list[Section] = list(_settings_tables(self.settings))
         if not sections:
-            sections.append(Notes(("No difference in settings, data, versions, models or prompts.",)))
+            sections.append(Notes(("No difference in settings, data, code, versions, models or prompts.",)))
         for pairs in _by_subjects(self.comparisons):
             sections += [_measure_table(pairs), Notes((*_sentences(pairs), *_unpaired(pairs)))]
             lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
@@ -304,6 +304,12 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
     """What differs between two runs, as far as it concerns these subjects."""
     sides = names if run_names[0] == run_names[1] else run_names
     runs = {"first_run": run_names[0], "second_run": run_names[1], "first_side": sides[0], "second_side": sides[1]}
+    marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
+    code, other_code = _code(marks), _code(others)
+    for name in sorted(code.keys() | other_code.keys()):
+        if code.get(name) != other_code.get(name):
+            texts = [found.get(name, "none recorded") for found in (code, other_code)]
+            yield Setting(name=name, first=texts[0], second=texts[1], **runs)
     if first.program != second.program:
         yield Setting(name="version", first=first.program, second=second.program, **runs)
     ours, theirs = _spec_fields(first), _spec_fields(second)
@@ -312,7 +318,6 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
         if name != "chosen" or _SELECTING.isdisjoint(changed):
             texts = [_field_text(run, name, own.get(name)) for run, own in ((first, ours), (second, theirs))]
             yield Setting(name=name, first=texts[0], second=texts[1], **runs)
-    marks, others = _fingerprints(first, names[0]), _fingerprints(second, names[1])
     for name in sorted(marks.keys() | others.keys()):
         one, other = marks.get(name), others.get(name)
         if one is None or other is None:
@@ -326,7 +331,7 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
                 unset = [_default_text(run, subject, key) for run, subject in zip((first, second), names, strict=True)]
                 texts = [_value_text(found[key]) if key in found else unset[n] for n, found in enumerate((own, its))]
                 yield Setting(name=f"{title}: {key}", first=texts[0], second=texts[1], **runs)
-        before, after = changed_lines(one, other)
+        before, after = ([line for line in lines if not line.startswith(CODE)] for lines in changed_lines(one, other))
         if before or after:
             yield Setting(name=name, first=_lines_text(before, one), second=_lines_text(after, other), **runs)
 
@@ -361,6 +366,12 @@ def _fingerprints(run: Run, subject: str) -> dict[str, Fingerprint]:
         for name, mark in run.fingerprints.items()
         if name == own or not name.startswith("provider ")
     }
+
+
+def _code(marks: Mapping[str, Fingerprint]) -> dict[str, str]:
+    """By `code of MODULE`: its digest, from the lines of all fingerprints."""
+    lines = (line for mark in marks.values() for line in (mark.text or "").splitlines() if line.startswith(CODE))
+    return {name: text for name, _, text in (line.rpartition(": ") for line in lines)}
 
 
 def _config(mark: Fingerprint) -> tuple[dict[str, Any], int]:

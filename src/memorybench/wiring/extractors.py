@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from .consent import check_consent
 from .environment import environment, redactor
 from .models import MODEL_VARIABLE, ModelResolver, ResolvedModel
 from .providers import ProviderOpener, check_provider
+from .source_code import code_of, describe_code
 
 FLAG = "--extractor"
 _COMMAND = "command"
@@ -49,7 +51,12 @@ class ResolvedExtractor:
     def described(self) -> str:
         """Return the text that must be unchanged when a run is resumed."""
         model = f"\n{self.model.described()}" if self.model else ""
-        return f"{config_text(self.config.plain())}{model}"
+        places = [self.config.function.rpartition(":")[0]] if self.config.function else []
+        places += [word for word in shlex.split(self.config.command or "") if word.endswith(".py")]
+        code = describe_code(places, self.base)
+        if self.provider is not None:
+            code += code_of(self.catalog, self.provider)
+        return f"{config_text(self.config.plain())}{model}{code}"
 
     async def open(self, stack: AsyncExitStack, stores: Path, run: str) -> Extractor:
         async def open_model() -> Model:

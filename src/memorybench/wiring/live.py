@@ -18,6 +18,7 @@ from .consent import check_consent, require_code
 from .credentials import learn_secrets
 from .environment import environment, fault, first_variable, redactor
 from .providers import ProviderOpener, check_provider, described, may_spend, registered_class
+from .source_code import code_of
 
 if TYPE_CHECKING:
     from memorybench.catalog.entries import Entry
@@ -181,7 +182,7 @@ class LiveWiring:
         return self._resolve(partial(resolve_agent, self.catalog, name, model, self._consent))
 
     def describe_agent(self, name: str) -> str:
-        return config_text(self.catalog.agent(name).plain())
+        return config_text(self.catalog.agent(name).plain()) + code_of(self.catalog, self.catalog.chosen("agent", name))
 
     def extractor(self, name: str | None, command: str | None, model: str | None) -> ResolvedExtractor:
         from .extractors import resolve_extractor
@@ -209,7 +210,9 @@ class LiveWiring:
         return self.catalog.benchmark(name, environment())
 
     def describe_benchmark(self, name: str) -> str:
-        return config_text(self.catalog.benchmark(name).plain())
+        return config_text(self.catalog.benchmark(name).plain()) + code_of(
+            self.catalog, self.catalog.chosen("benchmark", name)
+        )
 
     def dataset(self, config: BenchmarkConfig, file: Path | None = None) -> Dataset:
         from .datasets import open_dataset

@@ -31,6 +31,7 @@ from memorybench.providers.plugin import (
 from .consent import check_consent
 from .environment import environment, redactor
 from .renaming import rename_provider
+from .source_code import code_of
 
 if TYPE_CHECKING:
     from memorybench.catalog.catalog import Catalog
@@ -286,8 +287,8 @@ def described(catalog: Catalog, entry: Entry) -> str:
     config = catalog.provider(entry.name)
     adapter, text = config.adapter or "", config_text(config.plain())
     if adapter.startswith(BUILTIN):
-        return f"{text}\nmemorybench {__version__}"
-    if adapter.startswith(PLUGIN):
+        text = f"{text}\nmemorybench {__version__}"
+    elif adapter.startswith(PLUGIN):
         package = catalog.plugin("provider", adapter.removeprefix(PLUGIN)).dist
-        return f"{text}\n{package.name} {package.version}" if package else text
-    return text
+        text = f"{text}\n{package.name} {package.version}" if package else text
+    return text + code_of(catalog, entry)

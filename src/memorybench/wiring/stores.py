@@ -22,6 +22,7 @@ from .consent import check_consent
 from .environment import environment, redactor
 from .isolation import find_isolation
 from .providers import ProviderOpener, check_provider, described
+from .source_code import code_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,10 @@ class ResolvedStore:
 
     def described(self) -> str:
         """What must be unchanged when a run is resumed."""
+        text = config_text(self.config.plain()) + code_of(self.catalog, self.catalog.chosen("store", self.name))
         if self.config.provider is None:
-            return config_text(self.config.plain())
-        provider = self.catalog.chosen("provider", self.config.provider)
-        return f"{config_text(self.config.plain())}\n{described(self.catalog, provider)}"
+            return text
+        return f"{text}\n{described(self.catalog, self.catalog.chosen('provider', self.config.provider))}"
 
     def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
         return open_store(
