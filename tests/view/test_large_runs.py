@@ -6,6 +6,9 @@ import asyncio
 import json
 import re
 import shutil
+import sqlite3
+import sys
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
@@ -14,9 +17,12 @@ from starlette.testclient import TestClient
 
 from memorybench.cli.main import main
 from memorybench.core.trials import STATUSES, Exhibit, Outcome, Score, Subject, Trial
+from memorybench.journal.lock import RunLock
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.reporting.progress import FILE_NAME as PROGRESS
+from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites import saved_report
 from memorybench.suites.failures import failure_reason, outcome_mark, question_type
 from memorybench.view import results as view_results
@@ -228,3 +234,59 @@ def test_the_viewer_of_one_run_starts_without_a_check_of_all_rows(
 
     monkeypatch.setattr(RunReader, "counts", fail)
     assert _start(["first"], [recorded / "results"])[1] == "/run/0/first"
+
+
+@pytest.mark.parametrize("status", ["complete", "running"])
+def test_the_report_of_a_large_run_is_not_computed_for_its_page(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    shutil.copytree(recorded / "results", tmp_path, dirs_exist_ok=True)
+    monkeypatch.setattr(view_results, "_MOST_REPORTED", 30)
+    forbid_computing(monkeypatch)
+    lock = RunLock(tmp_path / "first", "first") if status == "running" else None
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        db.execute("UPDATE runs SET status = ?, state_crc = NULL WHERE id = 'first'", (status,))
+        db.commit()
+    with opened(tmp_path) as client:
+        page = get(client, "/run/0/first")
+        assert f"memorybench {'report' if lock is None else 'results'} first" in page
+        assert "Failures by reason" in page
+        assert len(re.findall(r"case=([^&\"]+)", get(client, "/run/0/first/questions"))) == 12
+    if lock is not None:
+        lock.release()
+
+
+def test_the_list_counts_no_outcome_of_a_run_that_shows_its_progress(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(recorded / "results", tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        db.execute("UPDATE runs SET status = 'running', state_crc = NULL WHERE id = 'first'")
+        db.commit()
+    lock = RunLock(tmp_path / "first", "first")
+    block = Block(
+        benchmark="starter", subject="bm25", state="working", done=9_000, total=36, problems={"failed": 2, "blocked": 1}
+    )
+    (tmp_path / "first" / PROGRESS).write_text(Snapshot(blocks=(block,), done=9_000, total=36).model_dump_json())
+    original = RunReader.status_counts
+
+    def status_counts(self: RunReader, run: str) -> dict[str, int]:
+        assert run != "first", "outcomes were counted"
+        return original(self, run)
+
+    monkeypatch.setattr(RunReader, "status_counts", status_counts)
+    with opened(tmp_path) as client:
+        assert "8,997/36" in get(client, "/?q=first")
+    lock.release()
+
+
+def test_charts_are_drawn_by_a_process_of_their_own(client: TestClient) -> None:
+    pytest.importorskip("vl_convert")
+    before = sys.modules.pop("vl_convert", None)
+    drawn = get(client, "/run/0/second/charts")
+    while "being drawn" in drawn:
+        drawn = get(client, "/run/0/second/charts")
+    assert drawn.count('<svg role="img"') >= 4
+    assert "vl_convert" not in sys.modules
+    if before is not None:
+        sys.modules["vl_convert"] = before

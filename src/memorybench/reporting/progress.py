@@ -75,6 +75,12 @@ class Snapshot(Record):
     cost: float = 0.0
     calls_of_unknown_cost: int = 0
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of trials by status."""
+        problems = {str(status): sum(block.problems.get(status, 0) for block in self.blocks) for status in STATUSES}
+        return {**problems, "scored": self.done - sum(problems.values())}
+
 
 class _Rate:
     """How long an event takes, in the last two minutes. Events of the same half second are stored as one."""

@@ -7,18 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
 
 from memorybench.charts.page import TITLES, page_specs
-from memorybench.charts.rendering import is_installed, render_inline
+from memorybench.charts.rendering import is_installed, render_in_child
 from memorybench.charts.run_charts import failure_chart
 from memorybench.charts.specs import Spec
 from memorybench.core.errors import BadInput, MemorybenchError
 from memorybench.core.measures import Measure
-from memorybench.core.report_sections import Report
+from memorybench.core.report_sections import Provenance, Report
 from memorybench.core.trials import STATUSES
 from memorybench.files.names import safe_run_id
 from memorybench.journal.lock import is_held
@@ -42,6 +41,8 @@ _MOST_COMPARED = 30_000
 """Trials of a run whose providers are compared on its page; `Compare` compares those of larger runs."""
 _MOST_COMPUTED = 2_000
 """Trials of a run without a report whose headline is computed for the list of runs."""
+_MOST_REPORTED = 10_000
+"""Trials of a run without a saved report whose report is computed for its page."""
 
 
 class NotFound(Exception):
@@ -125,7 +126,8 @@ class Results:
         progress = read_progress(reader.folder / run.id) if run.status == "running" else None
         listed = ListedRun(run, reader.folder, {}, tags)
         saved = listed.saved_report.get("counts") if run.status == "complete" else None
-        counts = {str(status): saved[status] for status in STATUSES} if saved else reader.status_counts(run.id)
+        reported = progress.counts if progress else saved
+        counts = {str(status): reported[status] for status in STATUSES} if reported else reader.status_counts(run.id)
         row = RunRow(place, run, tags, counts, (), {}, "–", progress)
         if saved or sum(counts.values()) <= _MOST_COMPUTED:
             row = _with_report(row, listed if saved else replace(listed, counts=counts))
@@ -160,8 +162,13 @@ class Results:
     def _make_report(self, place: int, run_id: str) -> tuple[Report, Mapping[str, Spec]]:
         """Return the report and its charts, except for those that the page makes from the index of questions."""
         with self.open(place, run_id) as stored:
-            saved = load_report(stored)
-            stored, report = saved or (stored, report_of(stored))
+            ((reader, run),) = stored.parts
+            if (saved := load_report(stored)) is not None:
+                stored, report = saved
+            elif len(reader.outcome_rows(run.id, 0)) > _MOST_REPORTED:
+                return _short_report(run), {}
+            else:
+                report = report_of(stored)
             specs = page_specs(stored, report, leave_out=("failures",)) if is_installed() else {}
             return replace(report, document={}), specs  # the document may be large, and pages do not need it
 
@@ -173,18 +180,14 @@ class Results:
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
         if is_installed() and (chart := failure_chart(failures)) is not None:
             specs["failures"] = chart
-        started = {
-            TITLES[name]: self.jobs.start(
-                ("chart", json.dumps(spec), TITLES[name]), partial(render_inline, spec, TITLES[name])
-            )
-            for name, spec in specs.items()
-        }
-        _, missing = wait(started.values(), seconds)
-        return None if missing else [(title, future.result()) for title, future in started.items()]
+        titled = {TITLES[name]: spec for name, spec in specs.items()}
+        drawing = self.jobs.start(("charts", json.dumps(titled)), lambda: render_in_child(titled) if titled else [])
+        wait([drawing], seconds)
+        return drawing.result() if drawing.done() else None
 
     def draw(self, spec: Spec, title: str) -> str:
         """Return a chart as SVG, drawn once."""
-        return self.jobs.get(("chart", json.dumps(spec), title), lambda: render_inline(spec, title))
+        return self.jobs.get(("charts", json.dumps(spec), title), lambda: render_in_child({title: spec}))[0][1]
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
         """Compare the providers of a run; None if there is one only, or the run is too large to do so on its page."""
@@ -264,6 +267,16 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
         return replace(row, headlines=tuple(listed.headlines), measures=listed.measures, cost=cost_text(*listed.costs))
     except MemorybenchError:  # one run that cannot be read must not hide the others; its page says why
         return row
+
+
+def _short_report(run: Run) -> Report:
+    """The report of a large run that has not saved one: to compute it would take minutes, again and again."""
+    command = suite_of(run).command_of(run).name
+    advice = f"The figures of a large run are computed when it is complete: `memorybench results {run.id}` does so now."
+    if run.status == "complete":
+        advice = f"The report of this large run is missing: `memorybench report {run.id}` makes it."
+    facts = Provenance(suite_of(run).facts([run]))
+    return Report(f"memorybench {command}: {run.id}", (facts,), warnings=(advice,))
 
 
 def cost_text(known: float, unknown: int) -> str:
