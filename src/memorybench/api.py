@@ -27,6 +27,7 @@ from memorybench.suites.extraction.online import TraceJudge
 from memorybench.suites.gate import Gate, check_gate, report_of
 from memorybench.suites.registry import commands, open_run
 from memorybench.suites.run_comparison import RunComparison, compare_runs
+from memorybench.suites.saved_report import save_report
 from memorybench.suites.spec import RunOptions, make_spec, own_options
 from memorybench.suites.stored_run import find_folder
 from memorybench.suites.suite import RunPlace, default_folders
@@ -90,6 +91,8 @@ class RunResult:
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
             html = html_report(stored, report) if "html" in formats else None
+            if output is None:
+                save_report(stored, report)
         others = [name for name in formats if name != "html"]
         if output is not None:
             return write_reports(report, Path(output), others, html)

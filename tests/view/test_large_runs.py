@@ -30,7 +30,7 @@ from memorybench.view.index import Filter
 from memorybench.view.jobs import Jobs
 from memorybench.view.results import Results
 from tests.view.conftest import get, opened
-from tests.view.hostile import Markup
+from tests.view.hostile import MARKER, Markup
 
 RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]
 SCORES = ("correct", "passed", "recall@5", "miss_not_used", "miss_not_retrieved", "answer_f1")
@@ -290,3 +290,39 @@ def test_charts_are_drawn_by_a_process_of_their_own(client: TestClient) -> None:
     assert "vl_convert" not in sys.modules
     if before is not None:
         sys.modules["vl_convert"] = before
+
+
+@pytest.mark.parametrize("change", ["UPDATE outcomes SET body = '{'", "DROP TABLE outcomes"])
+def test_questions_that_cannot_be_read_give_a_clear_page(recorded: Path, tmp_path: Path, change: str) -> None:
+    shutil.copytree(recorded / "results", tmp_path, dirs_exist_ok=True)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as db:
+        db.execute(change)
+        db.commit()
+    with opened(tmp_path) as client:
+        for page in ("questions", "history", "question?benchmark=starter&case=q"):
+            reply = client.get(f"/run/0/first/{page}")
+            assert reply.status_code == 422
+            assert "results.db" in reply.text
+        assert client.get("/").status_code == 200
+
+
+def test_hostile_texts_in_a_saved_report_stay_text(large: Path) -> None:
+    file = large / "results" / "second" / saved_report.FILE_NAME
+    saved = json.loads(file.read_text())
+    text = f"<script>{MARKER}</script><img src=x onerror=alert(1)>"
+    saved["report"] |= {"title": text, "warnings": [text]}
+    tables = [part for part in saved["report"]["sections"] if "rows" in part]
+    for table in tables:
+        table["title"] = text
+        table["rows"] = [[text, *row[1:]] for row in table["rows"]]
+    for result in saved["summary"]["results"]:
+        result["subject"] = text
+    file.write_text(json.dumps(saved))
+    with opened(large / "results") as client:
+        page = get(client, "/run/0/second")
+        charts = get(client, "/run/0/second/charts")
+        while "being drawn" in charts:
+            charts = get(client, "/run/0/second/charts")
+    assert page.count(MARKER) > len(tables)
+    assert not any(MARKER in script for one in (page, charts) for script in Markup(one).scripts)
+    assert "<img" not in page + charts
