@@ -68,6 +68,7 @@ def measure(setup: Setup) -> Iterator[Line]:
     yield Line("size of the results file", (folder / FILE_NAME).stat().st_size / 1e6, "MB")
     bare = _bare_query(folder, setup.rounds)
     times: dict[str, list[float]] = {}
+    cpu: dict[str, float] = {}
     started = time.perf_counter()
     with viewer(folder) as (process, address):
         _get(address, "/")
@@ -76,11 +77,14 @@ def measure(setup: Setup) -> Iterator[Line]:
         for name, path in _PAGES.items():
             path = path.replace("BENCHMARK", benchmark)
             _get(address, path)
+            before = _cpu_seconds(process.pid)
             times[name] = [_get(address, path) for _ in range(2 * setup.rounds)]
+            cpu[name] = (_cpu_seconds(process.pid) - before) / len(times[name])
             yield Line(f"page: {name}", 1000 * median(times[name]), "ms")
         megabytes = _peak(process.pid)
     middle = median(seconds for own in times.values() for seconds in own)
     yield at_most(f"median page of the viewer, {PROVIDERS * questions:,} trials", 1000 * middle, 150, "ms")
+    yield Line("  CPU", 1000 * median(cpu.values()), "ms")
     yield at_most("  50 questions / bare SQL query of their outcomes", median(times["questions"]) / bare, 20)
     yield at_most("  first page after the start of the viewer", first_page, 1.5, "s")
     yield at_most("  memory of the viewer", megabytes, 200, "MB")
@@ -191,6 +195,13 @@ def _get(address: str, path: str) -> float:
                 return time.perf_counter() - started
             assert response.status in (200, 202), f"{path}: {text}"
     raise AssertionError
+
+
+def _cpu_seconds(process: int) -> float:
+    """Return the CPU time of a process so far; 0 where the system does not say it."""
+    stat = Path(f"/proc/{process}/stat")
+    fields = stat.read_text().rpartition(")")[2].split() if stat.exists() else ["0"] * 13
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(process: int) -> float:
