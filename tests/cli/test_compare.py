@@ -124,11 +124,17 @@ def test_the_folder_of_a_run_alone_is_not_a_results_folder(command: Command, ver
     assert "the whole results folder" in said.err
 
 
-def own_benchmark(folder: Path, answers: dict[str, str]) -> None:
+def own_benchmark(folder: Path, answers: dict[str, str], told: str = "") -> None:
+    """`told` is the id of a question with another history."""
     (folder / "benchmarks").mkdir(exist_ok=True)
     (folder / "benchmarks/sample.yaml").write_text(BENCHMARK)
     items = [
-        {"id": id, "question": f"Which colour is {id}?", "answer": answer, "sessions": [[{"role": "user", "text": id}]]}
+        {
+            "id": id,
+            "question": f"Which colour is {id}?",
+            "answer": answer,
+            "sessions": [[{"role": "user", "text": f"{id} twice" if id == told else id}]],
+        }
         for id, answer in answers.items()
     ]
     (folder / "benchmarks/sample.json").write_text(json.dumps(items))
@@ -359,14 +365,36 @@ def test_pooled_measures_get_an_exchange_test(command: Command) -> None:
     assert recall["comparison"]["low"] < recall["comparison"]["difference"] <= recall["comparison"]["high"]
 
 
-def test_other_data_is_never_paired(command: Command) -> None:
-    own_benchmark(command.folder, {"fence": "green", "door": "red"})
-    command("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id", "one")
-    own_benchmark(command.folder, {"fence": "green", "door": "blue"})
-    command("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id", "two")
-    said = command("compare", "one", "two")
-    assert (said.code, said.err.split(": ")[1]) == (2, "one and two")
-    assert "benchmark sample" in said.err
+def test_questions_that_are_the_same_in_changed_data_are_paired(command: Command) -> None:
+    run = ("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--json", "--run-id")
+    own_benchmark(command.folder, {"fence": "green", "door": "red", "roof": "grey", "wall": "white"})
+    assert command(*run, "one").code == 0
+    own_benchmark(command.folder, {"fence": "green", "door": "blue", "roof": "grey", "gate": "black"}, told="roof")
+    gate = command(*run, "two", "--baseline", "one").json["baseline"]
+    compared = command("compare", "two", "one", "--json").json
+    for document in (gate["comparison"], compared):
+        (data,) = document["data"]
+        assert (data["benchmark"], data["same"], data["only_first"], data["only_second"]) == ("sample", 1, 1, 1)
+        assert data["changed"] == {"answers": 1, "history": 1}
+    cases = memorybench.compare("two", "one", measures=["context_tokens"]).comparisons[0].cases
+    assert [case.case_id for case in cases] == ["fence"]
+    shown = command("compare", "two", "one").out
+    assert shown.index("1 question is the same") < shown.index("two minus")
+    jsonschema.validate(compared, json.loads(command("schema", "comparison").out))
+
+
+def test_data_without_a_question_in_common_is_refused(command: Command) -> None:
+    run = ("eval", "--benchmarks", "sample", "--providers", "bm25", "--config-dir", ".", "--run-id")
+    own_benchmark(command.folder, {"door": "red"})
+    assert command(*run, "one").code == 0
+    own_benchmark(command.folder, {"door": "blue", "fence": "green"})
+    assert command(*run, "two").code == 0
+    for said, where in (
+        (command("compare", "one", "two"), "one and two"),
+        (command(*run, "three", "--baseline", "one"), "--baseline"),
+    ):
+        assert (said.code, said.err.split(": ")[1]) == (2, where)
+        assert "sample" in said.err
 
 
 def test_a_case_with_other_content_is_left_out(command: Command) -> None:
@@ -388,7 +416,8 @@ def test_a_case_with_other_content_is_left_out(command: Command) -> None:
         )
         cases[0]["conversation"] += " Indeed."
     said = command("compare", "one", "two", "--json")
-    assert any("1 questions" in line for line in said.json["warnings"])
+    (data,) = said.json["data"]
+    assert (data["same"], data["changed"]) == (7, {"conversation": 1})
     macro = {pair["measure"]: pair for pair in said.json["comparisons"]}["precision"]
     assert macro["comparison"]["n"] <= 7
 

@@ -15,8 +15,8 @@ from memorybench.journal.database import FILE_NAME
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
-from .run_comparison import RunComparison, check_same_data, chosen_metrics, compare_sides, pair_subjects
-from .sides import ComparedRun, Side, are_costs, open_sides
+from .run_comparison import RunComparison, chosen_metrics, compare_sides, is_same_data, pair_subjects
+from .sides import HISTORY, ComparedRun, Side, are_costs, content_of, open_sides
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, default_folders
 from .thresholds import Check, add_checks, check_thresholds, saved_thresholds, threshold_checks
@@ -147,14 +147,26 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
             asked = [name for name, subject in prepared.totals if subject == ours]
             shared = [name for name in asked if (name, theirs) in side.compared.cases]
             for name in shared:
-                check_same_data(prepared.fingerprints, side.run.fingerprints, name, "--baseline")
                 known = {case.case_id for case in side.compared.cases[name, theirs].values()}
-                if name in prepared.cases and not known & prepared.cases[name]:
+                if name in prepared.cases and not _has_common_case(prepared, side, name, known):
                     remedy = "select the same questions (--limit, --sample-seed, --question-id)"
                     problem = f"no question of {name} in common with run {side.run.id}"
                     raise BadInput("--baseline", problem, remedy=remedy)
             if not shared:
                 raise BadInput("--baseline", f"run {side.run.id} has no benchmark in common", remedy="name another run")
+
+
+def _has_common_case(prepared: PreparedRun, side: Side, benchmark: str, known: set[str]) -> bool:
+    """Whether the baseline run has one of the planned cases: by id, and in other data also by content."""
+    cases = prepared.cases[benchmark]
+    if is_same_data(prepared.fingerprints, side.run.fingerprints, benchmark):
+        return bool(known & cases.keys() if isinstance(cases, Mapping) else known & cases)
+    for id, case in cases.items() if isinstance(cases, Mapping) else ():
+        stored = side.compared.content.get((benchmark, id), {})
+        own = content_of(case.model_dump(mode="json"))
+        if id in known and HISTORY in stored and all(stored.get(name, value) == value for name, value in own.items()):
+            return True
+    return False
 
 
 def check_gate(stored: StoredRun) -> Gate | None:

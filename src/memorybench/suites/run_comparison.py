@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -30,7 +31,7 @@ from memorybench.text.spelling import suggestion
 from .comparison import ComparedCase, Pair, adjust, compare_measure, format_p
 from .registry import suite_of, verb_of
 from .searching import DEFAULT_SETTINGS
-from .sides import COSTS, Side, are_costs, open_sides
+from .sides import COSTS, Cases, Side, are_costs, open_sides
 from .spec import flag_options
 
 Only = Literal["wins", "losses", "changed"]
@@ -79,12 +80,40 @@ class Setting(Record):
     second_side: str = ""
 
 
+class DataDifference(Record):
+    """How many questions of a benchmark are not the same in two runs. They are left out."""
+
+    benchmark: str
+    first_run: str
+    second_run: str
+    same_data: bool
+    """Whether the files are the same. If so, questions can still differ in their corrections."""
+    same: int
+    changed_questions: int
+    changed: Mapping[str, int]
+    """By field, such as `question`, `answers` or `history`: in how many questions it differs."""
+    only_first: int
+    only_second: int
+
+    def sentence(self) -> str:
+        same = f"{self.same or 'no'} question{'s are' if self.same > 1 else ' is'} the same in both runs"
+        parts = []
+        if self.changed_questions:
+            fields = ", ".join(f"{name} {n}" for name, n in self.changed.items())
+            parts.append(f"{self.changed_questions} changed ({fields})")
+        alone = ((self.only_first, self.first_run), (self.only_second, self.second_run))
+        parts += [f"{n} only in {run}" for n, run in alone if n]
+        return f"{self.benchmark}: {same}{' and compared' if self.same else ''}; left out: {', '.join(parts) or 'none'}"
+
+
 class RunComparison(Record):
     """What `memorybench compare` prints, and its JSON document (`memorybench schema comparison`)."""
 
     suite: str
     sides: tuple[SideFacts, ...]
     settings: tuple[Setting, ...]
+    data: tuple[DataDifference, ...] = ()
+    """Of each benchmark whose data or questions changed between two runs."""
     correction: Literal["holm"] = "holm"
     tests: int
     """How many tests the p-values are adjusted for."""
@@ -120,7 +149,8 @@ class RunComparison(Record):
 
     def sections(self, *, types: bool = True) -> list[Section]:
         """Settings that differ first, then the measures, the types of questions, and the correction."""
-        sections: list[Section] = list(_settings_tables(self.settings))
+        sections: list[Section] = [Notes(tuple(f"{one.sentence()}." for one in self.data))] if self.data else []
+        sections += _settings_tables(self.settings)
         if not sections:
             sections.append(Notes(("No difference in settings, data, code, versions, models or prompts.",)))
         for pairs in _by_subjects(self.comparisons):
@@ -160,6 +190,7 @@ def compare_sides(
     """Compare each side with each. Raises where two sides have no question in common."""
     pairs: list[Pair] = []
     settings: dict[tuple[str, ...], Setting] = {}
+    data: dict[tuple[str, ...], DataDifference] = {}
     warnings: dict[str, None] = {}
     for side in sides:
         if side.run.status != "complete":
@@ -178,7 +209,7 @@ def compare_sides(
         for names in names_in_both:
             for setting in _settings(first.run, second.run, names, runs):
                 settings.setdefault((setting.name, setting.first_side, setting.second_side), setting)
-            pairs += _compare_subjects(first, second, names, runs, benchmark, measures, warnings)
+            pairs += _compare_subjects(first, second, names, runs, benchmark, measures, data)
     pairs = adjust(pairs)
     tests = max((pair.tests for pair in pairs), default=1)
     fewest = max((pair.comparison.least_p for pair in pairs if pair.comparison.p is not None), default=0.0)
@@ -191,6 +222,7 @@ def compare_sides(
         suite=sides[0].run.suite,
         sides=tuple(_side_facts(side, _run_name(side, sides)) for side in sides),
         settings=tuple(settings.values()),
+        data=tuple(data.values()),
         tests=tests,
         comparisons=tuple(pairs),
         warnings=tuple(warnings),
@@ -222,18 +254,10 @@ def select_cases(pair: Pair, only: Only) -> list[ComparedCase]:
     return [case for case in pair.cases if case.result in _RESULTS[only]]
 
 
-def check_same_data(
-    first: Mapping[str, Fingerprint], second: Mapping[str, Fingerprint], benchmark: str, where: str
-) -> None:
-    """Raise if the data of a benchmark is not the same in both runs: then no question can be paired."""
-    for name in (f"{prefix}{benchmark}" for prefix in _DATA):
-        one, other = first.get(name), second.get(name)
-        if one is not None and other is not None and one.digest != other.digest:
-            raise BadInput(
-                where,
-                f"not comparable: {name} is other data ({one.digest[:12]} and {other.digest[:12]})",
-                remedy="run both on the same data",
-            )
+def is_same_data(first: Mapping[str, Fingerprint], second: Mapping[str, Fingerprint], benchmark: str) -> bool:
+    """Whether the data of a benchmark is the same in both runs, as far as they have recorded it."""
+    names = [f"{prefix}{benchmark}" for prefix in _DATA]
+    return all(first[name].digest == second[name].digest for name in names if name in first and name in second)
 
 
 def chosen_metrics(names: Sequence[str], metrics: Sequence[Metric], main: Sequence[str], flag: str) -> list[Metric]:
@@ -254,7 +278,7 @@ def _compare_subjects(
     runs: tuple[str, str],
     benchmark: str | None,
     measures: Sequence[str],
-    warnings: dict[str, None],
+    data: dict[tuple[str, ...], DataDifference],
 ) -> Iterator[Pair]:
     where = f"{first.text} and {second.text}"
     ours, theirs = first.compared.cases, second.compared.cases
@@ -266,17 +290,42 @@ def _compare_subjects(
     stored, suite = first.compared.stored, suite_of(first.run)
     metrics = chosen_metrics(measures, stored.metrics(stored), suite.main_measures(stored), "--measure")
     for name in [benchmark] if benchmark else benchmarks:
-        check_same_data(first.run.fingerprints, second.run.fingerprints, name, where)
-        changed = first.compared.changed_cases(second.compared, name)
-        own = {key: case for key, case in ours[name, names[0]].items() if case.case_id not in changed}
-        other = {key: case for key, case in theirs[name, names[1]].items() if case.case_id not in changed}
-        if changed:
-            warnings[f"{len(changed)} questions of {name} have other content in the two runs and are left out."] = None
-        if not own.keys() & other.keys():
-            raise BadInput(where, f"no question of {name} in common", remedy="run both on the same questions")
+        own, other = ours[name, names[0]], theirs[name, names[1]]
+        difference, changed = _compare_data(first, second, name, own, other, runs)
+        if not difference.same:
+            problem = f"no question of {name} in common" if not changed else difference.sentence()
+            raise BadInput(where, problem, remedy="run both on the same questions")
+        if changed or not difference.same_data:
+            data[name, *runs] = difference
+            own, other = ({key: cases[key] for key in cases if key not in changed} for cases in (own, other))
         for metric in metrics:
             if measures or any(metric.name in case.rows for case in (*own.values(), *other.values())):
                 yield compare_measure(metric, own, other, benchmark=name, names=names, runs=runs)
+
+
+def _compare_data(
+    first: Side, second: Side, benchmark: str, own: Cases, other: Cases, runs: tuple[str, str]
+) -> tuple[DataDifference, set[str]]:
+    """Count the questions that are the same and those that are not, and return the keys of changed ones."""
+    same_data = is_same_data(first.run.fingerprints, second.run.fingerprints, benchmark)
+    both = own.keys() & other.keys()
+    fields = {
+        key: first.compared.changed_fields(second.compared, benchmark, own[key].case_id, same_data=same_data)
+        for key in both
+    }
+    changed = {key for key in both if fields[key]}
+    difference = DataDifference(
+        benchmark=benchmark,
+        first_run=runs[0],
+        second_run=runs[1],
+        same_data=same_data,
+        same=len(both) - len(changed),
+        changed=dict(sorted(Counter(name for key in changed for name in fields[key]).items())),
+        changed_questions=len(changed),
+        only_first=len(own.keys() - both),
+        only_second=len(other.keys() - both),
+    )
+    return difference, changed
 
 
 def _run_name(side: Side, sides: Sequence[Side]) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby
 from math import fsum
 from pathlib import Path
+from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Metric
@@ -32,6 +33,8 @@ COSTS: tuple[Metric, ...] = (
     Mean("cost", "cost", higher_is_better=False, unit="$"),
 )
 """Of one case: the seconds that its steps took, without ingest and judging, and what they cost. Compared if named."""
+HISTORY = "history"
+"""The field of a stored case with the digest of its history."""
 _UNTIMED = frozenset({"add", "settle", "wait_until_searchable", "judge", "canary"})
 
 
@@ -70,21 +73,22 @@ class ComparedRun:
     def content(self) -> Mapping[tuple[str, str], Mapping[str, str]]:
         """By benchmark and case: the digest of each stored field, without the labels, which change no question."""
         return {
-            (benchmark, id): {name: digest(value) for name, value in body.items() if name != "labels"}
+            (benchmark, id): content_of(body)
             for run_reader, run in self.stored.parts
             for benchmark, id, body in run_reader.cases(run.id)
         }
 
-    def changed_cases(self, other: ComparedRun, benchmark: str) -> set[str]:
-        """Ids of cases whose content is not the same in both runs, in the fields that both have stored."""
+    def changed_fields(self, other: ComparedRun, benchmark: str, id: str, *, same_data: bool) -> list[str]:
+        """The fields of a case that are not the same in both runs, of those that both have stored.
+
+        In other data, `history` is one of them unless both runs have stored a digest of it.
+        """
         if other is self:
-            return set()
-        return {
-            id
-            for (name, id), fields in self.content.items()
-            if name == benchmark
-            and any(other.content.get((name, id), fields).get(key, value) != value for key, value in fields.items())
-        }
+            return []
+        own, its = (run.content.get((benchmark, id), {}) for run in (self, other))
+        changed = [name for name, value in own.items() if its.get(name, value) != value]
+        is_unknown = not same_data and not (HISTORY in own and HISTORY in its)
+        return [*changed, HISTORY] if is_unknown else changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,11 @@ def open_sides(
         for side in sides:
             _check_subject(side)
         yield sides
+
+
+def content_of(body: Mapping[str, Any]) -> dict[str, str]:
+    """The digest of each field of a case, without the labels, which change no question."""
+    return {name: digest(value) for name, value in body.items() if name != "labels"}
 
 
 def are_costs(names: Iterable[str]) -> bool:

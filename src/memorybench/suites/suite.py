@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
     from memorybench.core.report_sections import Report, Section
+    from memorybench.core.trials import Case
     from memorybench.journal.rows import Fingerprint, Run
 
     from .case_view import CaseTrial
@@ -82,8 +83,8 @@ class PreparedRun:
     open_plan: Callable[[Opening], Awaitable[Plan]]
     repeats: int = 1
     """Planned trials of each case."""
-    cases: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By benchmark: the ids of its cases, where the fingerprints do not name them."""
+    cases: Mapping[str, frozenset[str] | Mapping[str, Case]] = field(default_factory=dict)
+    """By benchmark: the ids of its cases, where the fingerprints do not name them, or the cases by id."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """Saved beside the spec: what a report must know without the data."""
     models: tuple[ResolvedModel | None, ...] = ()

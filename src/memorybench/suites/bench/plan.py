@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache, partial
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
@@ -48,14 +49,26 @@ class RecordedQuestion(Question):
 
     evidence: tuple[GoldTurn, ...] = ()
     """The gold turns; the turns of the gold sessions where a benchmark names only these."""
+    history: str
+    """A digest of the sessions of its haystack, by which `compare` sees that they changed."""
 
 
-def with_evidence(question: Question, haystack: Haystack) -> RecordedQuestion:
+def with_evidence(question: Question, haystack: Haystack, history: str) -> RecordedQuestion:
     turns = [gold for gold in _turns(haystack) if gold[1] in question.gold_turns]
     if not question.gold_turns:
         turns = [gold for gold in _turns(haystack) if gold[0].id in question.gold_sessions][:_MOST_TURNS]
     evidence = (_gold_turn(*gold) for gold in turns)
-    return RecordedQuestion(**{**dict(question), "evidence": tuple(evidence)})
+    return RecordedQuestion(**{**dict(question), "evidence": tuple(evidence), "history": history})
+
+
+def _history_digest(haystack: Haystack) -> str:
+    """Faster than `digest`, which writes JSON."""
+    parts = (
+        f"{session.id}\0{session.at}\0{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
+        for session in haystack.sessions
+        for turn in session.turns
+    )
+    return sha256("".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _turns(haystack: Haystack) -> Iterator[tuple[Session, str, Turn]]:
@@ -228,6 +241,7 @@ class _Questioner:
         # many questions use one haystack: the last few are kept
         self._places = lru_cache(maxsize=SIDE_BY_SIDE)(self._find_places)
         self._all_turns = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: all_turns(bench.dataset.haystack(id)))
+        self._history = lru_cache(maxsize=SIDE_BY_SIDE)(lambda id: _history_digest(bench.dataset.haystack(id)))
 
     async def perform(self, question: Question, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
@@ -243,7 +257,8 @@ class _Questioner:
     def recorded_question(self, question: Question) -> Question:
         """Return the question with its gold turns; without them if the history cannot be read."""
         try:
-            return with_evidence(question, self._bench.dataset.haystack(question.haystack))
+            history = self._history(question.haystack)
+            return with_evidence(question, self._bench.dataset.haystack(question.haystack), history)
         except Exception:  # the trial reports it
             return question
 

@@ -153,7 +153,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         metrics=run_metrics({**details, "token_budget": spec.token_budget}, plugin_metrics()),
         open_plan=run.open_plan,
         repeats=spec.repeats,
-        cases={benchmark.name: frozenset(one.id for one in benchmark.questions) for benchmark in benchmarks},
+        cases={benchmark.name: {one.id: one for one in benchmark.questions} for benchmark in benchmarks},
         details=details,
         models=(answerer, judge),
         estimate=run.estimate,
