@@ -547,3 +547,26 @@ def test_a_run_that_recorded_no_code_can_be_resumed() -> None:
     old, new = Fingerprint.of("adapter: ./mymem.py:Mine"), Fingerprint.of("adapter: ./mymem.py:Mine\ncode of mymem: 1")
     assert differences({"provider mymem": old}, {"provider mymem": new}) == []
     assert len(differences({"provider mymem": new}, {"provider mymem": Fingerprint.of(f"{new.text}2")})) == 1
+
+
+def test_too_few_groups_are_reported_for_the_pair_that_has_them(command: Command) -> None:
+    run = ("extraction", "run", "--no-targets", "--extractor")
+    for name, flags in (
+        ("reg", ("hoarder", "--limit", "20")),
+        ("base", ("amnesiac", "--limit", "20")),
+        ("ext", ("hoarder", "--limit", "4")),
+    ):
+        command.once(*run, *flags, "--run-id", name)
+    document = command("compare", "reg", "base", "ext", "--measure", "coverage_recall", "--json").json
+    assert [pair["comparison"]["significant"] for pair in document["comparisons"]] == [True, False, False]
+    warnings = [line for line in document["warnings"] if "can be significant" in line]
+    assert len(warnings) == 2
+    assert all("of ext" in line for line in warnings)
+
+
+def test_a_run_that_is_named_twice_is_not_taken_for_a_provider(command: Command) -> None:
+    command.once("eval", "--providers", "bm25", "--end", "3", "--run-id", "r")
+    said = command("compare", "r", "r")
+    assert said.code == 2
+    assert "RUN:r" not in said.err
+    assert "RUN:bm25" in command("compare", "bm25", "bm25").err

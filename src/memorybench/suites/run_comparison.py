@@ -172,10 +172,12 @@ def compare_runs(
     measures: Sequence[str] = (),
 ) -> RunComparison:
     """Compare the sides that these texts name: each with each, or the subjects of a single run."""
-    for place, text in enumerate(texts):
-        if text in texts[:place]:
-            raise BadInput(text, "named twice", remedy=f"name two runs: RUN:{text} OTHER:{text}")
     with open_sides(texts, folders, among=among, benchmark=benchmark, costs=are_costs(measures)) as sides:
+        for place, text in enumerate(texts):
+            if text in texts[:place]:
+                is_provider = sides[place].subject is not None and ":" not in text
+                remedy = f"name two runs: RUN:{text} OTHER:{text}" if is_provider else "name another run or provider"
+                raise BadInput(text, "named twice", remedy=remedy)
         if len(sides) == 1:
             (side,) = sides
             sides = [Side(f"{side.run.id}:{subject}", side.compared, subject) for subject in side.subjects]
@@ -212,12 +214,7 @@ def compare_sides(
             pairs += _compare_subjects(first, second, names, runs, benchmark, measures, data)
     pairs = adjust(pairs)
     tests = max((pair.tests for pair in pairs), default=1)
-    fewest = max((pair.comparison.least_p for pair in pairs if pair.comparison.p is not None), default=0.0)
-    if fewest * tests >= 0.05:
-        few = min(pair.comparison.clusters for pair in pairs if pair.comparison.p is not None)
-        groups = f"{few} independent group{'s' * (few != 1)} of questions (histories, conversations or cases)"
-        only = f"there {'is' if few == 1 else 'are'} only {groups} for {tests} test{'s' * (tests > 1)}"
-        warnings[f"No difference can be significant: {only}."] = None
+    warnings |= dict.fromkeys(_too_few_groups(pairs, tests))
     return RunComparison(
         suite=sides[0].run.suite,
         sides=tuple(_side_facts(side, _run_name(side, sides)) for side in sides),
@@ -227,6 +224,19 @@ def compare_sides(
         comparisons=tuple(pairs),
         warnings=tuple(warnings),
     )
+
+
+def _too_few_groups(pairs: Sequence[Pair], tests: int) -> Iterator[str]:
+    """A line for each pair of subjects between which no difference can be significant."""
+    left = tests - sum(pair.comparison.significant for pair in pairs)  # Holm's factor for the next smallest p-value
+    for own in _by_subjects(pairs):
+        tested = [pair.comparison for pair in own if pair.comparison.p is not None]
+        if tested and left * min(comparison.least_p for comparison in tested) >= 0.05:
+            groups = max(comparison.clusters for comparison in tested)
+            only = f"{groups} independent group{'s' * (groups != 1)} of questions (histories, conversations or cases)"
+            there = f"there {'is' if groups == 1 else 'are'} only {only} for {tests} test{'s' * (tests > 1)}"
+            first, second = _titles(own[0])
+            yield f"{own[0].benchmark}: no difference between {first} and {second} can be significant: {there}."
 
 
 def subject_pairs(first: Side, second: Side) -> list[tuple[str, str]]:
@@ -496,12 +506,16 @@ def _by_subjects(pairs: Sequence[Pair]) -> list[list[Pair]]:
     return list(tables.values())
 
 
+def _titles(pair: Pair) -> tuple[str, str]:
+    """The subjects, each with its run if there are two."""
+    if pair.first_run == pair.second_run:
+        return pair.first, pair.second
+    return f"{pair.first} of {pair.first_run}", f"{pair.second} of {pair.second_run}"
+
+
 def _measure_table(pairs: Sequence[Pair]) -> Table:
     one = pairs[0]
-    first, second = (
-        f"{subject} of {run}" if one.first_run != one.second_run else subject
-        for subject, run in ((one.first, one.first_run), (one.second, one.second_run))
-    )
+    first, second = _titles(one)
     columns, rows = columns_and_rows(
         pairs,
         (text_column("measure"), lambda pair: pair.measure),
