@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -570,3 +573,21 @@ def test_a_run_that_is_named_twice_is_not_taken_for_a_provider(command: Command)
     assert said.code == 2
     assert "RUN:r" not in said.err
     assert "RUN:bm25" in command("compare", "bm25", "bm25").err
+
+
+@pytest.mark.parametrize("columns", ["80", "160"])
+def test_commands_in_hints_can_be_copied(command: Command, monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setattr(sys, "argv", ["/opt/tools/with/a/long/path/bin/memorybench"])
+    monkeypatch.setenv("COLUMNS", columns)
+    (command.folder / "bad.yaml").write_text("name: bad\ntype: local\nadapter: ./bad.py:Bad\n")
+    (command.folder / "bad.py").write_text("class Bad:\n    def add(self, *_): 1 / 0\n    search = add\n")
+    given = ("--end", "12", "--config-dir", ".", "--allow-code", "--answering-model", "scripted/quote")
+    shown = command("eval", "--providers", "bm25", "hybrid", "bad", *given, "--run-id", "first").out
+    shown += command("compare", "first:bm25", "first:hybrid", "--only", "changed", "--measure", "answer_f1").out
+    commands = re.findall(r"[^\s`]*memorybench (?:results|score|show) (?:\\\n|[^`\n])+", shown)
+    assert len(commands) >= 4
+    for text in commands:
+        words = shlex.split(text.replace("\\\n", " "))
+        assert words[0] == sys.argv[0], text
+        assert any(word.startswith("--") for word in words), text
+    assert all(len(line) <= int(columns) for line in shown.splitlines() if " " in line.strip())

@@ -23,7 +23,7 @@ from memorybench.core.report_sections import (
 from memorybench.text.sanitize import PLAIN, sanitize
 
 from .formatting import cell_text, footnotes
-from .typed_commands import as_typed
+from .typed_commands import PROGRAM, as_typed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +32,9 @@ _WRAPPED_WIDTH = 24
 """How many characters a column that wraps is expected to need."""
 _NARROWEST = 10
 """How many it needs at least."""
+
+_COMMAND = re.compile(rf"(`{PROGRAM} [^`]+`|(?<=: ){PROGRAM} [a-z].*$)")
+"""A command in a text: in backticks, or after a colon at its end."""
 
 
 def console() -> Console:
@@ -90,12 +93,26 @@ def show_report(out: Console, report: Report, whole_in: str = "report.md") -> No
     """Shows all but the header, which is shown before a run begins; `whole_in` says where all columns are."""
     for line in report.verdict:
         out.print()
-        out.print(_clean(out, line), style="bold")
+        _print_text(out, line, "bold")
     for section in report.sections:
         if not section.detail:
             show_section(out, section, whole_in)
     for line in report.warnings:
-        out.print(_clean(out, line), style="yellow")
+        _print_text(out, line, "yellow")
+
+
+def _print_text(out: Console, text: str, style: str) -> None:
+    """Print a text. If it is too long for one line, commands in it have lines of their own, so they can be copied."""
+    text = _clean(out, text)
+    typed = as_typed(text)
+    if len(typed) <= out.width:
+        out.print(typed, style=style)
+        return
+    for place, part in enumerate(_COMMAND.split(text)):
+        if place % 2:
+            out.print(f"  {_break_before_flags(as_typed(part.strip('`')), out.width)}", style=style, soft_wrap=True)
+        elif part.strip(" ."):
+            out.print(as_typed(part.strip()), style=style)
 
 
 def show_section(out: Console, section: Section, whole_in: str = "report.md") -> None:
@@ -113,7 +130,7 @@ def show_section(out: Console, section: Section, whole_in: str = "report.md") ->
                 out.print()
             for line in section.lines:
                 text = ": ".join(line) if isinstance(line, tuple) else line
-                out.print(as_typed(_clean(out, text)), style="bold yellow" if section.warning else "")
+                _print_text(out, text, "bold yellow" if section.warning else "")
         case Provenance():
             pass
         case _:
