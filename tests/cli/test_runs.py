@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -100,6 +101,7 @@ def test_the_table_fits_the_terminal(runs: Command, monkeypatch: pytest.MonkeyPa
         (("--tag", "v2,other"), ["second"]),
         (("--tag", "none-has-it"), []),
         (("--suite", "bench"), ["third", "second", "first"]),
+        (("--suite", "eval,audit"), ["third", "second", "first"]),
         (("--suite", "audit", "hygiene"), []),
         (("--status", "partial"), ["begun"]),
         (("--status", "complete", "--tag", "v2"), ["second"]),
@@ -162,6 +164,17 @@ def test_a_killed_run_keeps_its_tags_and_gets_more_when_it_is_resumed(runs: Comm
     assert listed(runs, "begun")["tags"] == ["a", "b"]
     assert runs("eval", "--resume", "begun", "--tag", "c").code == 0, "complete"
     assert listed(runs, "begun")["tags"] == ["a", "b", "c"]
+
+
+def test_a_narrow_terminal_shows_headline_n_cost_and_tags(runs: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("memorybench.cli.runs._cost", lambda row: "$0.0069 + ?")
+    runs("runs", "tag", "second", "a-longer-tag-than-usual")
+    shown = runs("runs").out
+    assert shown.count("$0.0069 + ?") == 3
+    for heading in ("run", "headline", "n", "cost", "tags"):
+        assert re.search(rf"│ +{heading} +│", shown), heading
+    assert "started" not in shown
 
 
 def test_runs_of_other_suites_have_tags_and_a_headline(command: Command) -> None:

@@ -91,10 +91,10 @@ def show_runs(args: argparse.Namespace) -> int:
     columns = (
         text_column("run", wrap=True),
         text_column("suite", priority=3),
-        text_column("status"),
+        text_column("status", priority=1),
         text_column("headline", wrap=True),
         Column("n"),
-        Column("cost", priority=1),
+        Column("cost"),
         text_column("tags", wrap=True),
         text_column("started (UTC)", priority=2),
     )
@@ -108,13 +108,15 @@ def show_runs(args: argparse.Namespace) -> int:
 
 def _filtered(args: argparse.Namespace, tags: Sequence[str] = ()) -> list[ListedRun]:
     from memorybench.core.errors import BadInput
-    from memorybench.suites.registry import suites
+    from memorybench.suites.registry import suites, verb_of
     from memorybench.suites.run_list import list_runs
     from memorybench.text.spelling import suggestion
 
     chosen = {name: split_list(getattr(args, name, None)) for name in ("suite", "status")}
+    by_verb = {verb_of(one.name): one.name for one in suites()}
+    chosen["suite"] = tuple(by_verb.get(name, name) for name in chosen["suite"])
     known = {
-        "suite": [*(one.name for one in suites()), "calibration"],
+        "suite": [*dict.fromkeys((*by_verb, *by_verb.values())), "calibration"],
         "status": _statuses(getattr(args, "action", None)),
     }
     for name, values in chosen.items():
