@@ -48,6 +48,15 @@ def test_a_bad_request_is_not_retried(command: Command, stub: Stub, code: int) -
     assert len(stub.calls) == QUESTIONS
 
 
+def test_progress_begins_with_the_reason_and_not_with_the_address(command: Command, stub: Stub) -> None:
+    stub.always(status(400, said="no such model"))
+    said = command("eval", "--providers", "oracle", "--limit", "2", "--answering-model", "gpt-4o", "--run-id", "r")
+    assert " | 2 failed: HTTP 400" in said.err
+    assert "http://" not in said.err
+    (failures,) = command("results", "r", "--json").json["failures"]
+    assert stub.url in failures["reason"], "the report names the address"
+
+
 @pytest.mark.parametrize("hint", ["0", "-1", "0.2", "soon"])
 def test_a_429_is_retried_after_its_delay(command: Command, stub: Stub, hint: str) -> None:
     """[8]"""

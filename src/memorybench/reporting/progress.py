@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter, deque
@@ -21,6 +22,8 @@ _HEADLINE_SCORES = ("correct", "answer_f1", "recall@5")
 _WINDOW = 120.0
 """Seconds over which a rate is measured: the first part of a resumed run is faster than the rest."""
 _LONGEST_REASON = 200
+_REQUEST = re.compile(r"\b[A-Z]+ https?://\S+: ")
+"""The method and address of a request, which would leave no room for the reason. The report has them."""
 
 
 class Spent(Protocol):
@@ -182,7 +185,7 @@ class _Counts:
             is_estimate=len(self._haystacks) < self.haystacks,
             unit=self.unit,
             problems={status: self.problems[status] for status in STATUSES if self.problems[status]},
-            reason=redact(" ".join(reason.split()))[:_LONGEST_REASON],
+            reason=_REQUEST.sub("", redact(" ".join(reason.split())), count=1)[:_LONGEST_REASON],
             score=score[1] if score else None,
             score_name=score[0] if score else "",
             eta=self.eta(trial, add),
