@@ -553,14 +553,11 @@ def test_a_run_that_recorded_no_code_can_be_resumed() -> None:
 
 
 def test_too_few_groups_are_reported_for_the_pair_that_has_them(command: Command) -> None:
-    run = ("extraction", "run", "--no-targets", "--extractor")
-    for name, flags in (
-        ("reg", ("hoarder", "--limit", "20")),
-        ("base", ("amnesiac", "--limit", "20")),
-        ("ext", ("hoarder", "--limit", "4")),
-    ):
-        command.once(*run, *flags, "--run-id", name)
-    document = command("compare", "reg", "base", "ext", "--measure", "coverage_recall", "--json").json
+    own_benchmark(command.folder, {f"thing{n}": f"thing{n}" for n in range(12)})
+    run = ("eval", "--benchmarks", "sample", "--config-dir", ".", "--answering-model", "scripted/quote", "--providers")
+    for name, provider, end in (("reg", "full-context", "12"), ("base", "none", "12"), ("ext", "full-context", "2")):
+        assert command(*run, provider, "--end", end, "--run-id", name).code == 0
+    document = command("compare", "reg", "base", "ext", "--measure", "context_tokens", "--json").json
     assert [pair["comparison"]["significant"] for pair in document["comparisons"]] == [True, False, False]
     warnings = [line for line in document["warnings"] if "can be significant" in line]
     assert len(warnings) == 2
@@ -591,3 +588,27 @@ def test_commands_in_hints_can_be_copied(command: Command, monkeypatch: pytest.M
         assert words[0] == sys.argv[0], text
         assert any(word.startswith("--") for word in words), text
     assert all(len(line) <= int(columns) for line in shown.splitlines() if " " in line.strip())
+
+
+def test_a_model_that_differs_is_listed_once(command: Command) -> None:
+    models = {
+        "one": ("--answering-model", "scripted/quote"),
+        "two": ("--answering-model", "scripted/silence"),
+        "three": ("--answering-model", "scripted/quote", "--judge-model", "scripted/judge"),
+    }
+    for run, flags in models.items():
+        assert command("eval", "--providers", "oracle", "--end", "3", *flags, "--run-id", run).code == 0
+    settings = command("compare", "one", "two", "--json").json["settings"]
+    assert [(one["name"], one["first"], one["second"]) for one in settings] == [
+        ("answering_model", "scripted/quote", "scripted/silence")
+    ]
+    names = [one["name"] for one in command("compare", "one", "three", "--json").json["settings"]]
+    assert [name for name in names if "model" in name] == ["judge_model"]
+
+
+def test_the_correction_says_that_intervals_are_not_adjusted(command: Command) -> None:
+    command.once("eval", "--providers", "bm25", "--end", "3", "--run-id", "r")
+    command.once("eval", "--providers", "dense", "--end", "3", "--run-id", "d")
+    sides = ("compare", "r", "d", "--format", "markdown", "--measure")
+    assert command(*sides, "recall@5", "recall@10").out.count("intervals are not adjusted") == 1
+    assert "intervals are not" not in command(*sides, "recall@5").out

@@ -157,7 +157,9 @@ class RunComparison(Record):
             sections += [_measure_table(pairs), Notes((*_sentences(pairs), *_unpaired(pairs)))]
             lead = next((pair for pair in pairs if pair.comparison.n), pairs[0])
             sections += [_type_table(pair, detail=pair is not lead) for pair in pairs if types and type_label(pair)]
-        tests = f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests"
+        tests = (
+            f"p-values are two-sided and adjusted by Holm's method for {self.tests} tests; intervals are not adjusted"
+        )
         one = "p-values are two-sided; there is one test, so none is adjusted"
         sections.append(Notes((f"{tests if self.tests > 1 else one}; * marks p < 0.05.",)))
         return sections
@@ -374,13 +376,16 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
     ours, theirs = _spec_fields(first), _spec_fields(second)
     changed = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
     for name in changed:
-        if name != "chosen" or _SELECTING.isdisjoint(changed):
+        mark = name.replace("_", " ")  # that of a model says more than the field that names it
+        is_shown_below = mark in marks and mark in others and marks[mark].digest != others[mark].digest
+        if not is_shown_below and (name != "chosen" or _SELECTING.isdisjoint(changed)):
             texts = [_field_text(run, name, own.get(name)) for run, own in ((first, ours), (second, theirs))]
             yield Setting(name=name, first=texts[0], second=texts[1], **runs)
     for name in sorted(marks.keys() | others.keys()):
-        one, other = marks.get(name), others.get(name)
+        one, other, field = marks.get(name), others.get(name), name.replace(" ", "_")
         if one is None or other is None:
-            yield Setting(name=name, first=_presence(one), second=_presence(other), **runs)
+            if field not in changed:
+                yield Setting(name=name, first=_presence(one), second=_presence(other), **runs)
             continue
         (one, own), (other, its) = _without_settings(one), _without_settings(other)
         bases = list(dict.fromkeys(subject.partition("(")[0] for subject in names))
@@ -392,7 +397,8 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
                 yield Setting(name=f"{title}: {key}", first=texts[0], second=texts[1], **runs)
         before, after = ([line for line in lines if not line.startswith(CODE)] for lines in changed_lines(one, other))
         if before or after:
-            yield Setting(name=name, first=_lines_text(before, one), second=_lines_text(after, other), **runs)
+            texts = [_lines_text(before, one), _lines_text(after, other)]
+            yield Setting(name=field if field in ours else name, first=texts[0], second=texts[1], **runs)
 
 
 def _spec_fields(run: Run) -> dict[str, Any]:
