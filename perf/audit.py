@@ -101,7 +101,7 @@ def ours(folder: Path, probes: int, address: str, *, judging: bool = False) -> U
                 model = OpenAIModel(resolve("vllm/stub", {"VLLM_BASE_URL": f"{address}/v1"}), Options(), http, None)
                 reading = Answering(model, {"": _PROMPT}, Scoring(method="audit"))
                 judge = Judge(model, judge_prompts()) if judging else None
-                plan = AuditPlan(Transcripts(dataset), questions, [AuditedSubject(model.subject)], reading, judge)
+                plan = AuditPlan(Transcripts(dataset), questions, [AuditedSubject(model.subject, [reading])], judge)
                 await perform(plan.plan(), run_writer, concurrency=IN_FLIGHT)
 
         asyncio.run(everything())

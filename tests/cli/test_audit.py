@@ -24,13 +24,16 @@ PROBES = generate(DATASET, PROBE_TYPES).probes
 TRANSCRIPTS = Transcripts(DATASET)
 
 
-def probe_of(prompt: str) -> Probe:
-    """Return the probe that a prompt asks."""
-    question = prompt.partition("Question: ")[2].partition("\nAsked on:")[0]
+def probe_of(call: Call) -> Probe:
+    """Return the probe that a call asks after replaying its conversation."""
+    *replayed, last = call.json["messages"]
+    question = last["content"].partition("Question: ")[2].partition("\nAsked on:")[0]
     matches = [
         probe
         for probe in PROBES
-        if probe.question == question and TRANSCRIPTS.transcript(probe.conversation)[:200] in prompt
+        if probe.question == question
+        and [(turn.role, turn.content) for turn in TRANSCRIPTS.replayed(probe.conversation)]
+        == [(message["role"], message["content"]) for message in replayed]
     ]
     assert len(matches) == 1, f"{question!r} is asked by {[probe.id for probe in matches]}"
     return matches[0]
@@ -40,20 +43,36 @@ def perfect(probe: Probe) -> str:
     return "I don't know." if probe.abstain else probe.expected_answer
 
 
-def amnesiac(probe: Probe) -> str:
+def forgetful(probe: Probe) -> str:
     return "I don't know."
 
 
-def parrot(probe: Probe) -> str:
+def stale(probe: Probe) -> str:
     return probe.stale[0] if probe.stale else perfect(probe)
 
 
 def first_option(probe: Probe) -> str:
-    return probe.options[0] if probe.options else perfect(probe)
+    return "A" if probe.options else perfect(probe)
 
 
-def confabulator(probe: Probe) -> str:
+def hallucinating(probe: Probe) -> str:
     return "It was the blue one, on a Thursday in Rotterdam." if probe.abstain else perfect(probe)
+
+
+def refusing(probe: Probe) -> str:
+    return "Let us talk about something else."
+
+
+def yes_sayer(probe: Probe) -> str:
+    return "Yes."
+
+
+def parrot(probe: Probe) -> str:
+    return probe.question
+
+
+def hedger(probe: Probe) -> str:
+    return f"It could be {probe.expected_answer}, or {' or '.join(probe.stale) or 'something else'}."
 
 
 @pytest.fixture
@@ -65,9 +84,7 @@ def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
 
 
 def audited(command: Command, stub: Stub, subject: Subject, *more: str) -> dict[str, float | None]:
-    stub.always(
-        completion(lambda call: subject(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
-    )
+    stub.always(completion(lambda call: subject(probe_of(call)), model="", tokens=(9, 1)))
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--json", *more)
     assert said.code == 0, said.err
     (overall,) = (row for row in said.json["results"] if not row["group"])
@@ -91,26 +108,48 @@ def test_a_perfect_subject_has_a_perfect_score(command: Command, stub: Stub) -> 
     assert audited(command, stub, perfect, "--judge-model", "scripted/judge") == PERFECT
 
 
-ABSENT = ("recall", "hallucination")
+NOTHING_RIGHT = {
+    "recall_accuracy": 0,
+    "hallucinated_memory_rate": 1,
+    "conflict_resolution_accuracy": 0,
+    "temporal_accuracy": 0,
+    "dating_accuracy": 0,
+}
+KNOWN: list[tuple[Subject, dict[str, int]]] = [
+    (perfect, PERFECT),
+    (forgetful, {**NOTHING_RIGHT, "hallucinated_memory_rate": 0, "answering_rate": 0, "paired_rate": 0}),
+    (hallucinating, {**PERFECT, "hallucinated_memory_rate": 1, "paired_rate": 0}),
+    (stale, {**PERFECT, "conflict_resolution_accuracy": 0, "dating_accuracy": 0}),
+    (first_option, {**PERFECT, "temporal_accuracy": 0, "temporal_consistency": 0}),
+    (refusing, NOTHING_RIGHT),
+    (yes_sayer, NOTHING_RIGHT),
+    (parrot, NOTHING_RIGHT),
+    (hedger, NOTHING_RIGHT),
+]
 
 
-@pytest.mark.parametrize(
-    ("subject", "types", "known"),
-    [
-        (
-            amnesiac,
-            ABSENT,
-            {"recall_accuracy": 0, "hallucinated_memory_rate": 0, "answering_rate": 0, "paired_rate": 0},
-        ),
-        (parrot, ("recall", "conflict"), {"recall_accuracy": 1, "conflict_resolution_accuracy": 0}),
-        (confabulator, ABSENT, {"hallucinated_memory_rate": 1, "recall_accuracy": 1, "paired_rate": 0}),
-    ],
-)
+def asked_or_judged(subject: Subject, call: Call) -> str:
+    """The subject's answer, or the verdict of a judge who accepts no answer that is not equal to the expected one."""
+    prompt = call.json["messages"][-1]["content"]
+    if "A, B or neither" in prompt:
+        return "neither"
+    return "no" if "yes or no" in prompt else subject(probe_of(call))
+
+
+@pytest.mark.parametrize(("subject", "known"), KNOWN, ids=lambda one: getattr(one, "__name__", ""))
+@pytest.mark.parametrize("judge", ["none", "gpt-4o"])
 def test_known_subjects_get_known_scores(
-    command: Command, stub: Stub, subject: Subject, types: tuple[str, ...], known: dict[str, int]
+    command: Command, stub: Stub, subject: Subject, known: dict[str, int], judge: str
 ) -> None:
-    scores = audited(command, stub, subject, "--judge-model", "none", "--probes", *types)
-    assert {name: scores[name] for name in known} == known
+    """By code they get the score that they deserve, or none; by an honest judge they get it."""
+    stub.always(completion(lambda call: asked_or_judged(subject, call), model="", tokens=(9, 1)))
+    offline = ("--model", "gpt-4o-mini", "--judge-model", judge, "--canaries", "off", "--limit", "60")
+    said = command("audit", str(SAMPLE), *offline, "--json")
+    assert said.code in (0, 1), said.err
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    scores = {measure["name"]: measure["value"] for measure in overall["measures"]}
+    missing = {None} if judge == "none" else set()
+    assert {name: scores[name] for name in known if scores[name] not in {known[name]} | missing} == {}
 
 
 def test_always_taking_the_first_option_orders_nothing(command: Command, stub: Stub) -> None:
@@ -119,10 +158,8 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
         0: len(ordered) / 2,
         1: len(ordered) / 2,
     }
-    stub.always(
-        completion(lambda call: first_option(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
-    )
-    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--probes", "temporal")
+    stub.always(completion(lambda call: first_option(probe_of(call)), model="", tokens=(9, 1)))
+    asked = ("--model", "gpt-4o-mini", "--judge-model", "none", "--kinds", "temporal")
     said = command("audit", str(SAMPLE), *asked, "--json")
     pairs = [row for row in said.json["probeResults"] if row["probe"]["expectedAnswer"] in row["probe"]["question"]]
     assert Counter(row["correct"] for row in pairs) == {True: len(pairs) / 2, False: len(pairs) / 2}
@@ -137,7 +174,13 @@ ASKED = ("--model", "gpt-4o-mini", "--judge-model", "gpt-4o")
 
 def says(call: Call) -> str:
     asked = call.json["messages"][-1]["content"]
-    return ("yes" if len(asked) % 3 else "no") if "yes or no" in asked else perfect(probe_of(asked))
+    return (
+        ("yes" if len(asked) % 3 else "no")
+        if "yes or no" in asked
+        else "neither"
+        if "A, B or neither" in asked
+        else perfect(probe_of(call))
+    )
 
 
 def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stub) -> None:
@@ -147,7 +190,7 @@ def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stu
     once = Counter(json.dumps(call.json, sort_keys=True) for call in stub.calls)
     assert set(once.values()) == {1}, "a twin's answer is asked for once, whoever looks at it"
     stub.calls.clear()
-    for place in (150, 60):
+    for place in (60, 20):
         begun = (command.folder / "audit-results").exists()
         arguments = ("audit", "--resume", "r") if begun else (*limited, "--run-id", "r")
         assert command.killed(*arguments, "--concurrency", "1", at=place)
@@ -160,7 +203,7 @@ def test_an_audit_killed_and_resumed_repeats_no_call(command: Command, stub: Stu
 
 @pytest.mark.parametrize("provider", ["bm25", pytest.param("hybrid", marks=pytest.mark.slow)])
 def test_the_same_probes_go_through_a_memory(command: Command, provider: str) -> None:
-    offline = ("--model", "scripted/quote", "--judge-model", "none", "--provider", provider)
+    offline = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--provider", provider)
     said = command("audit", str(SAMPLE), *offline, "--json")
     assert said.code in (0, 1), said.err
     counts = said.json["counts"]
@@ -172,9 +215,7 @@ def test_the_same_probes_go_through_a_memory(command: Command, provider: str) ->
 
 
 def test_every_field_of_the_older_result_types_is_there(command: Command, stub: Stub) -> None:
-    stub.always(
-        completion(lambda call: perfect(probe_of(call.json["messages"][-1]["content"])), model="", tokens=(9, 1))
-    )
+    stub.always(completion(lambda call: perfect(probe_of(call)), model="", tokens=(9, 1)))
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json", "--run-id", "r")
     result = json.loads((command.folder / "audit-results/r/report.json").read_text())
     assert result == said.json
@@ -226,26 +267,10 @@ def test_the_context_window_that_a_server_reports_is_used(command: Command, monk
 
 
 def test_format_selects_the_reports(command: Command) -> None:
-    offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "5")
+    offline = ("--model", "scripted/quote", "--judge-model", "none", "--kinds", "recall", "--limit", "5")
     command("audit", str(SAMPLE), *offline, "--format", "markdown", "--run-id", "r")
     written = sorted(path.name for path in (command.folder / "audit-results/r").iterdir() if path.suffix)
     assert written == ["report.md"]
-
-
-def test_questions_written_by_a_model_pass_the_same_gates(command: Command, stub: Stub) -> None:
-    def writer(call: Call) -> str:
-        asked = call.json["messages"][-1]["content"]
-        if "Put the question below" in asked:
-            hidden = asked.partition("none of these words: ")[2].partition(".")[0]
-            return f"Was it {hidden}?" if len(asked) % 2 else "Say, what was that again about the thing you know?"
-        return "I don't know."
-
-    stub.always(completion(writer, model="", tokens=(9, 1)))
-    offline = ("--judge-model", "none", "--probes", "recall", "--limit", "12", "--probe-model", "gpt-4o")
-    said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", *offline, "--json")
-    assert said.code == 0, said.err
-    leaks = [row for row in said.json["probeResults"] if row["probe"]["question"].startswith("Was it ")]
-    assert not leaks, "a question that names its answer is not asked, whoever wrote it"
 
 
 def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stub: Stub) -> None:
@@ -255,7 +280,7 @@ def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stu
         return next(probe.expected_answer for probe in PROBES if probe.question == question and probe.type == "recall")
 
     stub.always(completion(knows, model="", tokens=(9, 1)))
-    offline = ("--judge-model", "none", "--probes", "recall", "--limit", "6", "--verify-probes")
+    offline = ("--judge-model", "none", "--kinds", "recall", "--limit", "6", "--verify-probes")
     said = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", *offline, "--json")
     assert said.json["counts"]["skipped"] == 6
 
@@ -263,7 +288,7 @@ def test_verify_probes_finds_questions_that_need_no_memory(command: Command, stu
 def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert memaudit(["validate", str(SAMPLE)]) == 0
     assert "155 facts" in capsys.readouterr().out
-    offline = ("--model", "scripted/quote", "--judge-model", "none", "--probes", "recall", "--limit", "3")
+    offline = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--kinds", "recall", "--limit", "3")
     assert memaudit(["audit", str(SAMPLE), *offline]) == 0
 
 
@@ -271,6 +296,7 @@ def test_memaudit_is_the_same_program(command: Command, capsys: pytest.CaptureFi
     ("arguments", "said"),
     [
         (("audit",), "DATASET"),
+        (("audit", str(SAMPLE), "--kinds", "recal"), "recall"),
         (("audit", str(SAMPLE), "--probes", "recal"), "recall"),
         (("audit", str(SAMPLE), "--model", "scripted/quote", "--provider", "bm26"), "bm25"),
         (

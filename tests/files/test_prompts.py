@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import memorybench
-from memorybench.files.prompts import JUDGE_PROMPTS, load_prompt
+from memorybench.files.prompts import AUDIT_JUDGE_PROMPTS, JUDGE_PROMPTS, load_prompt
 
 FOLDER = Path(memorybench.__file__).parent / "catalog" / "prompts"
 
@@ -17,7 +17,13 @@ def test_every_prompt_file_has_a_use() -> None:
         "extraction-stated",
         "extraction-written",
         "extraction-withdrawn",
-        *(f"judge-{name}" for name in JUDGE_PROMPTS),
+        "probe-answer",
+        "probe-date",
+        "probe-same",
+        "probe-write",
+        "probe-write-absent",
+        "probe-write-change",
+        *(f"judge-{name}" for name in (*JUDGE_PROMPTS, *AUDIT_JUDGE_PROMPTS)),
     }
     assert {file.stem for file in FOLDER.iterdir()} == names
 
@@ -27,7 +33,7 @@ def test_every_prompt_file_has_a_use() -> None:
     [
         ("bench-answer", "cc3dacc0be2ade9b"),
         ("bench-choice", "f5a3599411e32036"),
-        ("audit-answer", "47c45cbcd69a9607"),
+        ("audit-answer", "e543662ea9532815"),
         ("extraction-stated", "555c30d2fa3c7eea"),
         ("extraction-written", "9725e7d57f644a25"),
         ("extraction-withdrawn", "e4f95543dbb9c69b"),
@@ -36,6 +42,15 @@ def test_every_prompt_file_has_a_use() -> None:
         ("judge-knowledge-update", "e4ee778a59e98f4c"),
         ("judge-rubric", "67620636d465135d"),
         ("judge-abstention", "8a781676870b8960"),
+        ("judge-recall", "eaaa5181f902aea9"),
+        ("judge-conflict", "aa01409e9c1b9d6f"),
+        ("judge-order", "03a5d8920e02991c"),
+        ("probe-answer", "17358805f21810cd"),
+        ("probe-date", "67431a892b939df8"),
+        ("probe-same", "a25ad0e84fca7395"),
+        ("probe-write", "14bf40bf5a3f7242"),
+        ("probe-write-change", "836517346a0ec0c0"),
+        ("probe-write-absent", "92ababc7d4566bff"),
     ],
 )
 def test_default_prompts_are_unchanged(name: str, digest: str) -> None:

@@ -132,7 +132,11 @@ def _parser(
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if verb != chosen and not whole:
             continue  # the arguments of other verbs are not needed
-        if verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):
+        if verb == "audit" and is_action(given, "probes"):
+            module = import_module("memorybench.cli.audit_probes")
+            module.configure(sub)
+            sub.set_defaults(handler=module.run)
+        elif verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):
             import_module("memorybench.cli.run").configure(sub, verb)
         else:
             own_validate = program == "memaudit" and verb == "validate"
@@ -141,6 +145,11 @@ def _parser(
             sub.set_defaults(handler=module.run)
         add_aliases(sub)
     return parser
+
+
+def is_action(given: Sequence[str], action: str) -> bool:
+    """Return whether the word after the verb is this action, and not the name of a dataset."""
+    return [word for word in given if not word.startswith("-")][1:2] == [action]
 
 
 def _plugin_verb(verb: str) -> dict[str, str]:

@@ -26,6 +26,8 @@ def configure(parser: argparse.ArgumentParser, verb: str) -> None:
     found = commands(verb)
     if [command.name for _, command in found] == [verb]:
         _configure(parser, *found[0])
+        if verb == "audit":
+            parser.epilog = "`audit probes DATASET` lists the probes of a dataset, or writes them to a file."
         return
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for suite, command in found:

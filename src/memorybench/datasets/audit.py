@@ -2,6 +2,7 @@
 
 A JSON file contains one dataset; a JSONL file contains one conversation per line, and its name is the dataset's id.
 `turn` of a fact names the turn that states it, by number or id: turns are numbered from 1, and the third has the id t3.
+`timestamp` of a fact is when it was stated, `validFrom` when it became true or when the event happened.
 A date without a time of day is in UTC if other dates of the conversation have time zones.
 """
 
@@ -26,10 +27,21 @@ class AuditFact(Fact):
     """Id of the turn that states it; None: unknown."""
 
 
+class AbsentFact(Record):
+    """Something that the conversation does not tell, as the author of the dataset declares."""
+
+    id: str
+    subject: str | None = None
+    attribute: str | None = None
+    question: str | None = None
+    """The question that asks for it, if the attribute has no good template."""
+
+
 class AuditConversation(Record):
     id: str
     turns: tuple[Turn, ...]
     facts: tuple[AuditFact, ...]
+    absent: tuple[AbsentFact, ...] = ()
 
 
 class AuditDataset(Record):
@@ -86,4 +98,5 @@ def _conversation(document: Document) -> AuditConversation:
         )
         for fact in conversation.facts
     )
-    return AuditConversation(id=conversation.id, turns=tuple(turns), facts=tuple(facts))
+    absent = tuple(AbsentFact(**entry.model_dump()) for entry in conversation.absent)
+    return AuditConversation(id=conversation.id, turns=tuple(turns), facts=tuple(facts), absent=absent)

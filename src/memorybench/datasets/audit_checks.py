@@ -47,6 +47,7 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     yield from _chain_faults(facts, conversation, every)
     for fact in facts:
         yield from _fact_faults(fact, len(all_turns) if isinstance(all_turns, list) else 0)
+    yield from _absent_faults(members(conversation, "absent"), facts)
 
 
 def _text(part: Document, key: str) -> str | None:
@@ -236,6 +237,26 @@ def _change_faults(fact: Document, old: Document) -> Iterator[BadInput]:
             expected="a new value",
             remedy="correct it, or remove supersedes",
         )
+
+
+def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Iterator[BadInput]:
+    """Check that what is declared absent can be asked for, and that no fact states it."""
+    yield from _empty_texts(absent, ("id", "subject", "attribute", "question"))
+    yield from _repeated_ids(absent, "absent entry")
+    stated = {_topic(fact): fact for fact in facts if _text(fact, "attribute")}
+    for entry in absent:
+        if not _text(entry, "attribute") and not _text(entry, "question"):
+            remedy = 'add "attribute" or "question"'
+            yield BadInput(
+                entry.where("id"), "nothing to ask for", expected="an attribute or a question", remedy=remedy
+            )
+        elif _text(entry, "attribute") and _topic(entry) in stated:
+            problem = f"fact {quoted_id(stated[_topic(entry)])} states it"
+            yield BadInput(entry.where("attribute"), problem, expected="what no turn tells", remedy="remove the entry")
+
+
+def _topic(part: Document) -> tuple[str, str]:
+    return (_text(part, "subject") or "user").casefold(), (_text(part, "attribute") or "").casefold()
 
 
 def _fact_faults(fact: Document, turns: int) -> Iterator[BadInput]:

@@ -259,7 +259,13 @@ def _conversation_json(conversation: AuditConversation) -> dict[str, Any]:
         }
         for fact in conversation.facts
     ]
-    return {"id": conversation.id, "turns": [*map(_without_nulls, turns)], "facts": [*map(_without_nulls, facts)]}
+    absent = [_without_nulls(entry.model_dump()) for entry in conversation.absent]
+    return {
+        "id": conversation.id,
+        "turns": [*map(_without_nulls, turns)],
+        "facts": [*map(_without_nulls, facts)],
+        **({"absent": absent} if absent else {}),
+    }
 
 
 def _without_nulls(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,10 +40,18 @@ class FactOnFile(Record):
     turn: StrictInt | str | None = None
 
 
+class AbsentOnFile(Record):
+    id: str
+    subject: str | None = None
+    attribute: str | None = None
+    question: str | None = None
+
+
 class ConversationOnFile(Record):
     id: str
     turns: tuple[TurnOnFile, ...]
     facts: tuple[FactOnFile, ...]
+    absent: tuple[AbsentOnFile, ...] = ()
 
 
 class _DatasetOnFile(Record):

@@ -9,6 +9,9 @@ _FOLDER = Path(__file__).parent.parent / "catalog" / "prompts"
 JUDGE_PROMPTS = ("default", "temporal", "knowledge-update", "rubric", "abstention")
 """Names that `evaluationPrompt` in a benchmark config may have; the file of each is `judge-NAME.txt`."""
 
+AUDIT_JUDGE_PROMPTS = ("recall", "conflict", "order")
+"""Names of further judge prompts, which the audit uses."""
+
 
 @cache
 def load_prompt(name: str) -> str:

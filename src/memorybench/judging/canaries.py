@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 from memorybench.core.errors import Unreadable
-from memorybench.core.questions import Question
+from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 
 from .canary_cases import CASES, KINDS, RIGHT
@@ -111,7 +111,7 @@ def _in_order(prompt: JudgePrompt) -> list[tuple[CanaryCase, str]]:
         return [(cases[(n + m) % len(cases)], kind) for n in range(len(cases)) for m, kind in enumerate(kinds)]
 
     right = taking_turns(tuple(reversed(RIGHT)))  # a paraphrase tells more than the gold answer itself
-    wrong = taking_turns([kind for kind in KINDS if kind not in RIGHT])
+    wrong = taking_turns([kind for kind in KINDS if kind not in RIGHT and getattr(cases[0], kind)])
     return [one for row in zip_longest(right, wrong) for one in row if one is not None]
 
 
@@ -135,7 +135,12 @@ def count_verdicts(rows: Sequence[tuple[str, str, bool | None]]) -> tuple[Canary
 
 async def _verdict(steps: Steps, judge: Judge, prompt: JudgePrompt, case: CanaryCase, kind: str) -> bool | None:
     question = Question(
-        id=kind, haystack="", question=case.question, answers=(case.gold,), abstain=prompt.kind == ABSTENTION
+        id=kind,
+        haystack="",
+        question=case.question,
+        answers=(case.gold,),
+        abstain=prompt.kind == ABSTENTION,
+        choices=tuple(Choice(label, text) for label, text in zip("AB", case.options, strict=False)),
     )
     try:
         verdict = await judge.ask(steps, STEP, prompt, question, getattr(case, kind), shared=True)

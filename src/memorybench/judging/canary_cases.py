@@ -21,10 +21,18 @@ class CanaryCase:
     stale: str
     """An outdated value, or one of something similar."""
     refusal: str
+    echo: str = ""
+    """The question itself; "": not asked."""
+    hedge: str = ""
+    """The correct answer as one of several possibilities; "": not asked."""
+    both: str = ""
+    """Both options or values, without a choice; "": not asked."""
+    options: tuple[str, ...] = ()
+    """The options of a question about an order; the gold is one of them with its label."""
 
 
 RIGHT = ("verbatim", "paraphrased")
-KINDS = tuple(field.name for field in fields(CanaryCase) if field.name not in ("question", "gold"))
+KINDS = tuple(field.name for field in fields(CanaryCase) if field.name not in ("question", "gold", "options"))
 
 _DEFAULT = (
     CanaryCase(
@@ -236,10 +244,140 @@ _ABSTENTION = (
         refusal="This request is outside of what I do.",
     ),
 )
+_RECALL = (
+    CanaryCase(
+        question="What is the name of Petra's rowing club?",
+        gold="Blue Heron",
+        verbatim="Blue Heron",
+        paraphrased="She rows with the club called Blue Heron.",
+        vague="Petra rows with a club on the river, most weekends when the weather allows it.",
+        negated="It is not Blue Heron.",
+        stale="Red Kite, the club of her sister.",
+        refusal="I don't know the name of her club.",
+        echo="What is the name of Petra's rowing club?",
+        hedge="It could be Blue Heron, Red Kite or Grey Goose.",
+    ),
+    CanaryCase(
+        question="How many chairs does the workshop have?",
+        gold="14",
+        verbatim="14",
+        paraphrased="There are fourteen chairs in it.",
+        vague="It has enough chairs for everybody who comes to a course.",
+        negated="The workshop does not have 14 chairs.",
+        stale="40.",
+        refusal="That was not mentioned.",
+        echo="You would like to know how many chairs the workshop has.",
+        hedge="Perhaps 12, 13, 14 or 15.",
+    ),
+    CanaryCase(
+        question="What does Ibrahim not eat?",
+        gold="fish",
+        verbatim="fish",
+        paraphrased="Ibrahim does not eat fish.",
+        vague="There is one food that he leaves on his plate.",
+        negated="He does eat fish.",
+        stale="Mushrooms.",
+        refusal="The context provided doesn't contain details on this.",
+        echo="What Ibrahim does not eat.",
+        hedge="Fish, meat, eggs or nuts, one of these.",
+    ),
+    CanaryCase(
+        question="Does Noor prefer meetings or written updates?",
+        gold="written updates",
+        verbatim="written updates",
+        paraphrased="She would rather read than meet: updates in writing.",
+        vague="She has a clear preference about how her team reports.",
+        negated="Not written updates.",
+        stale="Meetings over written updates.",
+        refusal="I can't tell what she prefers.",
+        echo="Noor prefers meetings or written updates.",
+        hedge="Either meetings or written updates.",
+    ),
+)
+_OTHER_TIMES = "\nValues of other times: "
+_CONFLICT = (
+    CanaryCase(
+        question="In which town is Greta based now?",
+        gold=f"Whitby{_OTHER_TIMES}Halifax; York",
+        verbatim="Whitby",
+        paraphrased="She lived in York before; now her home is Whitby.",
+        vague="She lives in a town in the north, not far from the coast.",
+        negated="Not Whitby.",
+        stale="York.",
+        refusal="I don't know where she lives now.",
+        echo="In which town is Greta based now?",
+        hedge="It could be Halifax, York or Whitby.",
+        both="York and Whitby.",
+    ),
+    CanaryCase(
+        question="What is the opening time of the bakery now?",
+        gold=f"6:45{_OTHER_TIMES}7:30",
+        verbatim="6:45",
+        paraphrased="It used to open at half past seven, and since May at a quarter to seven.",
+        vague="It opens early enough for people on their way to work.",
+        negated="It does not open at 6:45.",
+        stale="It opens at 7:30 now; it was 6:45 before.",
+        refusal="There is no information about the opening time.",
+        echo="The opening time of the bakery now.",
+        hedge="Either 6:45 or 7:30.",
+        both="6:45, 7:30.",
+    ),
+    CanaryCase(
+        question="Who is Tariq's manager now?",
+        gold=f"Ms Olsen{_OTHER_TIMES}Mr Duarte",
+        verbatim="Ms Olsen",
+        paraphrased="Olsen has taken over from Duarte as his manager.",
+        vague="Somebody from his own department manages the team.",
+        negated="Ms Olsen is not his manager.",
+        stale="Mr Duarte.",
+        refusal="I'm not sure who his manager is.",
+        echo="You ask who Tariq's manager is now.",
+        hedge="Ms Olsen or Mr Duarte, I can't say which.",
+        both="Mr Duarte, Ms Olsen.",
+    ),
+    CanaryCase(
+        question="What is Yuki's favourite tea now?",
+        gold=f"rooibos{_OTHER_TIMES}Assam",
+        verbatim="rooibos",
+        paraphrased="Rooibos, ever since she gave up Assam.",
+        vague="She has taken to a tea without caffeine, or so it seems.",
+        negated="It is no longer rooibos.",
+        stale="Assam is her favourite these days.",
+        refusal="She never said.",
+        echo="Yuki's favourite tea now.",
+        hedge="Maybe Assam, maybe rooibos.",
+        both="Assam and rooibos.",
+    ),
+)
+_ORDER = tuple(
+    CanaryCase(
+        question=f"What happened first: (A) {one}, or (B) {other}?",
+        gold=f"({label}) {one if label == 'A' else other}",
+        verbatim=label,
+        paraphrased=paraphrased,
+        vague="",
+        negated="",
+        stale=f"({'B' if label == 'A' else 'A'})",
+        refusal="I don't know which came first.",
+        echo=f"What happened first: (A) {one}, or (B) {other}?",
+        hedge="It could have been A or B.",
+        both=f"{one}, {other}",
+        options=(one, other),
+    )
+    for one, other, label, paraphrased in (
+        ("Vera sold the van", "the cellar was flooded", "A", "The van had gone before the water came into the cellar."),
+        ("Luis broke his arm", "Luis joined the choir", "B", "He sang in the choir before he broke the arm."),
+        ("the oven arrived", "the shop won a prize", "A", "The prize came after the oven."),
+        ("Mei passed her exam", "Mei adopted a cat", "B", "She had the cat already when she passed."),
+    )
+)
 CASES: Mapping[str, tuple[CanaryCase, ...]] = {
     "default": _DEFAULT,
     "temporal": _TEMPORAL,
     "knowledge-update": _KNOWLEDGE_UPDATE,
     "rubric": _RUBRIC,
     "abstention": _ABSTENTION,
+    "recall": _RECALL,
+    "conflict": _CONFLICT,
+    "order": _ORDER,
 }

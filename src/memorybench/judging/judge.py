@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from memorybench.core.contracts import Model
+from memorybench.core.contracts import Completion, Model
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError, Unreadable
 from memorybench.core.plans import Steps
-from memorybench.core.questions import Question
+from memorybench.core.questions import Choice, Question
 from memorybench.core.records import Record
 from memorybench.core.trials import Subject
 from memorybench.text.normalisation import plain
-from memorybench.text.sanitize import sanitize
+from memorybench.text.sanitize import preview, sanitize
 
-from .prompts import JudgePrompt, JudgePrompts
+from .choices import read_choice
+from .prompts import ORDER, JudgePrompt, JudgePrompts
 from .verdicts import read_verdict
 
 _VERDICT = r"[\"'“‘(]?(?:yes|no|correct|incorrect|true|false|right|wrong)\b[\"'”’)]?"
@@ -85,6 +87,8 @@ def talks_to_judge(response: str) -> str | None:
 EMPTY = "empty answer"
 _LONGEST_REASON = 300
 _ONCE_MORE = "\nYour last reply could not be read. Reply with the single word yes, or with the single word no.\n"
+_CHOOSE_AGAIN = "\nYour last reply could not be read. Reply with a single word: A, B or neither.\n"
+_NEITHER = Choice("neither", "neither")
 _SERVER = re.compile(r"@https?://.*", re.DOTALL)
 _VERSION = re.compile(r"(?:[-@]\d{4}-?\d\d-?\d\d|:latest|-latest)$")
 
@@ -99,6 +103,8 @@ class Verdict(Record):
     """The name of the prompt; "": no judge was asked."""
     reply: str = ""
     """The whole reply, where `reason` is shortened."""
+    choice: str = ""
+    """The label of the option that the response chooses, or `neither`; "" for a question without options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,28 +141,48 @@ class Judge:
         flag = talks_to_judge(response)
         blank = Verdict(correct=False, flags=(flag,) if flag else (), prompt=prompt.name)
         first = {"model": self.model.subject, "prompt": text, "attempt": 1}
-        second = {"model": self.model.subject, "prompt": text + _ONCE_MORE, "attempt": 2}
+        again = _CHOOSE_AGAIN if prompt.kind == ORDER else _ONCE_MORE
+        second = {"model": self.model.subject, "prompt": text + again, "attempt": 2}
+        read = partial(_read_option, question) if prompt.kind == ORDER else _read_yes_or_no
         try:
             # a recorded second reply means that the first was unreadable: it is not paid for again
             if not steps.is_inherited(name, second, shared=shared):
                 with suppress(Unreadable):
-                    return await self._attempt(steps, name, first, blank, shared)
-            return await self._attempt(steps, name, second, blank, shared)
+                    return await self._attempt(steps, name, first, blank, read, shared)
+            return await self._attempt(steps, name, second, blank, read, shared)
         except ServiceError as error:
             # the provider has answered: a failing judge is not its failure
             raise Unreadable(f"the judge failed: {error}") from error
 
     async def _attempt(
-        self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, shared: bool
+        self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, read: _Reader, shared: bool
     ) -> Verdict:
         async def ask() -> Verdict:
             completion = await self.model.complete([Turn(role="user", content=inputs["prompt"])])
-            correct = read_verdict(completion.text, completion.finish)
+            verdict = read(completion)
             reason = _short(completion.text)
             whole = completion.text if reason.endswith("…") else ""
-            return blank.model_copy(update={"correct": correct, "reason": reason, "reply": whole})
+            return blank.model_copy(update={**verdict, "reason": reason, "reply": whole})
 
         return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True, shared=shared)
+
+
+_Reader = Callable[[Completion], Mapping[str, Any]]
+"""From the reply of a judge to fields of its verdict; raises Unreadable."""
+
+
+def _read_yes_or_no(reply: Completion) -> dict[str, Any]:
+    return {"correct": read_verdict(reply.text, reply.finish)}
+
+
+def _read_option(question: Question, reply: Completion) -> dict[str, Any]:
+    """Read which option of the question the judge names: it is right if it is among the answers."""
+    text = reply.text.rpartition("</think>")[2]
+    label = read_choice(text, (*question.choices, _NEITHER)) if reply.finish == "stop" else None
+    if label is None:
+        raise Unreadable(f"invalid verdict {preview(reply.text)}; expected A, B or neither")
+    right = any(choice.label == label and str(choice) in question.answers for choice in question.choices)
+    return {"correct": right, "choice": label}
 
 
 def self_judged(judge: Subject, reader: Subject) -> bool:

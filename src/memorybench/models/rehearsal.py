@@ -15,6 +15,7 @@ PREFIX = "scripted/"
 _WORD = re.compile(r"\w+")
 _QUESTION = re.compile(r"^\s*Question:\s*(.+)$", re.MULTILINE)
 _BLOCK = re.compile(r"<([A-Za-z-]+) ([0-9a-f]+)>\s*(.*?)\s*</\1 \2>", re.DOTALL)
+_OPTIONS = re.compile(r"\(A\) (.*), or \(B\) (.*)\?")
 _ABSTAINS = re.compile(
     r"don't know|do not know|not (?:mention|say|tell|know)|no information|unanswerable", re.IGNORECASE
 )
@@ -27,7 +28,8 @@ def quote(turns: Sequence[Turn]) -> str:
     prompt = turns[-1].content
     question = _QUESTION.search(prompt)
     words = _words(question[1] if question else prompt)
-    lines = [line for line in _MEMORY_LINE.findall(prompt) if _words(line) & words]
+    told = [*_MEMORY_LINE.findall(prompt), *(turn.content for turn in turns[:-1])]
+    lines = [line for line in told if _words(line) & words]
     return max(lines, key=lambda line: len(_words(line) & words), default="I don't know")
 
 
@@ -40,14 +42,26 @@ def judge(turns: Sequence[Turn]) -> str:
     """Return yes if the response contains half of the gold answer's long words, or abstains as expected."""
     blocks = {name.lower(): text for name, _, text in _BLOCK.findall(turns[-1].content)}
     response = blocks.pop("response", "")
-    blocks.pop("question", None)
+    question = blocks.pop("question", "")
+    if "A, B or neither" in turns[-1].content:
+        return _option(question, response)
     if "explanation" in blocks:  # the reason why the question cannot be answered
         return "yes" if _ABSTAINS.search(response) else "no"
-    gold = " ".join(blocks.values())
+    gold = " ".join(blocks.values()).partition("Values of other times:")[0]
     expected, actual = _words(gold), _words(response)
     if not expected:  # all its words are short: "Tom", "42 km"
         expected, actual = set(_WORD.findall(gold.lower())), set(_WORD.findall(response.lower()))
     return "yes" if expected and len(expected & actual) >= len(expected) / 2 else "no"
+
+
+def _option(question: str, response: str) -> str:
+    """Return the letter that is the response, or the option that shares more long words with it, or neither."""
+    letter = response.strip(" ().")
+    if letter in ("A", "B"):
+        return letter
+    found = _OPTIONS.search(question)
+    one, other = (len(_words(option) & _words(response)) for option in (found.groups() if found else ("", "")))
+    return "neither" if one == other else "A" if one > other else "B"
 
 
 def notes(turns: Sequence[Turn]) -> str:

@@ -11,6 +11,7 @@ from memorybench.core.contracts import Completion
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import Unreadable
 from memorybench.core.questions import Question
+from memorybench.core.records import digest
 from memorybench.core.trials import Failure, Score
 
 if TYPE_CHECKING:
@@ -98,15 +99,18 @@ async def ask(
     kind: str = "",
     at: datetime | None = None,
     has_choices: bool = False,
+    before: Sequence[Turn] = (),
 ) -> Completion:
+    """Ask the model once. The turns `before` are sent before the prompt, as a conversation."""
     text = answering.prompt(kind, has_choices=has_choices).render(
         {"question": question, "questionDate": _date(at), "questionType": kind, "retrievedContext": context}
     )
     model = answering.model
+    replayed = {"replayed": digest([turn.plain() for turn in before])} if before else {}
     return await steps.once(
         "answer",
-        {"model": model.subject, "prompt": text},
-        lambda: model.complete([Turn(role="user", content=text)]),
+        {"model": model.subject, "prompt": text, **replayed},
+        lambda: model.complete([*before, Turn(role="user", content=text)]),
         Completion,
         on=model.subject,
         paid=True,

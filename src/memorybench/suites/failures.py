@@ -27,6 +27,8 @@ FAILURE_REASONS = {
     "skipped": "the subject lacks what the trial needs",
     "not-retrieved": "the gold evidence was not among the memories shown; without a verdict: not among the first 5",
     "not-used": "the gold evidence was among the memories shown, and the answer did not use it",
+    "stale": "the answer is an outdated value",
+    "invented": "the answer states something that was not said",
     "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
 }
 """Why a trial is a failure, in the order in which failures are listed."""
@@ -44,6 +46,10 @@ def failure_reason(outcome: Outcome) -> str | None:
         return outcome.status
     if not is_failure(outcome):
         return None
+    if outcome.score("miss_stale") == 1:
+        return "stale"
+    if outcome.score("miss_invented") == 1 and outcome.score("miss_not_retrieved") != 1:
+        return "invented"
     if outcome.score("miss_not_used") == 1:
         return "not-used"
     return "wrong" if has_verdict(outcome) and outcome.score("miss_not_retrieved") != 1 else "not-retrieved"

@@ -228,6 +228,22 @@ def score_tables(
     return tables
 
 
+def difference_table(summary: Summary, benchmark: str) -> list[Table]:
+    """Return how each provider differs from each baseline in the headline measure."""
+    pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
+    if not pairs:
+        return []
+    baselines = list(dict.fromkeys(baseline for _, baseline in pairs))
+    rows = [
+        (provider, *(pairs[provider, b].cell() if (provider, b) in pairs else None for b in baselines))
+        for provider in dict.fromkeys(provider for provider, _ in pairs)
+    ]
+    measure = next(iter(pairs.values())).measure
+    columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
+    title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction)"
+    return [Table(title, columns, tuple(rows), level=3)]
+
+
 def _group_table(summary: Summary, whole: Result, label: str, names: tuple[str, ...]) -> Table:
     groups = [
         result

@@ -1,61 +1,209 @@
-"""Probes of every kind: about what holds, what changed, what is absent and what came first."""
+"""Probes that structure proves: about what is true, what changed, what is absent and what came first."""
 
 import random
-import re
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from memorybench.datasets.audit import AuditConversation, AuditDataset
-from memorybench.suites.audit.absent_topics import PREMISES, TOPICS
-from memorybench.suites.audit.evidence import IndexedConversation
+from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, load_audit
+from memorybench.suites.audit.answers import content, is_same, leaks, occurs
 from memorybench.suites.audit.generation import generate
-from memorybench.suites.audit.probes import PROBE_TYPES, Probe, Probes
-from memorybench.suites.audit.words import content, keys, words
-from tests.suites.audit.probing import conversation, day, fact, of_kind, probes_of, reasons
-from tests.suites.audit.test_probe_gates import sample
+from memorybench.suites.audit.probes import PROBE_TYPES, Probe
+from memorybench.suites.audit.templates import ask_now, ask_then, question_for
+from tests.suites.audit.probing import conversation, day, fact, of_kind, probes_of, questions, reasons
+
+ROOT = Path(__file__).parents[3]
+LOCOMO = ROOT / "../shared/data/locomo/locomo10.json"
+
+
+def sample() -> AuditDataset:
+    return load_audit(ROOT / "src/memorybench/catalog/data/sample-dataset.json")
+
+
+@pytest.mark.parametrize(
+    ("subject", "attribute", "question"),
+    [
+        (None, "first name", "What is the user's first name?"),
+        ("user", "age", "How old is the user?"),
+        ("user", "employer", "Who does the user work for?"),
+        ("Anna", "city", "In which city is Anna based?"),
+        ("user's bakery", "opening time", "What is the opening time of the user's bakery?"),
+        ("My sister", "occupation", "What is the occupation of the user's sister?"),
+        ("user", "birthday", "When is the user's birthday?"),
+        ("James", "date_of_birth", "When was James born?"),
+        ("user", "allergies", "What is the user allergic to?"),
+        ("user", "numberOfCats", "How many cats does the user have?"),
+        ("user", "dog's name", "What is the name of the user's dog?"),
+        ("user", "running coach", "Who is the user's running coach?"),
+        ("user", "hobbies", "What are the user's hobbies?"),
+        ("user", "works at", "Fill the gap in this note about the user: works at ____."),
+        ("user", "interested in", "Fill the gap in this note about the user: interested in ____."),
+        ("James", "favourite tea", "What is James' favourite tea?"),
+        ("user", "status", "What is the user's status?"),
+    ],
+)
+def test_each_template_reads_as_english(subject: str | None, attribute: str, question: str) -> None:
+    assert question_for(subject, attribute) == question
+
+
+def test_templates_have_forms_for_now_and_then() -> None:
+    assert ask_now("What is the user's job?") == "What is the user's job now?"
+    assert ask_now("Where is home?", is_given=True) == "As things stand now: Where is home?"
+    note = question_for("user", "works at")
+    assert ask_now(note) == "Fill the gap in this note about the user, as things stand now: works at ____."
+    assert ask_then("Who does the user work for?", "in May 2024") == "Who did the user work for in May 2024?"
+    assert ask_then("What is Anna's job?", "in May 2024") == "What was Anna's job in May 2024?"
+    assert ask_then(note, "in May 2024") is None
+
+
+@pytest.mark.parametrize(
+    ("statement", "question", "value"),
+    [
+        ("User lives in Halifax", "Fill the gap: User lives in ____.", "Halifax"),
+        ("User sold six mugs at a craft fair", "Fill the gap: User sold ____ mugs at a craft fair.", "six"),
+        ("User's flight leaves on April 3", "Fill the gap: User's flight leaves on ____.", "April 3"),
+        ("Anna met Dr. Okafor in South Boston", "Fill the gap: Anna met Dr. Okafor in ____.", "South Boston"),
+        ("User pays $450 a month", "Fill the gap: User pays ____ a month.", "$450"),
+    ],
+)
+def test_free_text_is_asked_with_a_gap_for_a_name_or_number(statement: str, question: str, value: str) -> None:
+    assert questions(probes_of(conversation(fact("f", statement)))) == {question: value}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["User prefers written updates over meetings", "Harbor Ventures led the seed round", "User sleeps badly", "-"],
+)
+def test_free_text_without_a_name_or_number_is_not_asked(statement: str) -> None:
+    made = probes_of(conversation(fact("f", statement)))
+    assert (made.probes, reasons(made)) == ((), {"f": "no gap"})
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Where in Lisbon does the user live?", "Lisbon"),
+        ("What does the user, a nurse, do?", "nursing"),
+        ("How many of the three kids are at school?", "3"),
+        ("Which of the 12 months?", "twelve"),
+        ("Which language is spoken in Italy?", "Italian"),
+        ("What costs 1,200 dollars?", "1200"),
+        ("Which Canadian city did she see?", "Canada"),
+        ("What is in the notebook?", "notes"),
+        ("Where does he walk?", "the sidewalk"),
+        ("用户住在上海的哪里？", "上海"),
+    ],
+)
+def test_a_leak_is_seen_in_any_inflection_and_spelling(question: str, answer: str) -> None:
+    assert leaks(question, [answer])
+
+
+def test_small_words_are_no_leak() -> None:
+    assert not leaks("What is the name of the user's dog?", ["the one that is Rex"])
+    assert not leaks("Where does the user live?", ["in Rome"])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Twenty-one", "21"),
+        ("The cello.", "cello"),
+        ("12 May 2024", "May 12th, 2024"),
+        ("1,200", "1200"),
+        ("“Blue Heron”", "blue heron"),
+        ("３", "3"),
+    ],
+)
+def test_equal_answers_are_equal_in_any_notation(one: str, other: str) -> None:
+    assert is_same(one, other)
+
+
+WORDS = st.text("abcdefghijklmnopqrstuvwxyz", min_size=3, max_size=9)
+VALUES = st.one_of(WORDS, WORDS.map(str.title), st.integers(2, 99).map(str))
+
+
+@given(
+    attribute=st.one_of(WORDS, st.sampled_from(["job", "city", "dog's name", "works at"])),
+    values=st.lists(VALUES, min_size=2, max_size=3),
+)
+@settings(max_examples=100, deadline=None)
+def test_no_probe_of_a_structured_chain_leaks(attribute: str, values: list[str]) -> None:
+    facts = [
+        fact(f"f{n}", f"User's {attribute} is {value}", attribute=attribute, value=value,
+             supersedes=f"f{n - 1}" if n else None)
+        for n, value in enumerate(values)
+    ]  # fmt: skip
+    for probe in probes_of(conversation(*facts)).probes:
+        asked = probe.question.casefold().split()
+        assert not [value for value in (probe.expected_answer, *probe.stale) if value.casefold() in asked]
+
+
+def test_a_question_of_the_dataset_is_asked_unless_it_leaks() -> None:
+    rome = fact("f", "The user lives in Rome", question="Which city is home?", value="Rome")
+    assert questions(probes_of(conversation(rome))) == {"Which city is home?": "Rome"}
+    leaking = fact("f", "The user lives in Rome", question="Does the user live in Rome or Paris?", value="Rome")
+    assert reasons(probes_of(conversation(leaking))) == {"f": "leak"}
+
+
+def city(id: str, value: str, **more: object) -> object:
+    return fact(id, f"User lives in {value}", attribute="home town", value=value, **more)
+
+
+def test_a_value_that_no_turn_states_is_not_asked() -> None:
+    rome = fact("f", "User lives in Rome", attribute="home town", value="Rome")
+    assert reasons(probes_of(conversation(rome, said=["I moved house."]))) == {"f": "unanswerable"}
+    said = ["I live in Rome.", "I like opera.", "Yes.", "No."]
+    named = fact("f", "User lives in Rome", attribute="home town", value="Rome", turn="t4")
+    assert reasons(probes_of(conversation(named, said=said))) == {"f": "unanswerable"}
+
+
+def test_a_turn_that_answers_the_one_before_is_evidence_with_it() -> None:
+    rex = fact("f", "User's dog is called Rex", subject="user's dog", attribute="name", value="Rex")
+    made = probes_of(conversation(rex, said=["What is the dog called?", "Rex."]))
+    assert [len(probe.gold_context) for probe in made.probes] == [2]
+
+
+def test_a_question_with_two_answers_is_not_asked() -> None:
+    facts = [
+        fact(id, f"User plays {value}", attribute="hobby", value=value) for id, value in (("f", "chess"), ("g", "golf"))
+    ]
+    assert reasons(probes_of(conversation(*facts))) == {"f": "not unique", "g": "not unique"}
+
+
+@pytest.mark.parametrize("value", ["yes", "No", "true"])
+def test_what_is_easy_to_guess_is_not_asked(value: str) -> None:
+    owner = fact("f", f"User owns a car: {value}", attribute="car owner", value=value)
+    assert reasons(probes_of(conversation(owner))) == {"f": "guessable"}
 
 
 def chain(*values: str, **more: object) -> AuditConversation:
     return conversation(
         *(
-            fact(
-                f"f{n}",
-                f"User's favourite tea is {value}",
-                attribute="favourite tea",
-                value=value,
-                at=day(60 * n),
-                supersedes=f"f{n - 1}" if n else None,
-                **more,
-            )
+            fact(f"f{n}", f"User's favourite tea is {value}", attribute="favourite tea", value=value,
+                 valid_from=day(60 * n), supersedes=f"f{n - 1}" if n else None, **more)
             for n, value in enumerate(values)
         )
-    )
+    )  # fmt: skip
 
 
 def test_recall_asks_only_about_current_facts() -> None:
-    made = probes_of(chain("Assam", "rooibos"))
-    assert [probe.expected_answer for probe in of_kind(made, "recall")] == ["rooibos"]
-
-
-def test_expired_facts_are_skipped_and_counted() -> None:
-    made = probes_of(conversation(fact("f", "User lives in Rome", valid_to=day(0)), fact("g", "User loves chess")))
+    assert questions(probes_of(chain("Assam", "rooibos"))) == {"What is the user's favourite tea?": "rooibos"}
+    expired = fact("f", "User lives in Rome", valid_to=day(0))
+    made = probes_of(conversation(expired, fact("g", "User plays chess at Rook 64")))
     assert reasons(made)["f"] == "no longer valid"
-    assert [probe.related_facts for probe in of_kind(made, "recall")] == [("g",)]
-
-
-def test_a_conflict_question_names_neither_value() -> None:
-    (probe,) = of_kind(probes_of(chain("Assam", "rooibos")), "latest")
-    assert probe.question == "What is the user's favourite tea now?"
-    assert (probe.expected_answer, probe.stale, probe.flags) == ("rooibos", ("Assam",), False)
 
 
 def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None:
     made = probes_of(chain("Assam", "rooibos", "sencha"))
     (now,) = of_kind(made, "latest")
-    assert (now.expected_answer, now.stale) == ("sencha", ("Assam", "rooibos"))
+    assert now.question == "What is the user's favourite tea now?"
+    assert (now.expected_answer, now.stale, now.flags) == ("sencha", ("Assam", "rooibos"), False)
+    assert [turn.id for turn in now.gold_context] == ["t3"]
+    assert [turn.id for turn in now.stale_context] == ["t1", "t2"]
     then = {probe.question: (probe.expected_answer, set(probe.stale)) for probe in of_kind(made, "as of")}
     assert then == {
         "What was the user's favourite tea in February 2024?": ("Assam", {"rooibos", "sencha"}),
@@ -66,19 +214,17 @@ def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None
 def test_a_flag_probe_expects_both_values() -> None:
     (probe,) = of_kind(probes_of(chain("Assam", "rooibos"), policy="flag"), "flag")
     assert probe.flags
-    assert "rooibos" in probe.expected_answer
-    assert "Assam" in probe.expected_answer
+    assert {"rooibos", "Assam"} <= set(probe.expected_answer.replace(";", "").split())
     assert not content(probe.question) & content("Assam rooibos")
 
 
-def test_events_that_change_a_state_are_asked_about_as_the_state() -> None:
-    old, new = fact("f", "User lives in Boston"), fact("g", "User moved to Seattle", supersedes="f")
-    (probe,) = of_kind(probes_of(conversation(old, new)), "latest")
-    assert (probe.question, probe.expected_answer, probe.stale) == (
-        "Where does the user live now?",
-        "Seattle",
-        ("Boston",),
-    )
+def test_free_text_facts_that_do_not_answer_one_question_are_no_conflict() -> None:
+    """A1: the world index fund still holds after the savings plan was increased."""
+    old = fact("f", "User invests in a world index fund with 300 euros a month")
+    new = fact("g", "User increased the savings plan to 450 euros a month", supersedes="f")
+    made = probes_of(conversation(old, new))
+    assert not [probe for probe in made.probes if probe.type == "conflict"]
+    assert made.gates["no shared attribute"] == 1
 
 
 def test_values_that_contain_each_other_are_not_a_conflict() -> None:
@@ -87,21 +233,12 @@ def test_values_that_contain_each_other_are_not_a_conflict() -> None:
     assert made.gates["values overlap"] == 1
 
 
-def test_a_fact_with_two_successors_has_no_conflict_probe() -> None:
-    forked = conversation(
-        fact("f", "User's tea is Assam"),
-        fact("g", "User's tea is sencha", supersedes="f"),
-        fact("h", "User's tea is oolong", supersedes="f"),
-    )
-    assert not of_kind(probes_of(forked), "latest")
-
-
-def test_undated_turns_have_no_as_of_probes() -> None:
+def test_changes_without_dates_have_no_as_of_probes() -> None:
     told = chain("Assam", "rooibos")
     undated = told.model_copy(update={"turns": tuple(replace(turn, at=None) for turn in told.turns)})
-    made = probes_of(undated)
-    assert not of_kind(made, "as of")
-    assert made.gates["undated"] >= 1
+    assert not of_kind(probes_of(undated), "as of")
+    no_dates = tuple(one.model_copy(update={"valid_from": None, "at": day(3)}) for one in told.facts)
+    assert not of_kind(probes_of(told.model_copy(update={"facts": no_dates})), "as of")
 
 
 EVENTS = (
@@ -113,257 +250,117 @@ EVENTS = (
 )
 
 
-def events(*days: int) -> AuditConversation:
-    return conversation(
-        *(
-            fact(id, text, category="event", at=day(at))
-            for (id, text), at in zip(EVENTS, days or (0, 20, 40, 60, 80), strict=False)
-        )
-    )
+def events(*days: int, **more: object) -> AuditConversation:
+    when = days or (0, 20, 40, 60, 80)
+    made = [
+        fact(id, text, category="event", turn=f"t{n}", **({"valid_from": day(at)} | more))
+        for n, ((id, text), at) in enumerate(zip(EVENTS, when, strict=False), 1)
+    ]
+    return conversation(*made)
 
 
 def test_every_order_is_asked_both_ways_and_the_right_option_is_first_in_half() -> None:
-    made = probes_of(events(), *(sample().conversations))
-    orders = of_kind(made, "order")
+    orders = of_kind(probes_of(events(), *(sample().conversations)), "order")
     by_id = {probe.id: probe for probe in orders}
     first = Counter(probe.options.index(probe.expected_answer) for probe in orders)
     assert first[0] == first[1] == len(orders) // 2 > 10
     for probe in orders:
         twin = by_id[probe.twin or ""]
         assert (twin.twin, twin.options) == (probe.id, probe.options[::-1])
-        assert twin.expected_answer == probe.expected_answer
-        assert twin.reversed is not probe.reversed
+        assert (twin.expected_answer, twin.reversed) == (probe.expected_answer, not probe.reversed)
         assert all(option in probe.question for option in probe.options)
 
 
-def test_pairs_are_no_neighbours_in_time() -> None:
+def test_pairs_are_no_neighbours_in_time_and_ties_are_left_out() -> None:
     pairs = {probe.related_facts for probe in of_kind(probes_of(events()), "order")}
     assert pairs == {("f0", "f2"), ("f1", "f3"), ("f2", "f4")}
+    tied = probes_of(events(0, 0))
+    assert (of_kind(tied, "order"), tied.gates["tie"]) == ([], 1)
 
 
-def test_ties_are_left_out() -> None:
-    made = probes_of(events(0, 0))
-    assert (of_kind(made, "order"), made.gates["tie"]) == ([], 1)
+def test_an_event_that_is_told_before_it_happens_is_a_plan() -> None:
+    """A2: `Flies to Japan on April 3`, told on 9 January, did not come before a change in February."""
+    made = probes_of(events(0, 200, 40, 60))
+    assert not [probe for probe in of_kind(made, "order") if "f1" in probe.related_facts]
+    assert made.gates["a plan"] == 1
+
+
+def test_the_timestamp_of_an_event_is_not_its_date() -> None:
+    """A2: it is when the event was told."""
+    made = probes_of(events(valid_from=None, at=day(0)))
+    assert not [probe for probe in made.probes if probe.type == "temporal"]
+    assert made.gates["undated"] == len(EVENTS)
 
 
 def test_options_do_not_tell_when() -> None:
+    texts = ("User adopted a greyhound in March 2021", "User was born in a lighthouse", "User visited the salt mines")
     dated = conversation(
-        fact("f0", "User adopted a greyhound in March 2021", category="event", at=day(0)),
-        fact("f1", "User repaired the harbour crane two days later", category="event", at=day(20)),
-        fact("f2", "User visited the salt mines", category="event", at=day(40)),
-    )
-    made = probes_of(dated)
-    assert {option for probe in of_kind(made, "order") for option in probe.options} == {
-        "the user adopted a greyhound",
-        "the user visited the salt mines",
-    }
-    assert made.gates["option tells the time"] == 1
-
-
-def test_what_anybody_could_order_is_left_out() -> None:
-    made = probes_of(
-        conversation(
-            fact("f", "User was born in a lighthouse", category="event", at=day(0)),
-            fact("g", "User visited the salt mines", category="event", at=day(20)),
+        *(
+            fact(f"f{n}", text, category="event", valid_from=day(20 * n), turn=f"t{n + 1}")
+            for n, text in enumerate(texts)
         )
     )
-    assert not of_kind(made, "order")
+    made = probes_of(dated)
+    assert (of_kind(made, "order"), made.gates["option tells the time"]) == ([], 2)
 
 
-def test_durations_are_counted_by_code() -> None:
+def test_durations_are_counted_by_code_where_the_turns_tell_both_days() -> None:
     durations = {probe.related_facts: probe.expected_answer for probe in of_kind(probes_of(events()), "duration")}
     assert durations == {("f0", "f2"): "40", ("f1", "f3"): "40", ("f2", "f4"): "40"}
+    assert not of_kind(probes_of(events(-3, 17, 37, 57, 77)), "duration"), "no turn tells these days"
 
 
-def test_a_duration_that_no_turn_tells_is_not_asked() -> None:
-    made = probes_of(events(3, 23, 43, 63, 83))
-    assert not of_kind(made, "duration")
-    assert made.gates["undated"] == 3
-
-
-def test_of_facts_that_are_no_events_the_order_of_telling_is_asked() -> None:
-    made = probes_of(conversation(fact("f", "User loves alpine chess"), fact("g", "User's dog is a whippet")))
-    assert {probe.question.split(":")[0] for probe in of_kind(made, "order")} == {
-        "Which was mentioned first in the conversation"
-    }
-
-
-def test_what_was_told_before_in_other_words_has_no_order() -> None:
-    told = conversation(
-        fact("f", "User loves alpine chess", turn="t2"),
-        fact("g", "User attended a charity evening with film trivia in the harbour hall", turn="t3"),
-        said=[
-            "What a charity evening that was, all that trivia about film in the harbour!", "User loves alpine chess",
-            "User attended a charity evening with film trivia in the harbour hall",
-        ],
-    )  # fmt: skip
-    made = probes_of(told)
-    assert (of_kind(made, "order"), made.gates["told twice"]) == ([], 1)
-
-
-def test_what_was_told_twice_has_no_order() -> None:
-    told = conversation(
-        fact("f", "User loves alpine chess", turn="t2"),
-        fact("g", "User's dog is a whippet", turn="t3"),
-        said=["That whippet again!", "User loves alpine chess", "User's dog is a whippet"],
-    )
-    made = probes_of(told)
-    assert (of_kind(made, "order"), made.gates["told twice"]) == ([], 1)
-
-
-TOLD = (
-    fact("dog", "User has a dog named Biscuit"),
-    fact("home", "User lives in Ghent"),
-    fact("job", "User works as a glazier"),
-    fact("plan", "User plans to visit Kyoto in autumn"),
-    fact("tea", "User drinks oolong in the afternoon"),
-    fact("ann", "Anna repairs clocks"),
+ABSENT = (
+    AbsentFact(id="brother", subject="user's brother", attribute="name"),
+    AbsentFact(id="boat", question="What colour is the user's boat?"),
 )
 
 
-def absent(made: Probes) -> list[Probe]:
-    return [probe for probe in made.probes if probe.abstain]
+def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
+    """A4: `My Skoda is bright green` was asked as absent."""
+    skoda = fact("f", "User's car is a Skoda", attribute="car", value="Skoda")
+    said = ["User's car is a Skoda", "My Skoda is bright green, I'm O negative and I train at PureGym."]
+    assert not [probe for probe in probes_of(conversation(skoda, said=said)).probes if probe.abstain]
+    made = probes_of(conversation(skoda, said=said, absent=ABSENT))
+    absent = [probe for probe in made.probes if probe.abstain]
+    assert [probe.question for probe in absent] == [
+        "What is the name of the user's brother?",
+        "What colour is the user's boat?",
+    ]
+    assert {probe.twin for probe in absent} == {"c1/recall/f"}
 
 
-def test_every_absent_probe_is_absent_and_has_an_answerable_twin() -> None:
+GERMAN = ["Ich wohne seit März in Köln und arbeite als Gärtnerin.", "Das klingt gut, erzähl mir mehr davon."]
+CHINESE = ["我三月份搬到了上海，现在是一名园丁。", "听起来不错，再多讲一点。"]
+
+
+@pytest.mark.parametrize(("said", "value"), [(GERMAN, "Köln"), (CHINESE, "上海")])
+def test_other_languages_are_not_asked_about_in_english(said: list[str], value: str) -> None:
+    """A6: German structured facts gave questions in two languages."""
+    structured = fact("f", said[0], attribute="Wohnort", value=value)
+    made = probes_of(conversation(structured, fact("g", said[0]), said=said))
+    assert (made.probes, reasons(made)) == ((), {"f": "not English", "g": "not English"})
+    own = fact("f", said[0], question="Wo wohnt die Nutzerin?", value=value)
+    assert questions(probes_of(conversation(own, said=said))) == {"Wo wohnt die Nutzerin?": value}
+
+
+def test_every_probe_of_the_sample_is_answerable_and_has_passed_checks() -> None:
+    made = generate(sample(), PROBE_TYPES)
+    assert {probe.type for probe in made.probes} == set(PROBE_TYPES)
+    assert len({probe.id for probe in made.probes}) == len(made.probes)
+    assert max(Counter((probe.conversation, probe.question) for probe in made.probes).values()) == 1
+    for probe in made.probes:
+        assert probe.checks, probe.id
+        if probe.type in ("recall", "conflict"):
+            assert any(occurs(probe.expected_answer, turn.content) for turn in probe.gold_context), probe.id
+
+
+def test_every_fact_is_probed_or_skipped_with_a_reason() -> None:
     dataset = sample()
     made = generate(dataset, PROBE_TYPES)
-    by_id = {probe.id: probe for probe in made.probes}
-    tables = {topic.question: topic for topic in (*TOPICS, *PREMISES)}
-    checked = Counter[str]()
-    for probe in absent(made):
-        twin = by_id[probe.twin or ""]
-        assert (twin.type, twin.abstain, twin.conversation) == ("recall", False, probe.conversation)
-        told = next(one for one in dataset.conversations if one.id == probe.conversation)
-        held = {word for turn in told.turns for word in words(turn.content)}
-        held |= {word for one in told.facts for word in words(one.content)}
-        if probe.kind in ("complement", "false premise"):
-            topic = tables[probe.question.replace("the user's", "{own}").replace("the user", "{s}")]
-            new = set(words(topic.words))
-            assert not held & new, f"{probe.question}: {held & new}"
-        elif probe.kind == "near miss":
-            new = set(words(probe.question)) - set(words(twin.question))
-            assert new
-            assert not held & new, f"{probe.question}: {held & new}"
-        checked[probe.kind] += 1
-    assert set(checked) >= {"complement", "near miss", "false premise"}
-
-
-def test_kinds_of_absence_are_balanced() -> None:
-    kinds = Counter(probe.kind for probe in absent(probes_of(conversation(*TOLD))))
-    assert kinds == {"complement": 2, "near miss": 2, "false premise": 1, "not yet stated": 1}
-
-
-def test_what_a_conversation_speaks_of_is_no_absence() -> None:
-    aloud = [topic.words for topic in (*TOPICS, *PREMISES)]
-    said = [one.content for one in TOLD]
-    made = probes_of(conversation(*TOLD, said=[*said, *aloud]))
-    assert {probe.kind for probe in absent(made)} <= {"near miss", "not yet stated"}
-    assert made.gates["not absent"] >= len(aloud)
-
-
-@pytest.mark.parametrize(
-    ("topic", "told"),
-    [
-        ("team", "I've supported Arsenal since I was six."),
-        ("school", "As a kid I went to St Mary's, the school on the hill."),
-        ("instrument", "I play the harp every evening."),
-        ("perfume", "I always wear Chanel No 5."),
-        ("burglary", "Someone broke in last week and took my laptop."),
-        ("shoe size", "I take a size 42 in trainers."),
-        ("first pet", "My Labrador Rex came to us when I was five."),
-        ("star sign", "A typical Scorpio, that's me."),
-    ],
-)
-def test_an_answer_that_does_not_name_its_topic_is_an_answer(topic: str, told: str) -> None:
-    (found,) = (one for one in (*TOPICS, *PREMISES) if one.name == topic)
-    assert set(keys(found.words)) & set(keys(told)), f"{found.question} would be asked as something that is not told"
-
-
-def test_a_plan_that_is_spoken_of_again_is_not_asked_about_as_open() -> None:
-    said = [one.content for one in TOLD]
-    open_ = of_kind(probes_of(conversation(*TOLD)), "not yet stated")
-    assert [probe.question for probe in open_] == ["What happened when the user visited Kyoto?"]
-    assert not of_kind(
-        probes_of(conversation(*TOLD, said=[*said, "Kyoto was a dream, we walked for days."])), "not yet stated"
-    )
-
-
-def test_a_plan_is_still_open_when_one_of_its_words_falls_again() -> None:
-    said = [one.content for one in TOLD]
-    plan = fact("farm", "User hopes to restore the derelict windmill near Bruges")
-    bought = fact("kayak", "User bought a kayak in May")
-    made = probes_of(
-        conversation(*TOLD, bought, plan, said=[*said, bought.content, plan.content, "The old windmill still stands."])
-    )
-    assert [probe.question for probe in of_kind(made, "not yet stated")] == [
-        "What happened when the user visited Kyoto?",
-        "What happened when the user restored the derelict windmill near Bruges?",
-    ]
-
-
-def test_a_near_miss_exchanges_nouns_of_one_kind_and_nobody_changes_gender() -> None:
-    told = conversation(
-        fact("tongue", "User's mother tongue is Swahili", attribute="mother tongue", value="Swahili"),
-        fact("van", "User's camper van is yellow", subject="user's camper van", attribute="colour", value="yellow"),
-        fact("gig", "User played a sold-out show"),
-        fact("sister", "User's sister lost her first tooth in May"),
-    )
-    missed = {probe.question for seed in range(12) for probe in near_misses(told, seed)}
-    assert missed
-    assert not [asked for asked in missed if "her" in words(asked) and set(words(asked)) & {"brother", "nephew"}]
-    assert not [asked for asked in missed if re.search(r"grand\w+ tongue|camper (?!van)|user painting", asked)]
-
-
-def near_misses(told: AuditConversation, seed: int) -> list[Probe]:
-    made = generate(AuditDataset(id="d", conversations=(told,)), PROBE_TYPES, seed=seed)
-    return of_kind(made, "near miss")
-
-
-def test_a_premise_that_is_partly_true_is_not_false() -> None:
-    stood = fact("office", "User ran a campaign for the town council")
-    for seed in range(8):
-        dataset = AuditDataset(id="d", conversations=(conversation(*TOLD, stood),))
-        assert not [probe for probe in generate(dataset, PROBE_TYPES, seed=seed).probes if "election" in probe.id]
-
-
-def test_the_cost_per_conversation_does_not_grow_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches = 0
-    original = IndexedConversation.has_any
-
-    def has_any(self: IndexedConversation, texts: Iterable[str]) -> bool:
-        nonlocal searches
-        searches += 1
-        return original(self, texts)
-
-    def searches_for(count: int) -> int:
-        nonlocal searches
-        searches = 0
-        probes_of(*(conversation(*TOLD, id=f"c{n}") for n in range(count)))
-        return searches
-
-    monkeypatch.setattr(IndexedConversation, "has_any", has_any)
-    assert searches_for(12) <= 5 * searches_for(3)  # the questions of each differ
-
-
-def test_there_are_never_more_absent_probes_than_recall_probes() -> None:
-    for count in range(1, len(TOLD) + 1):
-        made = probes_of(conversation(*TOLD[:count]))
-        assert len(absent(made)) <= len(of_kind(made, "recall"))
-
-
-def test_what_other_conversations_speak_of_is_asked_first() -> None:
-    chess = conversation(fact("f", "User's chess rating is 1840"), id="c2")
-    made = probes_of(conversation(*TOLD), chess)
-    asked = [probe.question for probe in of_kind(made, "complement") if probe.conversation == "c1"]
-    assert asked[0] == "What is the user's chess rating?"
-
-
-def test_only_the_requested_kinds_and_twins_are_generated() -> None:
-    dataset = AuditDataset(id="d", conversations=(conversation(*TOLD),))
-    made = generate(dataset, ["hallucination"])
-    twins = {probe.twin for probe in absent(made)}
-    assert {probe.id for probe in made.probes if not probe.abstain} == twins
+    probed = {(probe.conversation, id) for probe in made.probes for id in probe.related_facts}
+    left = {(skipped.conversation, skipped.fact) for skipped in made.skipped}
+    assert probed | left == {(one.id, fact.id) for one in dataset.conversations for fact in one.facts}
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7, 20, 61])
@@ -372,9 +369,14 @@ def test_a_limit_splits_no_pair(limit: int) -> None:
     ids = {probe.id for probe in made.probes}
     assert limit - 1 <= len(ids) <= limit
     assert all(probe.twin in ids for probe in made.probes if probe.twin)
-    assert made.gates["beyond the limit"] > 0
     if limit == 20:
         assert {probe.type for probe in made.probes} == set(PROBE_TYPES)
+
+
+def test_only_the_requested_kinds_and_twins_are_generated() -> None:
+    made = generate(sample(), ["hallucination"])
+    twins = {probe.twin for probe in made.probes if probe.abstain}
+    assert {probe.id for probe in made.probes if not probe.abstain} == twins
 
 
 def test_the_same_dataset_gives_the_same_probes_whatever_the_order_of_its_facts() -> None:
@@ -389,28 +391,39 @@ def test_the_same_dataset_gives_the_same_probes_whatever_the_order_of_its_facts(
         }
     )
     ours, theirs = generate(dataset, ["recall", "conflict"]), generate(shuffled, ["recall", "conflict"])
-    assert {(probe.id, probe.question) for probe in ours.probes} == {
-        (probe.id, probe.question) for probe in theirs.probes
-    }
+    assert {(one.id, one.question) for one in ours.probes} == {(one.id, one.question) for one in theirs.probes}
     assert ours.gates == theirs.gates
 
 
-def test_questions_of_one_conversation_differ_and_ids_are_unique() -> None:
-    made = generate(sample(), PROBE_TYPES)
-    assert len({probe.id for probe in made.probes}) == len(made.probes)
-    assert max(Counter((probe.conversation, probe.question) for probe in made.probes).values()) == 1
-
-
 def test_a_probe_has_the_age_of_its_evidence() -> None:
-    (probe, *_) = [probe for probe in probes_of(conversation(*TOLD)).probes if probe.related_facts == ("dog",)]
-    assert (probe.age_turns, probe.age_days) == (5, 100)
+    texts = ("User's dog is Rex", "User lives in Ghent", "User plays chess at Rook 64")
+    (probe, *_) = probes_of(conversation(*(fact(f"f{n}", text) for n, text in enumerate(texts)))).probes
+    assert (probe.age_turns, probe.age_days) == (2, 40)
     assert (probe.labels["turns_back"], probe.labels["days_back"]) == ("0-9", "31-180")
 
 
-def test_every_fact_is_probed_or_skipped_with_a_reason() -> None:
-    dataset = sample()
-    made = generate(dataset, PROBE_TYPES)
-    probed = {(probe.conversation, id) for probe in made.probes for id in probe.related_facts}
-    left = {(skipped.conversation, skipped.fact) for skipped in made.skipped}
-    every = {(one.id, fact.id) for one in dataset.conversations for fact in one.facts}
-    assert probed | left == every
+def test_generation_looks_at_each_conversation_alone() -> None:
+    """A5: its cost grew with the square of the number of conversations."""
+    one = sample().conversations[0]
+    alone = probes_of(one).probes
+    among = probes_of(*sample().conversations).probes
+    assert alone == tuple(probe for probe in among if probe.conversation == one.id)
+
+
+@pytest.mark.slow
+def test_a_conversion_of_locomo_leaks_nothing() -> None:
+    if not LOCOMO.exists():
+        pytest.skip("the LoCoMo data is not there")
+    from memorybench.datasets.audit_conversion import convert_locomo
+
+    made = generate(convert_locomo(LOCOMO), PROBE_TYPES)
+    assert len(made.probes) > 1000
+    assert not [probe.id for probe in made.probes if _shows_answer(probe)]
+
+
+def _shows_answer(probe: Probe) -> bool:
+    return (
+        not probe.abstain
+        and not probe.options
+        and probe.expected_answer.casefold() in probe.question.casefold().split()
+    )

@@ -1,23 +1,21 @@
 """Audits a model or memory system: recall, invented answers, changed facts, and the order of events.
 
-Generation of probes, without calls and always the same:
-generation.py  generates the probes of a dataset; checks questions that a model wrote
-probes.py      the probes, with everything that scoring needs
-choosing.py    the best question for each fact
-reading.py     the candidates: questions for structured facts, by grammar, and the statement itself with a gap
-gates.py       what a question must pass; wellformed.py whether it reads as English
-evidence.py    the turns that state a fact
-rewordings.py  whether a question that a model wrote still asks for the same
-grammar.py     questions for free text; patterns.py its named shapes, as data
-subjects.py, clauses.py, phrases.py, verbs.py, lexicon.py  a statement taken apart
-history.py     which facts are current, and which were superseded
-conflict.py    what changed; temporal.py what came first, and how long it was between
-absent.py      what is not told; absent_topics.py what to ask then, as data
-words.py       words by stem, numbers and dates by worth
+Probes that structure proves, always the same for the same dataset:
+generation.py    generates the probes of a dataset
+probes.py        the probes, with everything that scoring needs
+recall.py        the question for each fact; templates.py for structured facts, cloze.py for free text
+changes.py       what changed; events.py what came first, and how long it was between
+history.py       which facts are current, and which were superseded
+evidence.py      the turns that state a fact
+answers.py       normalisation: equal answers, values in texts, answers in questions
+
+Probes with a model:
+writing.py       questions that a model writes from facts and turns
+verification.py  the checks that a probe must pass, each a recorded step
+probe_file.py    probes as JSONL, to be read, edited and shared
 
 The audit itself:
-judgement.py   whether an answer is correct, by code if code is certain: options.py which option it takes, refusals.py
-               whether it says that it does not know, standings.py as what a value is named; spoken.py takes it apart
-measures.py    the metrics
-plan.py        one job per probe and subject; questions that a model writes
+judgement.py     whether an answer is correct: by code if it is equal to a known one, otherwise by the judge
+measures.py      the metrics
+plan.py          one job per probe and subject
 """

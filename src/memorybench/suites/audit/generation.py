@@ -1,22 +1,23 @@
-"""Generates the probes of a dataset, always the same for the same dataset, policy and seed."""
+"""Generates the probes that structure proves, always the same for the same dataset, policy and seed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditDataset
 
-from .absent import absent_probes, spoken_topics
-from .choosing import AskableFact, Study, study
-from .conflict import as_of_probes, conflict_probes
+from .changes import as_of_probes, conflict_probes
+from .events import event_probes
 from .evidence import IndexedConversation
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
-from .rewordings import admit
-from .temporal import temporal_probes
+from .recall import AskableFact, Material, choose_facts
+from .templates import question_for
 
-__all__ = ["Probes", "admit", "generate"]
+NOT_TOLD = "The conversation does not tell."
+_SERVES = 2
+"""Absent probes that one answerable probe may be the twin of."""
 
 
 def generate(
@@ -25,60 +26,36 @@ def generate(
     policy: Policy = "latest",
     limit: int | None = None,
     seed: int = 0,
+    *,
+    gaps: bool = True,
 ) -> Probes:
-    """Return the probes of these kinds, in the order of the conversations.
+    """Return the probes of these kinds, in the order of the conversations; without `gaps`, none that fill a gap.
 
     An absent fact has an answerable twin: `hallucination` includes the recall probes that are twins. A limit alternates
     between kinds and conversations and never splits a pair.
     """
     requested = set(kinds)
     types = [kind for kind in PROBE_TYPES if kind in requested]
-    conversations = [IndexedConversation(conversation) for conversation in dataset.conversations]
-    # found once per conversation: each looks at the topics of all others
-    spoken = [spoken_topics(indexed) if "hallucination" in types else Counter() for indexed in conversations]
-    spoken_anywhere = sum(spoken, Counter[str]())
     generated: list[Probe] = []
     skipped: list[Skipped] = []
     dropped: Counter[str] = Counter()
-    for indexed, topics in zip(conversations, spoken, strict=True):
-        examined = study(indexed)
-        askable, reasons = _choose_facts(examined)
-        probes = list(_generate_probes(examined, askable, spoken_anywhere - topics, types, policy, seed))
+    for conversation in dataset.conversations:
+        material = Material.of(IndexedConversation(conversation), gaps=gaps)
+        askable, reasons = choose_facts(material)
+        probes = list(_generate_probes(material, askable, types, policy))
         generated += probes
-        skipped += _find_skipped(examined, reasons, probes)
-        dropped += examined.dropped
-    selected = _apply_limit(generated, types, limit, seed)
-    return Probes(
-        probes=tuple(selected), skipped=tuple(skipped),
-        gates={
-            "made": len(selected), "beyond the limit": len(generated) - len(selected), **dict(sorted(dropped.items()))
-        },
-    )  # fmt: skip
+        skipped += _find_skipped(material, reasons, probes)
+        dropped += material.dropped
+    selected = apply_limit(generated, types, limit, seed)
+    gates = {"made": len(selected), "beyond the limit": len(generated) - len(selected), **dict(sorted(dropped.items()))}
+    return Probes(probes=tuple(selected), skipped=tuple(skipped), gates=gates)
 
 
-def _choose_facts(examined: Study) -> tuple[list[AskableFact], dict[str, str]]:
-    """Return the current facts that have a question, and the reasons for the others by id."""
-    askable: list[AskableFact] = []
-    reasons: dict[str, str] = {}
-    questions: set[str] = set()
-    for fact in examined.history.current:
-        choice: AskableFact | str = examined.choose(fact)
-        if isinstance(choice, AskableFact) and choice.askable.question in questions:
-            choice = "asked already"
-            examined.dropped[choice] += 1
-        if isinstance(choice, AskableFact):
-            askable.append(choice)
-            questions.add(choice.askable.question)
-        else:
-            reasons[fact.id] = choice
-    return askable, reasons
-
-
-def _find_skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
+def _find_skipped(material: Material, left_out: Mapping[str, str], probes: Sequence[Probe]) -> list[Skipped]:
     """Return the facts without a probe, in their order."""
     probed = {id for one in probes for id in one.related_facts}
-    reasons = {**left_out, **{fact.id: reason for fact, reason in examined.history.past}}
-    conversation = examined.indexed.conversation
+    reasons = {**left_out, **{fact.id: reason for fact, reason in material.history.past}}
+    conversation = material.indexed.conversation
     return [
         Skipped(fact=fact.id, conversation=conversation.id, reason=reasons[fact.id])
         for fact in conversation.facts
@@ -87,31 +64,45 @@ def _find_skipped(examined: Study, left_out: Mapping[str, str], probes: Sequence
 
 
 def _generate_probes(
-    examined: Study,
-    askable: Sequence[AskableFact],
-    elsewhere: Collection[str],
-    types: Sequence[ProbeType],
-    policy: Policy,
-    seed: int,
+    material: Material, askable: Sequence[AskableFact], types: Sequence[ProbeType], policy: Policy
 ) -> Iterator[Probe]:
-    absent = list(absent_probes(examined, askable, elsewhere, seed)) if "hallucination" in types else []
+    recalled = [_recall(material, one) for one in askable]
+    absent = list(_absent_probes(material, recalled)) if "hallucination" in types else []
     twins = {one.twin for one in absent}
-    for one in askable:
-        recall = probe(
-            examined.indexed, f"recall/{one.fact.id}", "recall", "recall", one.askable.question, one.askable.value,
-            origin=one.askable.origin, places=one.places, related_facts=(one.fact.id,), category=one.fact.category,
-        )  # fmt: skip
-        if "recall" in types or recall.id in twins:
-            yield recall
+    yield from (one for one in recalled if "recall" in types or one.id in twins)
     yield from absent
     if "conflict" in types:
-        yield from conflict_probes(examined, policy)
+        yield from conflict_probes(material, policy)
     if "temporal" in types:
-        yield from temporal_probes(examined, askable)
-        yield from as_of_probes(examined)
+        yield from event_probes(material)
+        yield from as_of_probes(material)
 
 
-def _apply_limit(generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
+def _recall(material: Material, one: AskableFact) -> Probe:
+    return probe(
+        material.indexed, f"recall/{one.fact.id}", "recall", "recall", one.question.text, one.question.value,
+        origin=one.question.origin, places=one.places, related_facts=(one.fact.id,), category=one.fact.category,
+        checks=("no leak", "answer in evidence", "one answer"),
+    )  # fmt: skip
+
+
+def _absent_probes(material: Material, recalled: Sequence[Probe]) -> Iterator[Probe]:
+    """Yield what the dataset declares not to be told. Each probe has an answerable twin."""
+    for number, entry in enumerate(material.indexed.conversation.absent):
+        if not entry.question and not material.indexed.is_english:
+            material.dropped["not English"] += 1
+        elif number >= _SERVES * len(recalled):
+            material.dropped["no twin"] += 1
+        else:
+            yield probe(
+                material.indexed, f"absent/{entry.id}", "hallucination", "declared",
+                entry.question or question_for(entry.subject, entry.attribute or ""), NOT_TOLD, abstain=True,
+                origin="given" if entry.question else "structured", twin=recalled[number % len(recalled)].id,
+                checks=("declared absent",),
+            )  # fmt: skip
+
+
+def apply_limit(generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
     """Return at most `limit` probes in their original order; pairs are not split."""
     if limit is None or limit >= len(generated):
         return list(generated)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from memorybench.datasets.audit import AuditFact
 
@@ -54,7 +53,3 @@ def _chains(
         if len(chain) > 1 and not after and chain[-1].id not in past_ids:
             chains.append(tuple(chain))
     return chains
-
-
-def began(fact: AuditFact) -> datetime | None:
-    return fact.valid_from or fact.at

@@ -1,4 +1,4 @@
-"""Decides whether the answer to a probe is correct: by code if code is certain, otherwise by the judge."""
+"""Decides whether an answer is correct: by code if it is equal to a known answer, otherwise by the judge."""
 
 from __future__ import annotations
 
@@ -8,86 +8,23 @@ from dataclasses import dataclass
 
 from memorybench.core.errors import Unreadable
 from memorybench.core.plans import Steps
-from memorybench.core.questions import Question
+from memorybench.core.questions import Choice, Question
 from memorybench.files.templates import Template
 from memorybench.judging.judge import Judge
 from memorybench.judging.prompts import JudgePrompts
+from memorybench.text.sanitize import preview
 
-from .options import chosen_option
+from .answers import is_abstention, is_same, occurs, tokens
 from .probes import Probe
-from .refusals import refuses
-from .spoken import sentences, unadorned, value_words
-from .standings import Standing, standings
-from .words import MONTHS
-
-_ABOUT_THE_PAST = re.compile(r"\b(?:was|were|did|had|used to)\b")
-_UNDECIDED = frozenset((Standing.PARTLY, Standing.ONE_OF_TWO, Standing.WAS))
-
-
-def mentions(text: str, value: str, question: str = "") -> bool | None:
-    """Return whether a reply gives a value as the answer to the question; None: unclear.
-
-    A denied value is not given, nor is an earlier one, unless the question is about the past, nor one of three or more
-    alternatives. It is unclear if the value is one of two alternatives, in a list of bare names, or only partly given.
-    """
-    senses = standings(text, value, question)
-    past = _ABOUT_THE_PAST.search(question.lower()) is not None
-    if any(standing >= (Standing.PAST if past else Standing.PLAIN) for standing in senses):
-        return True
-    if Standing.WAS in senses and len(sentences(text)) == 1:
-        return True  # a single sentence with `it was` may be about the present
-    return None if senses & _UNDECIDED else False
-
-
-def names_as_current(text: str, current: str, stale: Sequence[str], question: str = "") -> bool | None:
-    """Return whether a reply names one value as current and the others as earlier ones; None: unclear."""
-    for_current = [standing for standing in standings(text, current, question) if standing >= Standing.PAST]
-    for_stale = [one for value in stale for one in standings(text, value, question) if one >= Standing.PAST]
-    if not for_current or not for_stale or max(for_current) == max(for_stale):
-        return None
-    return max(for_current) > max(for_stale)
-
-
-_FORGIVEN = 1
-_MONTH = "|".join(MONTHS)
-_DATE = re.compile(
-    r"(?:\b(?:from|to|between|and|until|on|since) )?"
-    rf"(?:\d{{4}}-\d{{2}}-\d{{2}}|\b\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTH})\b(?:,? \d{{4}})?"
-    rf"|\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b(?:,? \d{{4}})?)"
-)
-"""A date, which is not a number of days."""
-_TERMS = re.compile(r"^.*=")
-"""The terms of a sum, up to its last equals sign: only the result is an answer."""
-_INEXACT = re.compile(
-    r"\b(?:between|from|least|most|to|than|over|under|nearly|almost|not|never|or)(?: \w+){0,2} \d|\d \w*\b ?or\b"
-)
-"""A range, a bound, or a denial."""
-_IN_DAYS = {"day": 1, "days": 1, "week": 7, "weeks": 7}
-_OTHER_UNITS = frozenset(("month", "months", "year", "years", "hour", "hours", "minute", "minutes"))
-
-
-def days_right(text: str, days: int) -> bool | None:
-    """None: it gives no number, a range or a bound, several that do not agree, or months."""
-    told = value_words(_TERMS.sub("", _DATE.sub(" ", unadorned(text).replace("\n", " "))))
-    counted = None if _INEXACT.search(" ".join(told)) else _counted(told)
-    return None if counted is None else abs(counted - days) <= _FORGIVEN
-
-
-def _counted(said: Sequence[str]) -> int | None:
-    """A number alone is days; weeks and days are added."""
-    amounts = [(int(word), "".join(said[place + 1 : place + 2])) for place, word in enumerate(said) if word.isdigit()]
-    units = [unit.removesuffix("s") for _, unit in amounts]
-    if _OTHER_UNITS & set(said) or (len(amounts) != 1 and units != ["week", "day"]):
-        return None
-    return sum(number * _IN_DAYS.get(unit, 1) for number, unit in amounts)
-
 
 FLAG = "flag"
 _PROMPT_NAMES = {
-    "recall": "default",
+    "recall": "recall",
     "hallucination": "abstention",
-    "conflict": "knowledge-update",
-    "temporal": "temporal",
+    "conflict": "conflict",
+    "as of": "conflict",
+    "order": "order",
+    "duration": "temporal",
 }
 _FLAG_PROMPT = """\
 I will give you a question about something that was said to be one thing and later to be another, the answer that \
@@ -95,8 +32,7 @@ tells both, and a response from a model.
 Please answer yes if the response points out that there were different statements, or that it has changed, and says \
 which of them is the current one. Answer no if it gives one value as if nothing else had ever been said.
 """
-_CHANGED = re.compile(r"\b(?:chang|contradict|differ|conflict|used to|no longer|previous|before|earlier|former)")
-"""Words by which an answer points out a change."""
+_LETTERS = "AB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +41,7 @@ class Judgement:
     reason: str = ""
     by_judge: bool = False
     choice: int | None = None
-    """The index of the chosen option, if the probe has options and the choice is clear."""
+    """The index of the chosen option; None for other probes, and if the answer chooses neither."""
 
 
 def judge_prompts() -> JudgePrompts:
@@ -114,99 +50,89 @@ def judge_prompts() -> JudgePrompts:
 
 
 def question_of(probe: Probe) -> Question:
-    """Return the probe as a question for the judge."""
-    kind = FLAG if probe.flags else probe.type
+    """Return the probe as a question for the judge, who also sees the values of other times."""
+    kind = FLAG if probe.flags else probe.kind if probe.type == "temporal" else probe.type
+    gold = probe.expected_answer
+    if probe.stale and not probe.flags:
+        gold += f"\nValues of other times: {'; '.join(probe.stale)}"
+    choices = tuple(Choice(label, option) for label, option in zip(_LETTERS, probe.options, strict=False))
+    if choices:
+        gold = next(str(choice) for choice in choices if choice.text == probe.expected_answer)
     return Question(
         id=probe.id,
         haystack=probe.conversation,
         question=probe.question,
-        answers=(probe.expected_answer,),
+        answers=(gold,),
         labels={"question_type": kind},
         abstain=probe.abstain,
+        choices=choices,
     )
 
 
 async def judge_answer(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> Judgement:
     """Judge an answer; raise Unreadable if neither code nor a judge can decide."""
-    certain = _judge_if_certain(probe, response)
+    certain = _judge_by_code(probe, response)
     if certain is not None:
         return certain
-    if judge is not None:
-        verdict = await judge.verdict(steps, question_of(probe), response)
-        flags = "".join(f" ({flag})" for flag in verdict.flags)
-        return Judgement(correct=verdict.correct, reason=f"{verdict.reason}{flags}", by_judge=True)
-    return _judge_by_code(probe, response)
+    if judge is None:
+        raise Unreadable(f"only a judge can decide whether {preview(response)} is right; name one with --judge-model")
+    verdict = await judge.verdict(steps, question_of(probe), response)
+    reason = " ".join((verdict.reason, *(f"({flag})" for flag in verdict.flags)))
+    choice = _LETTERS.find(verdict.choice) if verdict.choice in _LETTERS else -1
+    return Judgement(verdict.correct, reason, by_judge=True, choice=choice if verdict.choice and choice >= 0 else None)
 
 
-def is_answered(probe: Probe, response: str, judgement: Judgement) -> bool | None:
-    """Return whether the response gives an answer, right or wrong; None: unclear. A correct response always does."""
-    if judgement.correct or not response.strip():
-        return judgement.correct
-    refused = refuses(response, probe.question)
-    return None if refused is None else not refused
+async def is_declined(steps: Steps, judge: Judge | None, probe: Probe, response: str) -> bool | None:
+    """Return whether a wrong answer only says that it does not know; None: only a judge could tell."""
+    if not response.strip() or is_abstention(response):
+        return True
+    if judge is None:
+        return None
+    asked = question_of(probe).model_copy(update={"abstain": True, "answers": (), "choices": ()})
+    try:
+        return (await judge.verdict(steps, asked, response)).correct
+    except Unreadable:
+        return None
 
 
-def _judge_if_certain(probe: Probe, response: str) -> Judgement | None:
+def names_stale(probe: Probe, response: str) -> bool:
+    """Return whether an answer names an outdated value and not the current one. It explains a miss, and scores none."""
+    is_stale = any(occurs(value, response) for value in probe.stale)
+    return is_stale and not occurs(probe.current or probe.expected_answer, response)
+
+
+def _judge_by_code(probe: Probe, response: str) -> Judgement | None:
+    """Judge an answer that is empty, or equal to a known answer after normalisation; None: it is neither."""
     if not response.strip():
         return Judgement(correct=probe.abstain, reason="empty answer")
     if probe.options:
-        choice = chosen_option(response, probe.options)
+        choice = _chosen_option(response, probe.options)
         if choice is not None:
             right = probe.options[choice] == probe.expected_answer
-            return Judgement(correct=right, reason=f"chose option {choice + 1}", choice=choice)
-    stale = _mentioned(probe.stale, probe, response)
-    if stale and not probe.flags and mentions(response, probe.expected_answer, probe.question) is False:
-        return Judgement(correct=False, reason=f"gives the outdated {stale[0]!r}")
+            return Judgement(correct=right, reason=f"chose option {_LETTERS[choice]}", choice=choice)
+    if is_abstention(response):
+        return Judgement(correct=probe.abstain, reason="declines to answer")
+    if probe.abstain:
+        return None
+    if is_same(response, probe.expected_answer) or _is_days(probe, response):
+        return Judgement(correct=True, reason="equals the expected answer")
+    if any(is_same(response, value) for value in probe.stale):
+        return Judgement(correct=False, reason="equals a value of another time")
     return None
 
 
-def _judge_by_code(probe: Probe, response: str) -> Judgement:
-    refused = refuses(response, probe.question)
-    if probe.abstain:
-        reason = "declines to answer" if refused else "answers a question about an absent fact"
-        return _decide(refused, reason, f"whether {response[:80]!r} answers")
-    if probe.options:
-        return _decide(False if refused else None, "chooses neither option", f"which option {response[:80]!r} chooses")
-    if probe.flags:
-        return _judge_flag(probe, response)
-    if probe.kind == "duration":
-        right = days_right(response, int(probe.expected_answer))
-        return _decide(False if refused else right, "compared in days", f"how many days {response[:80]!r} means")
-    return _judge_value(probe, response, refused)
+def _chosen_option(response: str, options: Sequence[str]) -> int | None:
+    """Return the option that is the whole answer: its letter, its text, or both."""
+    said = " ".join(re.findall(r"\w+", response.casefold()))
+    for place, (letter, option) in enumerate(zip(_LETTERS.casefold(), options, strict=False)):
+        text = " ".join(re.findall(r"\w+", option.casefold()))
+        if said in (letter, f"option {letter}", text, f"{letter} {text}"):
+            return place
+    return None
 
 
-def _judge_flag(probe: Probe, response: str) -> Judgement:
-    """Judge an answer that must point out a change: it must name both values and say which one is current."""
-    if not standings(response, probe.current, probe.question):
-        return Judgement(correct=False, reason="does not name the current value")
-    if not any(standings(response, value, probe.question) for value in probe.stale):
-        mentions_change = _CHANGED.search(response.lower()) is not None
-        return _decide(
-            None if mentions_change else False, "does not mention the change", "whether it mentions the change"
-        )
-    right = names_as_current(response, probe.current, probe.stale, probe.question)
-    reason = "names the current and the earlier value" if right else "names an earlier value as current"
-    return _decide(right, reason, f"which of the values in {response[:80]!r} is current")
-
-
-def _judge_value(probe: Probe, response: str, refused: bool | None) -> Judgement:
-    has_value = mentions(response, probe.expected_answer, probe.question)
-    if has_value and _mentioned(probe.stale, probe, response):
-        # for a question about a past date, the order of the values decides nothing
-        is_current = names_as_current(response, probe.current, probe.stale, probe.question) if probe.current else None
-        return _decide(is_current, "also names values of other times", "which of the values is meant")
-    if refused:
-        return _decide(None if has_value else False, "does not answer", "whether it answers")
-    reason = "contains the answer" if has_value else "does not contain the answer"
-    return _decide(has_value, reason, f"what {response[:80]!r} answers")
-
-
-def _decide(correct: bool | None, reason: str, question: str) -> Judgement:
-    if correct is None:
-        raise Unreadable(f"cannot decide without a judge {question}")
-    return Judgement(correct=correct, reason=reason)
-
-
-def _mentioned(values: Sequence[str], probe: Probe, response: str) -> list[str]:
-    """Return the values that the response mentions."""
-    return [value for value in values if mentions(response, value, probe.question)]
+def _is_days(probe: Probe, response: str) -> bool:
+    return probe.kind == "duration" and tokens(response) in (
+        (probe.expected_answer, "days"),
+        (probe.expected_answer, "day"),
+    )

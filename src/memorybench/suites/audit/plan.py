@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 
-from memorybench.core.contracts import Model
 from memorybench.core.conversation import Haystack, Memory, Session, Turn
 from memorybench.core.errors import Blocked, Lacking, ServiceError, Unreadable
 from memorybench.core.plans import Job, Limits, Performed, Plan, Steps
@@ -22,45 +21,20 @@ from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import SearchLimits
 
-from .generation import admit
-from .judgement import Judgement, is_answered, judge_answer, judge_prompts, question_of
+from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
 from .measures import DATED, REVERSED, measures
 from .probes import Probe
+from .verification import ProbeModel
+from .writing import write
 
-_PROMPT = """\
-Put the question below into the words of somebody who talks to an assistant that was there. It must ask for exactly the
-same, be one sentence that ends with a question mark, and hold none of these words: {hidden}.
-
-Question: {question}
-
-Reply with the question and nothing else.
-"""
-_LONGEST = 300
-
-
-async def write_question(steps: Steps, writer: Model, probe: Probe) -> str:
-    """Ask the model to reword a question, as a recorded step. Keep the question if the reply is not a question."""
-    hidden = ", ".join(dict.fromkeys((probe.expected_answer, *probe.stale))) if not probe.abstain else "(none)"
-    text = _PROMPT.format(hidden=hidden, question=probe.question)
-
-    async def ask() -> str:
-        reply = (await writer.complete([Turn(role="user", content=text)])).text.strip().strip('"')
-        if "\n" in reply or not reply.endswith("?") or len(reply) > _LONGEST:
-            raise Unreadable(f"the model wrote no question: {reply[:80]!r}")
-        return reply
-
-    inputs = {"model": writer.subject, "prompt": text}
-    try:
-        return await steps.once("question", inputs, ask, str, on=writer.subject, paid=True)
-    except Unreadable:
-        return probe.question
-
-
+MISS_STALE, MISS_INVENTED = "miss_stale", "miss_invented"
+"""Scores: 1 if a wrong answer is an outdated value, or something that nobody said."""
 SHOWN = 10
 SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)
 _SHOWN_CONTEXT = 600
-REWRITTEN = "rewritten"
-"""A score: 1 if the question was asked as a model wrote it, 0 if the gates rejected that wording."""
+REPLAYED = "(see the conversation above)"
+"""What the prompt has in place of memories where the conversation is replayed."""
+FULL_CONTEXT = "full-context"
 _REPLY_RESERVE = 1024
 """Tokens of the context window that are reserved for the answer."""
 
@@ -91,23 +65,47 @@ class Transcripts:
 
     def _transcript(self, id: str) -> str:
         """Return the whole conversation in lines of `[date] speaker: text`."""
-        lines = []
+        return context_of([_as_memory(turn) for turn in self._conversations[id].turns])
+
+    def evidence(self, probe: Probe) -> list[Memory]:
+        """Return the turns that an answer rests on, also those of outdated values, in their order."""
+        ids = {turn.id for turn in (*probe.gold_context, *probe.stale_context)}
+        return [_as_memory(turn) for turn in self._conversations[probe.conversation].turns if turn.id in ids]
+
+    def replayed(self, id: str) -> list[Turn]:
+        """Return the turns as messages. The first of each day has its date, and speakers with names have them."""
+        turns, day = [], ""
         for turn in self._conversations[id].turns:
-            date = f"[{turn.at:%Y-%m-%d}] " if turn.at else ""
-            lines.append(Memory(id=turn.id or "", content=f"{date}{turn.speaker or turn.role}: {turn.content}"))
-        return context_of(lines)
+            date = f"{turn.at:%Y-%m-%d}" if turn.at else day
+            opening = f"[{date}] " if date != day else ""
+            speaker = f"{turn.speaker}: " if turn.speaker else ""
+            turns.append(Turn(role=turn.role, content=f"{opening}{speaker}{turn.content}"))
+            day = date
+        return turns
 
     def _end_time(self, id: str) -> datetime | None:
         return max((turn.at for turn in self._conversations[id].turns if turn.at), default=None)
 
 
+def _as_memory(turn: Turn) -> Memory:
+    date = f"[{turn.at:%Y-%m-%d}] " if turn.at else ""
+    id = turn.id or ""
+    return Memory(id=id, content=f"{date}{turn.speaker or turn.role}: {turn.content}", sources=(id,))
+
+
 @dataclass(frozen=True, slots=True)
 class AuditedSubject:
-    """A model that gets the whole conversation, or a memory system that is searched."""
+    """A model with what it sees of the conversations."""
 
     subject: Subject
+    answering: Sequence[Answering]
+    """How each repeat is answered; the prompt is the same for every subject."""
     ingest: Ingest | None = None
-    """None: the model gets the whole conversation."""
+    """The memory that is searched; None: a model that gets the conversation itself, or a baseline."""
+    baseline: str = FULL_CONTEXT
+    """Without a memory: `full-context` replays the conversation, `oracle` shows the evidence, `none` nothing."""
+    window: int | None = None
+    """Context window of the model in tokens; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +113,20 @@ class AuditPlan:
     transcripts: Transcripts
     probes: Sequence[Probe]
     audited: Sequence[AuditedSubject]
-    answering: Answering
-    """The answering model and its prompt, the same for whole conversations and for memories."""
     judge: Judge | None = None
-    """None: answers are searched for the expected words."""
+    """None: only answers that are equal to a known one are scored."""
     search_limits: SearchLimits = SEARCH_LIMITS
-    writer: Model | None = None
-    """The model that rewrites the questions; None: they are not rewritten."""
+    probe_model: ProbeModel | None = None
+    """Writes and verifies probes; None: structure has verified them."""
     verify: bool = False
     """Whether questions are also asked without context: a question that is answered then does not test memory."""
-    window: int | None = None
-    """Context window of the answering model in tokens; None: unknown."""
     limits: Mapping[str, Limits] = field(default_factory=dict)
     canaries: int = 0
     """Known answers that the judge is checked with."""
-    repeated: Sequence[Answering] = ()
-    """How the second and later repeats are answered."""
 
     @property
     def repeats(self) -> int:
-        return 1 + len(self.repeated)
+        return len(self.audited[0].answering)
 
     def plan(self) -> Plan:
         return Plan(
@@ -160,32 +152,36 @@ class AuditPlan:
                         perform=partial(probing.perform, probe, repeat=repeat),
                         # the repeats of a probe are adjacent: `measure` averages them
                         ordinal=(turn * len(self.probes) + place) * self.repeats + repeat - 1,
-                        case=probe,
+                        case=partial(probing.asked_probe, probe),
                         shown=Exhibit(asked=probe.question, expected=probe.expected_answer),
                         spends=True,
                     )
 
     async def _check_first(self, steps: Steps) -> None:
         """Check that live memories are empty and that the judge can judge, before anything is added."""
-        for audited in self.audited:
-            if audited.ingest is not None:
-                await audited.ingest.check_first(steps, self.probes[0].conversation)
+        for ingest in self._ingests:
+            await ingest.check_first(steps, self.probes[0].conversation)
         await self._check_judge(steps)
+
+    @property
+    def _ingests(self) -> list[Ingest]:
+        """The memories, each once: several models may read one."""
+        return list(dict.fromkeys(one.ingest for one in self.audited if one.ingest is not None))
 
     async def _check_judge(self, steps: Steps) -> None:
         if self.judge is None:
             return
-        if self_judged(self.judge.model.subject, self.answering.model.subject):
-            await steps.note("self-judged", f"{self.judge.model.subject.name} judges its own answers")
+        judge = self.judge.model.subject
+        if any(self_judged(judge, one.answering[0].model.subject) for one in self.audited):
+            await steps.note("self-judged", f"{judge.name} judges its own answers")
         used = judge_prompts().used(question_of(probe) for probe in self.probes)
         check = partial(check_judge, steps, self.judge, used, self.canaries)
         await record_judge_check(steps, self.judge.model.subject, used, self.canaries, check)
 
     async def _clear_all(self, steps: Steps) -> None:
-        for audited in self.audited:
-            if audited.ingest is not None:
-                for conversation in dict.fromkeys(probe.conversation for probe in self.probes):
-                    await audited.ingest.clear(steps, conversation)
+        for ingest in self._ingests:
+            for conversation in dict.fromkeys(probe.conversation for probe in self.probes):
+                await ingest.clear(steps, conversation)
 
 
 def trial_of(probe: Probe, dataset: str, subject: Subject, repeat: int = 1) -> Trial:
@@ -218,6 +214,11 @@ class _Probing:
         self._plan = plan
         self._audited = audited
         self._by_id = {probe.id: probe for probe in plan.probes}
+        self._verified: dict[str, Probe] = {}
+
+    def asked_probe(self, probe: Probe) -> Probe:
+        """Return the probe as it was asked, with the checks that it passed."""
+        return self._verified.get(probe.id, probe)
 
     async def perform(self, probe: Probe, steps: Steps, *, repeat: int = 1) -> Performed:
         try:
@@ -236,7 +237,7 @@ class _Probing:
 
     async def _probe(self, steps: Steps, original: Probe, repeat: int) -> Performed:
         """Every repeat asks the same question in the same context."""
-        probe = await self._rewrite(steps, original)
+        probe = await self._verify(steps, original)
         await self._check_needs_context(steps, probe)
         reply = await self._answer(steps, probe, repeat)
         answer = reply.answer
@@ -255,14 +256,11 @@ class _Probing:
         if self._plan.judge is not None and not judgement.by_judge:
             scores.append(Score(name=BY_CODE, value=1.0))
         if not judgement.correct:
-            scores += self._miss_scores(probe, reply.memories)
+            scores += await self._miss_scores(steps_of_repeat(steps, repeat), probe, reply)
         if probe.abstain:
             scores.append(Score(name="hallucinated", value=float(not judgement.correct)))
-        elif probe.type == "recall":
-            answered = is_answered(probe, answer, judgement)
-            scores += [] if answered is None else [Score(name="answered", value=float(answered))]
-        if self._plan.writer is not None and not probe.options:
-            scores.append(Score(name=REWRITTEN, value=float(probe.origin == "model")))
+        elif probe.type == "recall" and judgement.correct:
+            scores.append(Score(name="answered", value=1.0))
         scores += await self._score_pair(steps, probe, judgement, repeat)
         return Performed(scores=tuple(scores), shown=shown.model_copy(update={"reason": judgement.reason}))
 
@@ -272,7 +270,7 @@ class _Probing:
         if twin is None or probe.reversed or probe.type not in ("temporal", "hallucination"):
             return []
         try:
-            twin = await self._rewrite(steps, twin)
+            twin = await self._verify(steps, twin)
             await self._check_needs_context(steps, twin)
             answer = (await self._answer(steps, twin, repeat)).answer
             other = await judge_answer(steps_of_repeat(steps, repeat), self._plan.judge, twin, answer)
@@ -287,22 +285,22 @@ class _Probing:
             scores.append(Score(name="consistent", value=float(same)))
         return scores
 
-    async def _rewrite(self, steps: Steps, probe: Probe) -> Probe:
-        """Return the probe with a question that a model wrote, if that question passes the gates."""
-        writer = self._plan.writer
-        if writer is None or probe.options:
+    async def _verify(self, steps: Steps, probe: Probe) -> Probe:
+        """Return the probe as the model wrote and verified it; raise Lacking if it fails a check."""
+        model = self._plan.probe_model
+        if model is None:
             return probe
-        question = await write_question(steps, writer, probe)
-        rewritten = probe.model_copy(update={"question": question, "origin": "model"})
-        others = [other for other in self._plan.probes if other.conversation == probe.conversation]
-        rejection = admit(rewritten, self._plan.transcripts.conversation(probe.conversation), others=others)
-        return probe if rejection else rewritten
+        if probe.id not in self._verified:
+            conversation = self._plan.transcripts.conversation(probe.conversation)
+            written = await write(steps, model, probe, conversation)
+            self._verified[probe.id] = await model.verify(steps, written, conversation.turns)
+        return self._verified[probe.id]
 
     async def _check_needs_context(self, steps: Steps, probe: Probe) -> None:
         """Raise Lacking if the model answers correctly without context: the question does not test memory."""
         if not self._plan.verify or probe.abstain or probe.options:
             return
-        answer = await self._ask(steps, probe, "", self._plan.answering)
+        answer = await self._ask(steps, probe, "", self._audited.answering[0])
         try:
             is_known = (await judge_answer(steps, self._plan.judge, probe, answer)).correct
         except Unreadable:
@@ -310,7 +308,19 @@ class _Probing:
         if is_known:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
-    def _miss_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
+    async def _miss_scores(self, steps: Steps, probe: Probe, reply: _Reply) -> list[Score]:
+        """Return why a wrong answer is wrong: outdated, invented, or its evidence was not retrieved or not used."""
+        if names_stale(probe, reply.answer):
+            return [Score(name=MISS_STALE, value=1.0)]
+        is_silent = False if probe.abstain else await is_declined(steps, self._plan.judge, probe, reply.answer)
+        scores = (
+            [] if is_silent is None or probe.type != "recall" else [Score(name="answered", value=float(not is_silent))]
+        )
+        if is_silent is False and not probe.options:
+            scores.append(Score(name=MISS_INVENTED, value=1.0))
+        return scores + self._evidence_scores(probe, reply.memories)
+
+    def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
         """Return whether a wrong answer was given with or without its gold turns; nothing if that is unknown."""
         turns = {turn.id for turn in self._plan.transcripts.conversation(probe.conversation).turns}
         sources = {source for memory in memories or () for source in memory.sources or ()} & turns
@@ -323,24 +333,30 @@ class _Probing:
         ]
 
     async def _answer(self, steps: Steps, probe: Probe, repeat: int) -> _Reply:
-        plan, ingest = self._plan, self._audited.ingest
-        again = steps_of_repeat(steps, repeat)
-        answering = plan.answering if repeat == 1 else plan.repeated[repeat - 2]
-        if ingest is None:
-            if plan.window is not None and (problems := find_oversized(plan.transcripts, [probe], plan.window)):
-                raise ServiceError(problems[0])
-            context = plan.transcripts.transcript(probe.conversation)
-            return _Reply(await self._ask(again, probe, context, answering), context)
-        limits = plan.search_limits
-        memories = await ingest.search(steps, probe.conversation, probe.question, limits.depth)
-        shown = limits.cut(memories)
-        context = context_of(shown)
-        answer = await self._ask(again, probe, context, answering)
-        return _Reply(answer, context, shown, tuple(limits.scores(memories, shown)))
+        plan, audited = self._plan, self._audited
+        again, answering = steps_of_repeat(steps, repeat), audited.answering[repeat - 1]
+        if audited.ingest is not None:
+            limits = plan.search_limits
+            memories = await audited.ingest.search(steps, probe.conversation, probe.question, limits.depth)
+            shown = limits.cut(memories)
+            context = context_of(shown)
+            answer = await self._ask(again, probe, context, answering)
+            return _Reply(answer, context, shown, tuple(limits.scores(memories, shown)))
+        if audited.baseline != FULL_CONTEXT:
+            shown = [] if audited.baseline == "none" else plan.transcripts.evidence(probe)
+            context = context_of(shown)
+            return _Reply(await self._ask(again, probe, context, answering), context, shown)
+        if audited.window is not None and (problems := find_oversized(plan.transcripts, [probe], audited.window)):
+            raise ServiceError(problems[0])
+        before = plan.transcripts.replayed(probe.conversation)
+        answer = await self._ask(again, probe, REPLAYED, answering, before)
+        return _Reply(answer, plan.transcripts.transcript(probe.conversation))
 
-    async def _ask(self, steps: Steps, probe: Probe, context: str, answering: Answering) -> str:
+    async def _ask(
+        self, steps: Steps, probe: Probe, context: str, answering: Answering, before: Sequence[Turn] = ()
+    ) -> str:
         end_time = self._plan.transcripts.end_time(probe.conversation)
-        return (await ask(steps, answering, probe.question, context, at=end_time)).text
+        return (await ask(steps, answering, probe.question, context, at=end_time, before=before)).text
 
 
 def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: int) -> list[str]:

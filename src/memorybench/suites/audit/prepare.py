@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +15,11 @@ from memorybench.core.trials import Subject
 from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.datasets.prompts import answer_prompt
 from memorybench.files.prompts import load_prompt
+from memorybench.files.templates import Template
 from memorybench.journal.rows import Fingerprint
 from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
-from memorybench.suites.answering import Answering, Scoring, estimated_tokens
+from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
 from memorybench.suites.estimates import (
     JUDGE_TOKENS,
     PROMPT_TOKENS,
@@ -35,69 +36,85 @@ from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
-from .generation import Probes, generate
+from .generation import apply_limit, generate
 from .judgement import judge_prompts, question_of
 from .measures import measures, selected
-from .plan import SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
+from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
+from .probe_file import read_probes
+from .probes import Probe, Probes
 from .spec import AuditSpec
+from .verification import ProbeModel
+from .writing import drafts
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMAUDIT_MODEL", "MEMORYBENCH_JUDGE"
 DEFAULT_MODEL, DEFAULT_JUDGE, NO_JUDGE = "gpt-4o-mini", "gpt-4o", "none"
 
 
+def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
+    """Return the probes of a file, or those that structure proves; with a probe model, also those that it writes."""
+    if spec.probe_file:
+        read = read_probes(Path(spec.probe_file[0]), dataset, verify=spec.probe_model is None)
+        of_kind = [probe for probe in read.probes if probe.type in spec.kinds]
+        chosen = apply_limit(of_kind, spec.kinds, spec.limit, spec.sample_seed)
+        left_out = {"beyond the limit": len(of_kind) - len(chosen)}
+        return read.model_copy(
+            update={"probes": tuple(chosen), "gates": {**read.gates, "made": len(chosen), **left_out}}
+        )
+    if spec.probe_model is None:
+        return generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
+    made = generate(dataset, spec.kinds, policy=spec.policy, gaps=False)
+    every = [*made.probes, *drafts(dataset, made.probes, spec.kinds, spec.policy)]
+    chosen = apply_limit(every, spec.kinds, spec.limit, spec.sample_seed)
+    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen)}
+    return Probes(probes=tuple(chosen), skipped=(), gates=gates)
+
+
+def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
+    problem = f"no probes of the kinds {', '.join(spec.kinds)}"
+    if generated.gates.get("not English"):
+        problem += "; the templates are English, and the conversations are not"
+        return BadInput(
+            spec.dataset, problem, remedy="add --probe-model MODEL, or give each fact a question and a value"
+        )
+    return BadInput(
+        spec.dataset, problem, remedy=f"memaudit validate {spec.dataset} shows why; --probe-model writes more"
+    )
+
+
 def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     """Read the dataset, generate its probes and resolve the models and providers."""
     dataset = load_audit(Path(spec.dataset))
-    generated = generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
+    generated = make_probes(spec, dataset)
     if not generated.probes:
-        raise BadInput(
-            spec.dataset,
-            f"no probes of the kinds {', '.join(spec.kinds)}",
-            remedy=f"memaudit validate {spec.dataset} shows why",
-        )
+        raise _no_probes(spec, generated)
     resolved = (wiring.provider(name) for name in spec.providers)
     providers = tuple({provider.name: provider for provider in resolved}.values())  # two spellings are one provider
     spec = spec.model_copy(update={"providers": tuple(provider.name for provider in providers)})
-    for provider in providers:
-        if provider.is_baseline:
-            raise BadInput(
-                "--providers",
-                f"{provider.name} is a baseline, not a memory",
-                remedy="leave it out: the conversation is replayed",
-            )
     depth = spec.top_k or max(SHOWN, spec.context_limit or 0)
     limits = SearchLimits.of(spec, "the audit", depth=depth, shown=SHOWN)
     limits.check(providers, "the audit")
-    answerer = wiring.model(spec.model or wiring.variable(MODEL_VARIABLE) or DEFAULT_MODEL)
+    names = spec.model or (wiring.variable(MODEL_VARIABLE) or DEFAULT_MODEL,)
+    models = tuple({model.name: model for model in map(wiring.model, names)}.values())
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
     judge = None if judge_name == NO_JUDGE else wiring.model(judge_name)
     writer = wiring.model(spec.probe_model) if spec.probe_model else None
-    window = spec.context_window or answerer.listed_window
-    if window is not None and not providers:
-        too_long = find_oversized(Transcripts(dataset), generated.probes, window)
-        if too_long:
-            more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
-            raise BadInput("--model", f"{too_long[0]}{more}")
-    run = _AuditRun(spec, wiring, dataset, generated, providers, answerer, judge, writer, window, limits)
-    subjects = tuple(provider.name for provider in providers) or (answerer.name,)
+    prompt = answer_prompt(spec.answer_prompt or load_prompt("audit-answer"), "--answer-prompt")
+    run = _AuditRun(spec, wiring, dataset, generated, providers, models, judge, writer, limits, prompt)
+    if not providers or any(provider.name == FULL_CONTEXT for provider in providers):
+        run.check_windows()
     any_subject = Subject(role="", name="")
-    hints = {}
-    if not providers:
-        models = ("--model", answerer.name, "--judge-model", judge.name if judge else NO_JUDGE)
-        again = shlex.join(("memorybench", "audit", spec.dataset, "--providers", "bm25", "hybrid", *models))
-        hints[again] = "ask the same probes through a memory"
     return PreparedRun(
         spec=spec,
-        totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in subjects},
+        totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in run.names()},
         repeats=spec.repeats,
-        subjects=subjects,
+        subjects=tuple(run.names(baselines=False)) or tuple(run.names()),
         fingerprints=run.fingerprints(),
         metrics=measures(),
         open_plan=run.open_plan,
         cases={dataset.id: frozenset(probe.id for probe in generated.probes)},
         details={
             "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in generated.probes),
-            "answerer": answerer.name,
+            "answerer": ", ".join(model.name for model in models),
             DEFAULT_SETTINGS: default_settings(providers),
             "judge": judge.name if judge else None,
             "conversations": len(dataset.conversations),
@@ -106,10 +123,10 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             "gates": dict(generated.gates),
             "skipped": dict(Counter(skipped.reason for skipped in generated.skipped)),
         },
-        models=(answerer, judge, writer),
+        models=(*models, judge, writer),
         estimate=run.estimate,
         formats=FORMATS if spec.format == "all" else (spec.format,),
-        hints=hints,
+        hints={} if providers else run.hints(),
     )
 
 
@@ -122,19 +139,47 @@ class _AuditRun:
     dataset: AuditDataset
     generated: Probes
     providers: tuple[ResolvedProvider, ...]
-    answerer: ResolvedModel
+    models: tuple[ResolvedModel, ...]
     judge: ResolvedModel | None
     writer: ResolvedModel | None
-    """The model that rewrites the questions; None: they are not rewritten."""
-    window: int | None
+    """The model that writes and verifies probes; None: structure has verified them."""
     search_limits: SearchLimits
+    prompt: Template
+
+    def name(self, provider: ResolvedProvider | None, model: ResolvedModel) -> str:
+        """Return the name of a subject; with several models, it names the model as well."""
+        if provider is None:
+            return model.name
+        return provider.name if len(self.models) == 1 else f"{provider.name} + {model.name}"
+
+    def names(self, *, baselines: bool = True) -> list[str]:
+        wanted = [provider for provider in self.providers if baselines or not provider.is_baseline]
+        return [
+            self.name(provider, model) for model in self.models for provider in (wanted if self.providers else [None])
+        ]
+
+    def check_windows(self) -> None:
+        """Raise BadInput if a conversation exceeds the context window of a model."""
+        for model in self.models:
+            window = self.spec.context_window or model.listed_window
+            too_long = find_oversized(Transcripts(self.dataset), self.generated.probes, window) if window else []
+            if too_long:
+                more = f" (and {len(too_long) - 1} more)" if len(too_long) > 1 else ""
+                raise BadInput("--model", f"{too_long[0]}{more}")
+
+    def hints(self) -> dict[str, str]:
+        judge = self.judge.name if self.judge else NO_JUDGE
+        models = ("--model", *(model.name for model in self.models), "--judge-model", judge)
+        compared = ("--providers", "bm25", "hybrid", "full-context", "oracle", "none")
+        command = shlex.join(("memorybench", "audit", self.spec.dataset, *compared, *models))
+        return {command: "ask the same probes through memories, beside baselines"}
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
         texts[f"dataset {self.dataset.id}"] = canonical(self.dataset)
         texts["probes"] = canonical([probe.plain() for probe in self.generated.probes])
-        texts["prompt"] = load_prompt("audit-answer")
-        texts["model"] = self.answerer.described()
+        texts["prompt"] = self.spec.answer_prompt or load_prompt("audit-answer")
+        texts["model"] = "\n".join(model.described() for model in self.models)
         if self.judge is not None:
             texts["judge model"] = self.judge.described()
         if self.writer is not None:
@@ -142,94 +187,139 @@ class _AuditRun:
         return {name: Fingerprint.of(text) for name, text in texts.items()}
 
     async def open_plan(self, opening: Opening) -> Plan:
-        repeats = self.spec.repeats
-        answerers = await open_repeats(self.answerer, opening.stack, self.spec.seed, repeats)
-        prompts = {"": answer_prompt(load_prompt("audit-answer"), "audit prompt")}
-        answering, *repeated = (Answering(model, prompts, Scoring(method="audit")) for model in answerers)
         judge = await self.judge.open(opening.stack) if self.judge else None
+        writer = ProbeModel(await self.writer.open(opening.stack)) if self.writer else None
         transcripts = Transcripts(self.dataset)
+        answering = {model.name: await self._open_answering(model, opening) for model in self.models}
         audited: list[AuditedSubject] = []
         limits: dict[str, Limits] = {}
-        window = self.window
-        if self.providers:
-            opener = self.wiring.open_providers(opening.stack, opening.stores, run_id=opening.run_id)
-            for resolved in self.providers:
-                opened = await opener.open(resolved.name)
-                subject = opened.provider.subject
-                trials = [
-                    trial_of(probe, self.dataset.id, subject, repeat)
-                    for probe in self.generated.probes
-                    for repeat in range(1, repeats + 1)
-                ]
-                pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
-                ingest = Ingest(
-                    opening.run_id,
-                    transcripts,
-                    opened.provider,
-                    opened.spends,
-                    DEFAULT_INGEST_OPTIONS,
-                    pending,
-                    opening.scope_suffix,
-                )
-                audited.append(AuditedSubject(subject, ingest))
-                limits[subject.key] = opened.limits
-        else:
-            audited.append(AuditedSubject(answering.model.subject))
-            if window is None:
-                window = await self.answerer.fetch_window()
+        for model in self.models:
+            if not self.providers:
+                subject = answering[model.name][0].model.subject
+                audited.append(AuditedSubject(subject, answering[model.name], window=await self._window(model)))
+        for provider in self.providers:
+            audited += await self._open_provider(provider, opening, transcripts, answering, limits)
         return AuditPlan(
             transcripts,
             self.generated.probes,
             audited,
-            answering,
             Judge(judge, judge_prompts()) if judge else None,
-            writer=await self.writer.open(opening.stack) if self.writer else None,
+            probe_model=writer,
             verify=self.spec.verify_probes,
-            window=window,
             limits=limits,
             search_limits=self.search_limits,
             canaries=self._canaries,
-            repeated=repeated,
         ).plan()
+
+    async def _open_answering(self, model: ResolvedModel, opening: Opening) -> list[Answering]:
+        opened = await open_repeats(model, opening.stack, self.spec.seed, self.spec.repeats)
+        return [Answering(one, {"": self.prompt}, Scoring(method="audit")) for one in opened]
+
+    async def _window(self, model: ResolvedModel) -> int | None:
+        return self.spec.context_window or model.listed_window or await model.fetch_window()
+
+    async def _open_provider(
+        self,
+        provider: ResolvedProvider,
+        opening: Opening,
+        transcripts: Transcripts,
+        answering: Mapping[str, list[Answering]],
+        limits: dict[str, Limits],
+    ) -> list[AuditedSubject]:
+        """Open a memory once for all models that read it; a baseline needs none."""
+        if provider.is_baseline:
+            return [
+                AuditedSubject(
+                    Subject(role="baseline", name=self.name(provider, model)),
+                    answering[model.name],
+                    baseline=provider.name,
+                    window=await self._window(model) if provider.name == FULL_CONTEXT else None,
+                )
+                for model in self.models
+            ]
+        opener = self.wiring.open_providers(opening.stack, opening.stores, run_id=opening.run_id)
+        opened = await opener.open(provider.name)
+        own = opened.provider.subject
+        limits[own.key] = opened.limits
+        subjects = [
+            own
+            if len(self.models) == 1
+            else Subject(role=own.role, name=self.name(provider, model), settings=own.settings)
+            for model in self.models
+        ]
+        trials = [
+            trial_of(probe, self.dataset.id, subject, repeat)
+            for subject in subjects
+            for probe in self.generated.probes
+            for repeat in range(1, self.spec.repeats + 1)
+        ]
+        pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)
+        ingest = Ingest(
+            opening.run_id,
+            transcripts,
+            opened.provider,
+            opened.spends,
+            DEFAULT_INGEST_OPTIONS,
+            pending,
+            opening.scope_suffix,
+        )
+        return [
+            AuditedSubject(subject, answering[model.name], ingest)
+            for subject, model in zip(subjects, self.models, strict=True)
+        ]
 
     def estimate(self) -> Iterator[Estimate]:
         """Yield the calls per stage. The answer of a twin is recorded and counts once."""
         name, probes = self.dataset.id, self.generated.probes
         transcripts = Transcripts(self.dataset)
-        for subject in [provider.name for provider in self.providers] or [self.answerer.name]:
-            if self.providers:
-                conversations = dict.fromkeys(probe.conversation for probe in probes)
-                sessions = sum(len(transcripts.haystack(id).sessions) for id in conversations)
-                cost = None if any(one.spends for one in self.providers if one.name == subject) else 0.0
-                yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
-                yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
-            sizes = [self._context_tokens(transcripts, probe.conversation) + PROMPT_TOKENS for probe in probes]
-            yield model_calls(name, subject, "answer", self.answerer, sizes * self.spec.repeats, REPLY_TOKENS)
-            if self.spec.verify_probes:
-                bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
-                yield model_calls(name, subject, "answer without context", self.answerer, bare, REPLY_TOKENS)
-            if self.judge is not None:
-                judged = [JUDGE_TOKENS + REPLY_TOKENS] * self._judge_calls
-                yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
+        for provider in self.providers or (None,):
+            for model in self.models:
+                subject = self.name(provider, model)
+                if provider is not None and not provider.is_baseline and model is self.models[0]:
+                    conversations = dict.fromkeys(probe.conversation for probe in probes)
+                    sessions = sum(len(transcripts.haystack(id).sessions) for id in conversations)
+                    cost = None if provider.spends else 0.0
+                    yield Estimate(benchmark=name, subject=subject, stage="add", calls=sessions, cost=cost)
+                    yield Estimate(benchmark=name, subject=subject, stage="search", calls=len(probes), cost=cost)
+                sizes = [self._context_tokens(transcripts, probe, provider) + PROMPT_TOKENS for probe in probes]
+                yield model_calls(name, subject, "answer", model, sizes * self.spec.repeats, REPLY_TOKENS)
+                if self.spec.verify_probes:
+                    bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
+                    yield model_calls(name, subject, "answer without context", model, bare, REPLY_TOKENS)
+                if self.judge is not None:
+                    judged = [JUDGE_TOKENS + REPLY_TOKENS] * self._judge_calls
+                    yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
         if self.writer is not None:
-            yield model_calls(name, "", "question", self.writer, [PROMPT_TOKENS] * len(probes), REPLY_TOKENS)
+            yield probe_calls(name, self.writer, transcripts, probes)
         if self.judge is not None:
             used = judge_prompts().used(question_of(probe) for probe in probes)
             yield canary_calls(name, self.judge, choose_canaries(used, self._canaries))
 
     @property
     def _canaries(self) -> int:
-        return canary_limit(self.spec.canaries, self._judge_calls * max(1, len(self.providers)))
+        return canary_limit(self.spec.canaries, self._judge_calls * len(self.names()))
 
     @property
     def _judge_calls(self) -> int:
         """The number of answers of one subject that a judge may have to decide."""
-        return self.spec.repeats * sum(not probe.options for probe in self.generated.probes)
+        return self.spec.repeats * len(self.generated.probes)
 
-    def _context_tokens(self, transcripts: Transcripts, conversation: str) -> int:
-        whole = estimated_tokens(transcripts.transcript(conversation))
-        turns = sum(len(session.turns) for session in transcripts.haystack(conversation).sessions)
-        if not self.providers:
+    def _context_tokens(self, transcripts: Transcripts, probe: Probe, provider: ResolvedProvider | None) -> int:
+        whole = estimated_tokens(transcripts.transcript(probe.conversation))
+        if provider is None or provider.name == FULL_CONTEXT:
             return whole
+        if provider.is_baseline:
+            return estimated_tokens(context_of(transcripts.evidence(probe))) if provider.name != "none" else 0
+        turns = len(transcripts.conversation(probe.conversation).turns)
         limits = self.search_limits
         return min(round(whole * min(1.0, limits.shown / turns)), limits.token_budget or whole)
+
+
+def probe_calls(name: str, model: ResolvedModel, transcripts: Transcripts, probes: Sequence[Probe]) -> Estimate:
+    """Estimate the calls that write and verify probes: two replies per check, and one for each that is written."""
+    sizes: list[int] = []
+    for probe in probes:
+        whole = estimated_tokens(transcripts.transcript(probe.conversation)) if probe.abstain else 0
+        checks = {"hallucination": 2, "conflict": 8, "temporal": 4, "recall": 4}[probe.type]
+        sizes += [PROMPT_TOKENS + whole] * (checks + (not probe.question))
+    return model_calls(name, "", "probe check", model, sizes, REPLY_TOKENS)

@@ -9,12 +9,23 @@ from memorybench.core.conversation import Turn
 from memorybench.core.records import Record
 from memorybench.core.trials import Case
 
-from .askable import Origin
 from .evidence import IndexedConversation
+
+Origin = Literal["structured", "cloze", "model", "given", "edited"]
+"""Where a question comes from: a template, a gap, a model, the dataset, or a person who edited a probe file."""
 
 ProbeType = Literal["recall", "hallucination", "conflict", "temporal"]
 PROBE_TYPES: tuple[ProbeType, ...] = ("recall", "hallucination", "conflict", "temporal")
 Policy = Literal["latest", "flag"]
+
+
+class Check(Record):
+    """One check that a probe passed before it was asked."""
+
+    name: str
+    by: str
+    """`structure`, or the name of the model that was asked."""
+    note: str = ""
 
 
 class Probe(Case):
@@ -42,6 +53,9 @@ class Probe(Case):
     gold_context: tuple[Turn, ...] = ()
     """The turns that contain the answer."""
     origin: Origin
+    checks: tuple[Check, ...] = ()
+    stale_context: tuple[Turn, ...] = ()
+    """The turns that state the outdated values of a conflict."""
     category: str | None = None
     age_turns: int | None = None
     """The number of turns after the one that contains the answer."""
@@ -60,7 +74,7 @@ class Probes(Record):
     probes: tuple[Probe, ...]
     skipped: tuple[Skipped, ...]
     gates: Mapping[str, int]
-    """The number of generated probes, and of the questions that each gate dropped."""
+    """The number of generated probes, and of the questions that each check rejected."""
 
 
 def probe(
@@ -74,6 +88,7 @@ def probe(
     origin: Origin,
     places: Sequence[int] = (),
     category: str | None = None,
+    checks: Sequence[str] = (),
     **more: Any,
 ) -> Probe:
     """Create a probe. Its ages and labels follow from the places of the turns that contain the answer."""
@@ -98,6 +113,7 @@ def probe(
         expected_answer=expected,
         gold_context=indexed.turns(sorted(places)),
         origin=origin,
+        checks=tuple(Check(name=name, by="structure") for name in checks),
         category=category,
         age_turns=age_turns,
         age_days=age_days,

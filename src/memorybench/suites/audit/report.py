@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memorybench.core.measures import Metric
-from memorybench.core.report_sections import Case, Cases, Notes, Report
+from memorybench.core.report_sections import Case, Cases, Notes, Report, Table, text_column
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.reporting import formatting
 from memorybench.suites import report_parts as sections
+from memorybench.suites.failures import reason_table
 from memorybench.suites.judge_check import check_document, check_warnings, correction_tables, judge_checks
 from memorybench.suites.noise import measure_noise, noise_document, noise_sections
 from memorybench.suites.searching import OVER_BUDGET, over_budget_warning, search_facts
@@ -33,29 +34,34 @@ MEANINGS = {
     "dating_accuracy": "durations, and what was true at a given time",
 }
 REASONS = {
+    "a plan": "about events that were still to come when they were stated",
+    "answerable without the conversation": "that can be answered without the conversation",
     "asked already": "that repeat another question",
     "beyond the limit": "left out by --limit",
-    "empty context": "that can be answered without the conversation",
+    "free text": "about facts in free text",
+    "guessable": "with an answer that is easy to guess",
     "leak": "with a word of the answer in the question",
     "no date between": "without a date between the two values",
-    "no past form": "with a verb whose past form is unknown",
-    "malformed": "not well-formed",
-    "no shape fits": "that no pattern fits",
-    "no stale value": "without an outdated value",
-    "no twin": "about absent facts without a similar fact that was stated",
+    "no gap": "about free text without a name or number to leave out (--probe-model writes questions)",
+    "no past form": "with a template that has no past form",
+    "no shared attribute": "about changed facts without a common attribute (--probe-model writes questions)",
+    "no twin": "about absent facts without a fact that was stated",
     "no value": "without a content word in the answer",
-    "not absent": "about absent facts that a turn or fact may mention",
+    "not English": "about facts in other languages than English (--probe-model writes questions)",
+    "not answerable from its evidence": "that their evidence does not answer",
+    "not two dated events": "about events without dates of their own",
     "not unique": "with several answers",
     "option tells the time": "about an order that an option gives away",
     "options overlap": "with options that share words",
-    "same chain": "about the order of two values of one fact",
+    "the facts do not answer one question": "about changed facts that do not answer one question",
+    "the values do not differ": "about changed facts whose values are the same",
     "tie": "about events at the same time",
-    "told twice": "about the order of facts that were stated more than once",
+    "told": "about absent facts that the conversation tells",
     "unanswerable": "without a turn that contains the answer",
-    "undated": "without a date",
-    "values overlap": "with an outdated value that shares words with the latest",
+    "undated": "about events without a date (validFrom) that a turn tells",
+    "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
-"""By check: what is wrong with the questions or facts that it rejects."""
+"""By check: what is wrong with the questions or facts that it rejects. Runs of earlier versions have other checks."""
 _LABELS = ("category", "turns_back", "days_back", "conversation")
 _PHRASES = {
     "recall_accuracy": "recalls {} of the facts",
@@ -91,7 +97,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
         "Audited": subject,
         **search_facts(spec),
         "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
-        "Judge": spec["judge"] or "none: answers are searched for the expected words",
+        "Judge": spec["judge"] or "none: only answers equal to a known one are scored",
         "Conflicts": policies[spec["policy"]],
         **({"Repeats": f"{spec['repeats']} per probe"} if spec.get("repeats", 1) > 1 else {}),
         "Started": sections.started(run.created),
@@ -107,10 +113,9 @@ def report(run: StoredRun) -> Report:
     summary = run.summary
     outcomes = list(run.outcomes())
     probes = _probe_facts(run.spec)
-    rewritten = [score for outcome in outcomes if (score := outcome.score("rewritten")) is not None]
-    if rewritten:
-        counts = f"{sum(rewritten):.0f} of {len(rewritten)} were used; the checks rejected the others"
-        probes["Questions written by a model"] = counts
+    rejected = _rejected(outcomes)
+    if rejected:
+        probes["Probes that a model rejected"] = _reasons(rejected)
     checks = judge_checks(run, _CORRECTED)
     noise = measure_noise(run, dict.fromkeys(summary.benchmarks, MAIN_MEASURES))
     return Report(
@@ -123,6 +128,8 @@ def report(run: StoredRun) -> Report:
             *sections.score_tables(summary, MEANINGS, _LABELS, MAIN_MEASURES),
             *correction_tables(run, checks),
             *noise_sections(noise),
+            *(table for name in summary.benchmarks for table in sections.difference_table(summary, name)),
+            *_attribution(outcomes),
             _worst_failures(run, outcomes),
             sections.provenance(facts(run.runs)),
             Notes(tuple(probes.items()), title="How the probes were made"),
@@ -154,6 +161,25 @@ def _verdict(result: Result) -> str:
     return sentence
 
 
+def _rejected(outcomes: Iterable[Outcome]) -> Counter[str]:
+    """Count the probes that the probe model rejected by reason, each once for all subjects."""
+    reasons = {
+        outcome.trial.case_id: outcome.failure.message.partition(":")[0]
+        for outcome in outcomes
+        if outcome.status == "skipped" and outcome.failure is not None
+    }
+    return Counter(reasons.values())
+
+
+def _attribution(outcomes: Iterable[Outcome]) -> list[Table]:
+    """Return why the answers of each subject are wrong."""
+    wrong = [outcome for outcome in outcomes if outcome.score("correct") == 0]
+    if not wrong:
+        return []
+    table = reason_table(wrong)
+    return [Table("Why answers are wrong", (text_column("subject"), *table.columns[1:]), table.rows, level=3)]
+
+
 def _probe_facts(spec: Mapping[str, Any]) -> dict[str, str]:
     """What the checks rejected, and which facts no probe asks about."""
     kinds = ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items())
@@ -182,7 +208,13 @@ def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
         fields += [("from", line) for line in sections.gold_lines(run.case(outcome))]
         heading = (trial.labels.get("probe_type", ""), trial.subject.name, trial.case_id)
         cases.append(Case(heading, tuple(fields)))
-    return Cases("Worst failures", tuple(cases), len(wrong), "None: every answer was correct.")
+    scored = sum(outcome.status == "scored" for outcome in outcomes)
+    none = (
+        "None: every answer was correct."
+        if scored == len(outcomes)
+        else f"None of the {scored} scored answers is wrong."
+    )
+    return Cases("Worst failures", tuple(cases), len(wrong), none)
 
 
 def _select_worst(wrong: Iterable[Outcome]) -> list[Outcome]:
@@ -238,6 +270,7 @@ def _probe_result(outcome: Outcome, probe: Mapping[str, Any]) -> dict[str, Any]:
         "reason": outcome.failure.message if outcome.failure else outcome.shown.reason,
         "conversation": outcome.trial.cluster,
         "origin": "model" if outcome.score("rewritten") == 1 else probe.get("origin", ""),
+        "checks": list(probe.get("checks", ())),
     }
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
 
 from memorybench.suites.searching import SearchSpec
 from memorybench.suites.spec import RepeatedSpec, flag
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import unknown_name
 
 from .probes import PROBE_TYPES, Policy, ProbeType
 
@@ -17,15 +20,16 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     dataset: str = flag(
         help="Audit with these conversations and facts (JSON, JSONL).", name="dataset", metavar="DATASET"
     )
-    model: str | None = flag(
-        None,
-        help="Audit this model, or answer with it.",
+    model: tuple[str, ...] = flag(
+        (),
+        help="Audit these models, or answer with them.",
+        name="--model",
         metavar="MODEL",
         default_text="$MEMAUDIT_MODEL or gpt-4o-mini",
     )
     judge_model: str | None = flag(
         None,
-        help='Judge with this model; "none" compares words.',
+        help='Judge with this model; "none" scores equal answers only.',
         metavar="MODEL",
         default_text="$MEMORYBENCH_JUDGE or gpt-4o",
     )
@@ -33,25 +37,50 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     context_limit: int | None = flag(
         None, help="Show the model at most N memories.", metavar="N", default_text="10", ge=1
     )
-    providers: tuple[str, ...] = flag(
-        (), help="Answer from these memory systems instead of the full conversation.", metavar="NAME"
-    )
-    kinds: tuple[ProbeType, ...] = flag(
-        PROBE_TYPES, help="Ask only these kinds of probes.", name="--probes", metavar="KIND"
-    )
+    providers: tuple[str, ...] = flag((), help="Answer from these memories and baselines instead.", metavar="NAME")
+    kinds: tuple[ProbeType, ...] = flag(PROBE_TYPES, help="Ask only these kinds of probes.", metavar="KIND")
+    probe_file: tuple[str, ...] = flag((), help="Ask the probes of this file.", name="--probes", metavar="FILE")
     policy: Policy = flag("latest", help="Choose what is right where facts changed.", name="--conflicts")
     limit: int | None = flag(None, help="Ask at most N probes, spread over all kinds.", metavar="N", ge=1)
     sample_seed: int = flag(0, help="Choose other probes.", metavar="N")
     seed: int | None = flag(None, help="Seed the model.")
     context_window: int | None = flag(None, help="Reject conversations longer than this.", metavar="TOKENS", ge=1)
-    probe_model: str | None = flag(None, help="Write the questions with this model.", metavar="MODEL")
+    probe_model: str | None = flag(None, help="Write and verify probes with this model.", metavar="MODEL")
+    answer_prompt: str | None = flag(
+        None, help="Replace the answer prompt (file or text).", metavar="PROMPT", file_or_text=True
+    )
     verify_probes: bool = flag(False, help="Drop probes that the model answers without context.")
     format: Literal["all", "json", "markdown"] = flag("all", help="Write these reports.", saved=False)
 
     @classmethod
     def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
-        """In runs of version 0.1, `seed` chose the probes as well."""
+        """In runs of version 0.1, `seed` chose the probes as well, and `model` was one name."""
         return {"sample_seed": saved.get("seed") or 0, **saved}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_old_forms(cls, given: Any) -> Any:
+        """Accept one name as `model`, and kinds as `--probes`, which is what it took before."""
+        if not isinstance(given, Mapping):
+            return given
+        read = {**given}
+        for name in ("model", "probe_file"):
+            if isinstance(read.get(name), str):
+                read[name] = (read[name],)
+        if read.get("model") is None:
+            read.pop("model", None)
+        named = read.get("probe_file") or ()
+        if named and set(named) <= set(PROBE_TYPES):
+            read |= {"kinds": tuple(named), "probe_file": ()}
+        return read
+
+    @field_validator("probe_file")
+    @classmethod
+    def _one_file(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        for name in files:
+            if not Path(name).suffix or len(files) > 1:
+                raise unknown_name("--probes", f"{preview(name)} is not a probe file", name, PROBE_TYPES)
+        return files
 
     @field_validator("kinds")
     @classmethod

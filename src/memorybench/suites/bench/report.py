@@ -92,7 +92,7 @@ def report(run: StoredRun) -> Report:
         if main == "answer_f1" and not run.spec["judge"]:
             tables.append(Notes((_NEEDS_JUDGE.format(run.run.id),), warning=True))
         tables += _label_tables(summary, benchmark, main)
-        tables += _difference_table(summary, benchmark)
+        tables += sections.difference_table(summary, benchmark)
     warnings = sections.warnings(summary)
     for result in summary.results:
         over = None if result.group else result.measure(OVER_BUDGET)
@@ -191,21 +191,6 @@ def _label_table(
         rows.append((label[1], *measures, max((measure.n for measure in measures if measure), default=0)))
     columns = (Column(subject, "interval", priority=place) for place, subject in enumerate(subjects, 1))
     return Table(title, (text_column("", wrap=True), *columns, Column("n")), tuple(rows), level=3, detail=detail)
-
-
-def _difference_table(summary: Summary, benchmark: str) -> list[Table]:
-    pairs = {(pair.first, pair.second): pair for pair in summary.differences if pair.benchmark == benchmark}
-    if not pairs:
-        return []
-    baselines = list(dict.fromkeys(baseline for _, baseline in pairs))
-    rows = [
-        (provider, *(pairs[provider, b].cell() if (provider, b) in pairs else None for b in baselines))
-        for provider in dict.fromkeys(provider for provider, _ in pairs)
-    ]
-    measure = next(iter(pairs.values())).measure
-    columns = (text_column(""), *(Column(f"minus {baseline}") for baseline in baselines))
-    title = f"Difference from baseline in {measure}, points [95%] (* significant after Holm's correction)"
-    return [Table(title, columns, tuple(rows), level=3)]
 
 
 def _has_no_interval(result: Result) -> bool:

@@ -1,0 +1,82 @@
+"""`memorybench audit probes DATASET`: lists the probes of a dataset, or writes them to a file to edit and share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .arguments import add_fields, add_json, given_fields, positive
+
+if TYPE_CHECKING:
+    from memorybench.suites.audit.probes import Probe
+
+ACTION = "probes"
+_FIELDS = ("dataset", "kinds", "policy", "limit", "sample_seed", "probe_model", "probe_file", "config_dirs")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    from memorybench.suites.audit.spec import AuditSpec
+
+    parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help="List or write the probes of a dataset")
+    without = [name for name in AuditSpec.model_fields if name not in _FIELDS]
+    add_fields(parser, AuditSpec, without=without)
+    parser.add_argument("--output", metavar="FILE", type=Path, help="Write the probes to this JSONL file")
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        default=Path("audit-results"),
+        help="Record the model's replies in this folder (default: ./audit-results)",
+    )
+    parser.add_argument(
+        "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
+    )
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.datasets.audit import load_audit
+    from memorybench.suites.audit.prepare import make_probes
+    from memorybench.suites.audit.probe_file import probe_line, write_probes
+    from memorybench.suites.audit.probing import verify_all
+    from memorybench.suites.audit.spec import AuditSpec
+    from memorybench.suites.spec import make_spec
+    from memorybench.wiring.live import LiveWiring
+
+    spec = make_spec(AuditSpec, given_fields(args, AuditSpec))
+    dataset = load_audit(spec.dataset)
+    made = make_probes(spec, dataset)
+    probes, failed = made.probes, 0
+    rejected = {name: n for name, n in made.gates.items() if n and name != "made"}
+    if spec.probe_model is not None:
+        wiring = LiveWiring(spec.config_dirs, spec.consent)
+        verified = verify_all(
+            dataset, probes, wiring.model(spec.probe_model), args.results, wiring, args.concurrency
+        )  # fmt: skip
+        probes, failed = verified.probes, verified.failed
+        rejected |= verified.rejected
+    if args.output is not None:
+        write_probes(args.output, probes)
+    if args.json:
+        lines = [probe_line(probe) for probe in probes]
+        print(json.dumps({"dataset": spec.dataset, "probes": lines, "rejected": rejected, "failed": failed}, indent=2))
+    else:
+        _show(probes, rejected, args.output)
+    if failed:
+        print(f"memorybench: {failed} probes could not be checked; repeat the command to check them", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _show(probes: tuple[Probe, ...], rejected: dict[str, int], output: Path | None) -> None:
+    if output is None:
+        for probe in probes:
+            print(f"{probe.id}\n  {probe.question}\n  expected: {probe.expected_answer}")
+    counts = Counter(probe.type for probe in probes)
+    made = ", ".join(f"{n} {kind}" for kind, n in counts.items())
+    print(f"{f'{output}: ' if output else ''}{len(probes)} probes{f': {made}' if made else ''}")
+    if rejected:
+        print(f"not asked: {', '.join(f'{n} {reason}' for reason, n in rejected.items())}")

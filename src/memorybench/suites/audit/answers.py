@@ -1,0 +1,120 @@
+"""Compares answers: by code only whether two are equal after normalisation, or one occurs in a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from memorybench.text.normalisation import plain
+from memorybench.text.stop_words import AUDIT_STOP_WORDS
+from memorybench.text.words import space_ideographs, stem
+
+MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "december",
+)  # fmt: skip
+_UNITS = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+)  # fmt: skip
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+NUMBERS = {
+    **{word: number for number, word in enumerate(_UNITS)},
+    **{word: 10 * ten for ten, word in enumerate(_TENS, 2)},
+    **{f"{word} {unit}": 10 * ten + n for ten, word in enumerate(_TENS, 2) for n, unit in enumerate(_UNITS[:10]) if n},
+}
+_NUMBER = re.compile(rf"\b(?:{'|'.join(sorted(NUMBERS, key=len, reverse=True)).replace(' ', '[- ]')})\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_ORDINAL = re.compile(r"\b(\d+)(?:st|nd|rd|th)\b")
+_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" if name != "may" else name for name in MONTHS)
+_DATES = (
+    re.compile(rf"\b(?P<day>\d{{1,2}})(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"),
+    re.compile(rf"\b(?P<month>{_MONTH})\b\.? (?P<day>\d{{1,2}})\b(?:,? (?P<year>\d{{4}}))?"),
+)
+_TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W_]+(?:'[^\W_]+)*")
+_ARTICLES = frozenset(("a", "an", "the"))
+_ABSTENTIONS = frozenset((
+    "i don't know", "i do not know", "don't know", "unknown", "not mentioned", "not stated", "not specified",
+    "not known", "no information", "it was not mentioned", "it was never mentioned", "that was not mentioned",
+    "that was never mentioned", "i have no information about that", "i don't have that information",
+    "i'm not sure", "i am not sure", "n/a", "none", "conversation does not tell", "conversation doesn't say",
+    "conversation does not say",
+))  # fmt: skip
+"""Normalised replies that decline to answer. Any other wording is for the judge."""
+
+
+@lru_cache(maxsize=65_536)
+def tokens(text: str) -> tuple[str, ...]:
+    """Return the words in lower case without articles, numbers as digits and dates in one form."""
+    text = plain(text).replace("’", "'").replace("‘", "'").casefold()
+    text = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text))
+    text = _NUMBER.sub(lambda found: str(NUMBERS[found[0].replace("-", " ")]), text)
+    for date in _DATES:
+        text = date.sub(_iso_date, text)
+    words = _TOKEN.findall(space_ideographs(text))
+    return tuple(word for word in words if word not in _ARTICLES)
+
+
+def _iso_date(found: re.Match[str]) -> str:
+    month = next(place for place, name in enumerate(MONTHS, 1) if name.startswith(found["month"][:3]))
+    return (
+        f"{found['year']} {month:02} {int(found['day']):02}" if found["year"] else f"{month:02} {int(found['day']):02}"
+    )
+
+
+def normalise(text: str) -> str:
+    return " ".join(tokens(text))
+
+
+def is_same(one: str, other: str) -> bool:
+    """Return whether two answers are equal after normalisation."""
+    return normalise(one) == normalise(other)
+
+
+def is_abstention(text: str) -> bool:
+    """Return whether the whole reply is a common way to decline."""
+    return normalise(text) in _NORMALISED_ABSTENTIONS
+
+
+_NORMALISED_ABSTENTIONS = frozenset(normalise(text) for text in _ABSTENTIONS)
+
+
+@lru_cache(maxsize=65_536)
+def stems(text: str) -> tuple[str, ...]:
+    return tuple(stem(word) for word in tokens(text))
+
+
+def occurs(value: str, text: str) -> bool:
+    """Return whether the words of the value stand in the text, in their order, in any inflection."""
+    return bool(stems(value)) and f" {' '.join(stems(value))} " in f" {' '.join(stems(text))} "
+
+
+def content(text: str) -> frozenset[str]:
+    """Return the stems of the words that are not stop words."""
+    return frozenset(stem(word) for word in tokens(text) if word not in AUDIT_STOP_WORDS)
+
+
+def overlaps(one: str, other: str) -> bool:
+    """Return whether one value contains the other, such as Boston and South Boston."""
+    return occurs(one, other) or occurs(other, one)
+
+
+def leaks(question: str, answers: Iterable[str]) -> bool:
+    """Return whether a content word of an answer can be read from a word of the question."""
+    asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
+    return any(
+        _alike(word, other)
+        for answer in answers
+        for word in tokens(answer)
+        if word not in AUDIT_STOP_WORDS
+        for other in asked
+    )
+
+
+def _alike(word: str, other: str) -> bool:
+    """Return whether two words look alike: Canada and Canadian, notes and notebook, walk and sidewalk."""
+    if word == other or stem(word) == stem(other):
+        return True
+    shorter, longer = sorted((word, other), key=len)
+    return len(shorter) >= 4 and word.isalpha() and other.isalpha() and (word[:4] == other[:4] or shorter in longer)

@@ -1,0 +1,38 @@
+"""A free-text fact with a gap in place of a number or a name, for recall only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .answers import MONTHS, NUMBERS, content
+from .templates import GAP
+
+_LONGEST = 24
+_MONTH = "|".join(name.title() for name in MONTHS)
+_WORD_NUMBERS = "|".join(sorted((word for word in NUMBERS if word not in ("zero", "one")), key=len, reverse=True))
+_DAY, _YEAR = r"\d{1,2}(?:st|nd|rd|th)?", r"(?:,? \d{4})?"
+_NAME = r"[^\W\d_a-zß-ÿ][\w'&-]*"
+_SPANS = (
+    re.compile(rf"\b{_DAY} (?:{_MONTH})\b{_YEAR}|\b(?:{_MONTH}) {_DAY}\b{_YEAR}"),
+    re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d+)*"),
+    re.compile(rf"[$€£¥]?(?<![\w.,:/-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
+)  # fmt: skip
+"""Dates, names and numbers."""
+_NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
+
+
+def gaps(statement: str) -> Iterator[tuple[str, str]]:
+    """Yield questions with one gap each and what fills it: the last name or date of the statement first."""
+    text = statement.strip().rstrip(".!")
+    if len(text.split()) > _LONGEST or "?" in text or ";" in text:
+        return
+    opening = len(re.match(rf"(?:{_NAME} ?)*", text)[0])  # type: ignore[index]  # the pattern also matches nothing
+    for span in _SPANS:
+        for found in reversed(list(span.finditer(text))):
+            value = found[0].strip(" ,").removesuffix("'s")
+            if found.start() < opening or _NOT_A_NAME.match(value) or not content(value):
+                continue
+            question = f"Fill the gap: {text[: found.start()]}{GAP}{text[found.start() + len(value) :]}."
+            if content(question) - {"fill", "gap"}:
+                yield question, value

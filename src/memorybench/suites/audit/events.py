@@ -1,0 +1,133 @@
+"""Probes about the order of events and the days between them.
+
+An event is a fact of the category `event` with a date of its own, `validFrom`. The date of an event must not be after
+that of the turn that states it: what lies in the future is a plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from memorybench.datasets.audit import AuditFact
+
+from .answers import MONTHS, content, leaks, occurs
+from .probes import Probe, probe
+from .recall import Material
+from .templates import USER
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_TELLS_TIME = re.compile(
+    rf"\b(?:{'|'.join((*MONTHS, *_WEEKDAYS))}|\d{{4}}|first|second|third|last|next|before|after|earlier|later"
+    r"|previously|ago|yesterday|today|tomorrow|recently|now|new|again|since|already|finally|then|old|former|no longer"
+    r"|anymore|initially|originally|still|year|month|week|born|birth|grew up|childhood|retire|died|funeral)s?\b",
+    re.IGNORECASE,
+)
+"""Words by which an option gives away when it happened."""
+_LONGEST_OPTION = 18
+_CHECKS = ("dates", "not a plan", "no date in the options")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    fact: AuditFact
+    option: str
+    place: int
+    """The place of the turn that states it."""
+    at: datetime
+
+
+def event_probes(material: Material) -> Iterator[Probe]:
+    if not material.indexed.is_english:
+        return
+    events: list[Event] = []
+    for fact in material.history.current:
+        if fact.category == "event":
+            found = _event(material, fact)
+            if isinstance(found, Event):
+                events.append(found)
+            else:
+                material.dropped[found] += 1
+    events.sort(key=lambda one: (one.at, one.place, one.fact.id))
+    apart = max(1, len(events) // 2)  # neighbours in time are paired only if there are no others
+    for one, other in zip(events, events[apart:], strict=False):
+        reason = _reject(material, one, other)
+        if reason is not None:
+            material.dropped[reason] += 1
+            continue
+        yield from _both_orders(material, one, other)
+        yield from _duration(material, one, other)
+
+
+def _event(material: Material, fact: AuditFact) -> Event | str:
+    """Return the event, or why it cannot be put in order."""
+    place = material.indexed.place(fact.turn)
+    if fact.valid_from is None or place is None:
+        return "undated"
+    stated = material.indexed.conversation.turns[place].at
+    if stated is None:
+        return "undated"
+    if stated.date() < fact.valid_from.date():
+        return "a plan"
+    option = option_text(fact)
+    if option is None:
+        return "option tells the time"
+    return Event(fact, option, place, fact.valid_from)
+
+
+def option_text(fact: AuditFact) -> str | None:
+    """Return the statement of an event as an option; None if it tells when it happened or is too long."""
+    option = re.sub(r"^(?:the )?user\b", USER, fact.content.strip().rstrip("."), flags=re.IGNORECASE)
+    option = re.sub(r"^The\b", "the", option)
+    is_clear = len(option.split()) <= _LONGEST_OPTION and "?" not in option and len(content(option)) >= 2
+    return option if is_clear and not _TELLS_TIME.search(option) else None
+
+
+def _reject(material: Material, one: Event, other: Event) -> str | None:
+    if content(one.option) <= content(other.option) or content(other.option) <= content(one.option):
+        return "options overlap"
+    if one.at.date() == other.at.date():
+        return "tie"
+    is_answerable = one.place < other.place or (_tells_day(material, one) and _tells_day(material, other))
+    return None if is_answerable else "undated"
+
+
+def _both_orders(material: Material, first: Event, second: Event) -> Iterator[Probe]:
+    stem = f"order/{first.fact.id}+{second.fact.id}"
+    for number, options in enumerate(((first.option, second.option), (second.option, first.option)), 1):
+        yield probe(
+            material.indexed, f"{stem}/{number}", "temporal", "order", order_question(options), first.option,
+            origin="structured", places=sorted({first.place, second.place}), options=options,
+            related_facts=(first.fact.id, second.fact.id), category=first.fact.category, reversed=number == 2,
+            twin=f"{material.indexed.conversation.id}/{stem}/{3 - number}", checks=_CHECKS,
+        )  # fmt: skip
+
+
+def order_question(options: Sequence[str]) -> str:
+    return f"What happened first: (A) {options[0]}, or (B) {options[1]}?"
+
+
+def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
+    """Yield the number of days between two events if the turns state both days."""
+    if not (_tells_day(material, one) and _tells_day(material, other)):
+        material.dropped["undated"] += 1
+        return
+    days = str((other.at.date() - one.at.date()).days)
+    question = f"How many days lie between these two: {one.option}; {other.option}?"
+    if leaks(question, [days]):
+        material.dropped["leak"] += 1
+        return
+    yield probe(
+        material.indexed, f"duration/{one.fact.id}+{other.fact.id}", "temporal", "duration", question, days,
+        origin="structured", places=sorted({one.place, other.place}), related_facts=(one.fact.id, other.fact.id),
+        category=one.fact.category, checks=(*_CHECKS, "no leak"),
+    )  # fmt: skip
+
+
+def _tells_day(material: Material, event: Event) -> bool:
+    """Return whether the turn is of that day, or names day and month."""
+    turn = material.indexed.conversation.turns[event.place]
+    is_today = turn.at is not None and turn.at.date() == event.at.date()
+    return is_today or occurs(f"{event.at.day} {MONTHS[event.at.month - 1]}", turn.content)

@@ -1,0 +1,145 @@
+"""Probe files: one probe per line (JSONL), to be read, edited, frozen and shared.
+
+`verified` is a digest of what the checks were made of. A line that was edited has another digest; its checks no longer
+count, and code checks it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput
+from memorybench.core.records import Record, digest
+from memorybench.datasets.audit import AuditDataset
+from memorybench.files.loading import load
+from memorybench.files.located import Document
+from memorybench.files.validation import validated
+from memorybench.text.sanitize import preview
+from memorybench.text.spelling import suggestion
+
+from .answers import leaks, occurs
+from .evidence import IndexedConversation
+from .probes import Check, Origin, Probe, Probes, ProbeType, probe
+
+
+class ProbeOnFile(Record):
+    """A line of a probe file."""
+
+    id: str
+    type: ProbeType
+    kind: str = ""
+    conversation: str
+    question: str
+    expected_answer: str
+    current: str = ""
+    stale: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    """Ids of the turns that contain the answer."""
+    stale_evidence: tuple[str, ...] = ()
+    related_facts: tuple[str, ...] = ()
+    twin: str | None = None
+    origin: Origin = "edited"
+    category: str | None = None
+    checks: tuple[Check, ...] = ()
+    verified: str = ""
+
+    @property
+    def digest(self) -> str:
+        """The digest of all that the checks depend on."""
+        parts = (self.type, self.kind, self.conversation, self.question, self.expected_answer, self.current)
+        return digest([*parts, self.stale, self.options, self.evidence, self.stale_evidence])[:16]
+
+
+def write_probes(path: Path, probes: Iterable[Probe]) -> None:
+    lines = [json.dumps(probe_line(one), ensure_ascii=False) for one in probes]
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def probe_line(one: Probe) -> dict[str, Any]:
+    """Return the line of a probe in a probe file."""
+    row = ProbeOnFile(
+        **{name: getattr(one, name) for name in ProbeOnFile.model_fields if name in Probe.model_fields},
+        evidence=tuple(turn.id or "" for turn in one.gold_context),
+        stale_evidence=tuple(turn.id or "" for turn in one.stale_context),
+    )
+    return {**row.model_dump(mode="json", exclude_defaults=True), "origin": row.origin, "verified": row.digest}
+
+
+def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Probes:
+    """Read the probes of a file for a dataset. Those that were edited must pass the checks that code can make.
+
+    Without `verify`, a model verifies all of them later.
+    """
+    document = load(path)
+    conversations = {one.id: IndexedConversation(one) for one in dataset.conversations}
+    if not isinstance(document.value, list) or not document.value:
+        raise BadInput(document.where(), "no probes", expected="one probe per line")
+    probes: list[Probe] = []
+    dropped: Counter[str] = Counter()
+    ids: set[str] = set()
+    for place in range(len(document.value)):
+        part = document.at(place)
+        row = validated(part, ProbeOnFile)
+        one = _probe(row, part, conversations)
+        if one.id in ids:
+            problem = f"duplicate id {preview(one.id)}"
+            raise BadInput(part.where("id"), problem, expected="a different id for each probe")
+        ids.add(one.id)
+        is_unchanged = bool(row.checks) and row.verified == row.digest
+        reason = None if is_unchanged or not verify else _reject(one)
+        if reason is not None:
+            dropped[reason] += 1
+        else:
+            probes.append(one if is_unchanged else _edited(one))
+    gates = {"made": len(probes), **dict(sorted(dropped.items()))}
+    return Probes(probes=tuple(probes), skipped=(), gates=gates)
+
+
+def _probe(row: ProbeOnFile, part: Document, conversations: dict[str, IndexedConversation]) -> Probe:
+    indexed = conversations.get(row.conversation)
+    if indexed is None:
+        remedy = suggestion(row.conversation, conversations) or "use the dataset that the probes were made from"
+        raise BadInput(part.where("conversation"), f"unknown conversation {preview(row.conversation)}", remedy=remedy)
+    places = {
+        key: [_place(indexed, id, part, key) for id in getattr(row, key)] for key in ("evidence", "stale_evidence")
+    }
+    if row.options and (len(row.options) != 2 or row.expected_answer not in row.options):
+        raise BadInput(part.where("options"), "invalid options", expected="two, one of which is the expected answer")
+    kind = row.kind or {"conflict": "latest", "temporal": "order" if row.options else "as of"}.get(row.type, row.type)
+    conversation = indexed.conversation.id
+    made = probe(
+        indexed, row.id.removeprefix(f"{conversation}/"), row.type, kind, row.question, row.expected_answer,
+        origin=row.origin, places=places["evidence"], category=row.category, related_facts=row.related_facts,
+        current=row.current, stale=row.stale, flags=kind == "flag", twin=row.twin, options=row.options,
+        reversed=bool(row.options) and row.id.endswith("/2"), abstain=row.type == "hallucination",
+        stale_context=indexed.turns(sorted(places["stale_evidence"])),
+    )  # fmt: skip
+    return made.model_copy(update={"checks": row.checks})
+
+
+def _place(indexed: IndexedConversation, turn: str, part: Document, key: str) -> int:
+    place = indexed.place(turn)
+    if place is None:
+        count = len(indexed.conversation.turns)
+        raise BadInput(part.where(key), f"unknown turn {preview(turn)}", expected=f"t1 to t{count}")
+    return place
+
+
+def _edited(one: Probe) -> Probe:
+    names = ("no leak", "answer in evidence") if one.gold_context and not one.options else ("edited by a person",)
+    return one.model_copy(update={"origin": "edited", "checks": tuple(Check(name=name, by="code") for name in names)})
+
+
+def _reject(one: Probe) -> str | None:
+    """Return the check that an edited probe fails, or None."""
+    if one.abstain or one.options or one.kind == "duration":
+        return None
+    value = one.current or one.expected_answer
+    if leaks(one.question, (value, *one.stale)):
+        return "leak"
+    return None if any(occurs(value, turn.content) for turn in one.gold_context) else "unanswerable"

@@ -1,0 +1,125 @@
+"""Writes and verifies the probes of a dataset with a model, as a run in the journal. Repeating it costs nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from memorybench import __version__
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.records import canonical, digest
+from memorybench.core.trials import Exhibit, Score
+from memorybench.datasets.audit import AuditDataset
+from memorybench.engine.run import perform
+from memorybench.journal.rows import Fingerprint, Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
+from memorybench.suites.blocking import blocking
+from memorybench.suites.wiring import ResolvedModel, Wiring
+
+from .plan import trial_of
+from .probes import Probe
+from .verification import ProbeModel
+from .writing import write
+
+SUITE = "audit-probes"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """The probes that passed all checks, and why others did not."""
+
+    probes: tuple[Probe, ...]
+    rejected: Mapping[str, int]
+    """Number of probes by reason."""
+    failed: int = 0
+    """Probes that could not be checked: the model failed."""
+    run_id: str = ""
+
+
+def verify_all(
+    dataset: AuditDataset,
+    candidates: Sequence[Probe],
+    model: ResolvedModel,
+    results: Path,
+    wiring: Wiring,
+    concurrency: int = 10,
+) -> Verified:
+    """Ask the model. The run id is derived from dataset, candidates and model, so the same command is resumed."""
+    marks = {
+        "dataset": Fingerprint.of(canonical(dataset)),
+        "probes": Fingerprint.of(canonical([probe.plain() for probe in candidates])),
+        "probe model": Fingerprint.of(model.described()),
+    }
+    spec = {"benchmarks": [dataset.id], "providers": [model.name]}
+    run_id, program = f"probes_{digest(marks)[:8]}", f"memorybench {__version__}"
+    run = Run(id=run_id, suite=SUITE, spec=spec, fingerprints=marks, program=program, planned=len(candidates))
+    if _was_started(results, run.id):
+        opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
+    else:
+        opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
+    with opened as run_writer:
+        blocking(_verify(dataset, candidates, model, run_writer, concurrency))
+    with RunReader.open(results) as run_reader:
+        return _read(run_reader, run.id, candidates)
+
+
+async def _verify(
+    dataset: AuditDataset, candidates: Sequence[Probe], model: ResolvedModel, run_writer: RunWriter, concurrency: int
+) -> None:
+    async with AsyncExitStack() as stack:
+        probe_model = ProbeModel(await model.open(stack))
+        plan = Plan(jobs=_jobs(dataset, candidates, probe_model), size=len(candidates))
+        ending = await perform(plan, run_writer, concurrency=concurrency)
+    run_writer.end(ending.status)
+
+
+def _jobs(dataset: AuditDataset, candidates: Sequence[Probe], model: ProbeModel) -> Iterator[Job]:
+    conversations = {one.id: one for one in dataset.conversations}
+    admitted: dict[str, Probe] = {}
+
+    async def check(probe: Probe, steps: Steps) -> Performed:
+        conversation = conversations[probe.conversation]
+        written = await write(steps, model, probe, conversation)
+        admitted[probe.id] = await model.verify(steps, written, conversation.turns)
+        shown = Exhibit(asked=written.question, expected=written.expected_answer)
+        return Performed(scores=(Score(name="admitted", value=1.0),), shown=shown)
+
+    for place, probe in enumerate(candidates):
+        yield Job(
+            trial=trial_of(probe, dataset.id, model.model.subject),
+            perform=partial(check, probe),
+            ordinal=place,
+            case=partial(_checked, admitted, probe),
+            spends=True,
+        )
+
+
+def _checked(admitted: Mapping[str, Probe], probe: Probe) -> Probe:
+    return admitted.get(probe.id, probe)
+
+
+def _read(run_reader: RunReader, run_id: str, candidates: Sequence[Probe]) -> Verified:
+    passed: dict[str, Probe] = {}
+    rejected: Counter[str] = Counter()
+    for outcome in run_reader.outcomes(run_id):
+        trial = outcome.trial
+        if outcome.status == "scored":
+            case = run_reader.case(run_id, trial.benchmark, trial.case_id)
+            passed[trial.case_id] = Probe.model_validate(case)
+        elif outcome.status == "skipped" and outcome.failure is not None:
+            rejected[outcome.failure.message.partition(":")[0]] += 1
+    probes = tuple(passed[probe.id] for probe in candidates if probe.id in passed)
+    failed = len(candidates) - len(passed) - rejected.total()
+    return Verified(probes, dict(rejected.most_common()), failed, run_id)
+
+
+def _was_started(results: Path, run_id: str) -> bool:
+    if not (results / "results.db").exists():
+        return False
+    with RunReader.open(results) as run_reader:
+        return run_reader.has(run_id)

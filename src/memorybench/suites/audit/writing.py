@@ -1,0 +1,193 @@
+"""Probes that a model writes from facts and turns, where structure gives no question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from memorybench.core.errors import Lacking, Unreadable
+from memorybench.core.plans import Steps
+from memorybench.core.records import Record
+from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFact
+from memorybench.text.sanitize import preview
+
+from .changes import FLAG_REQUEST
+from .events import option_text, order_question
+from .evidence import IndexedConversation
+from .generation import NOT_TOLD
+from .history import history
+from .probes import Policy, Probe, ProbeType, probe
+from .verification import ProbeModel, read_object, shown_turns
+
+STEP = "probe"
+_MOST_ABSENT = 4
+"""Absent probes that a model writes for one conversation."""
+
+
+class Written(Record):
+    """What a model wrote: a question with its answers, the newest last; or questions about absent facts."""
+
+    question: str | None = None
+    answers: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
+
+
+def drafts(dataset: AuditDataset, made: Sequence[Probe], types: Sequence[ProbeType], policy: Policy) -> list[Probe]:
+    """Return probes without a question, for a model to write: of facts that `made` has no probe of that type for."""
+    asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
+    ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
+    absent = {one.conversation for one in made if one.abstain}
+    found: list[Probe] = []
+    for conversation in dataset.conversations:
+        indexed = IndexedConversation(conversation)
+        past = history(indexed)
+        name = conversation.id
+        recalls = [_recall(indexed, fact) for fact in past.current if (name, "recall", fact.id) not in asked]
+        found += recalls if "recall" in types else []
+        if "conflict" in types:
+            chains = (chain for chain in past.chains if (name, "conflict", chain[-1].id) not in asked)
+            found += [_conflict(indexed, chain, policy) for chain in chains]
+        if "temporal" in types and indexed.is_english:  # the words around the options are English
+            events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
+            found += _orders(indexed, events)
+        if "hallucination" in types and name not in absent and past.current:
+            found += _absent(indexed, past.current, "recall" in types)
+    return found
+
+
+def _places(indexed: IndexedConversation, *facts: AuditFact) -> list[int]:
+    found = (indexed.place(fact.turn) for fact in facts)
+    return sorted({place for place in found if place is not None})
+
+
+def _recall(indexed: IndexedConversation, fact: AuditFact) -> Probe:
+    return probe(
+        indexed, f"recall/{fact.id}", "recall", "recall", "", "", origin="model", places=_places(indexed, fact),
+        related_facts=(fact.id,), category=fact.category,
+    )  # fmt: skip
+
+
+def _conflict(indexed: IndexedConversation, chain: Sequence[AuditFact], policy: Policy) -> Probe:
+    return probe(
+        indexed, f"conflict/{chain[-1].id}", "conflict", policy, "", "", origin="model", category=chain[-1].category,
+        places=_places(indexed, chain[-1]), related_facts=[fact.id for fact in chain], flags=policy == "flag",
+        stale_context=indexed.turns(_places(indexed, *chain[:-1])),
+    )  # fmt: skip
+
+
+def _orders(indexed: IndexedConversation, events: Sequence[AuditFact]) -> Iterator[Probe]:
+    """Pair events as they are told; the model says when they happened."""
+    apart = max(1, len(events) // 2)
+    for one, other in zip(events, events[apart:], strict=False):
+        first, second = option_text(one), option_text(other)
+        if first is None or second is None or not _places(indexed, one, other):
+            continue
+        options = (first, second)
+        stem = f"order/{one.id}+{other.id}"
+        for number, shown in enumerate((options, options[::-1]), 1):
+            yield probe(
+                indexed, f"{stem}/{number}", "temporal", "order", order_question(shown), options[0], origin="model",
+                places=_places(indexed, one, other), options=shown, related_facts=(one.id, other.id),
+                category=one.category, reversed=number == 2, twin=f"{indexed.conversation.id}/{stem}/{3 - number}",
+            )  # fmt: skip
+
+
+def _absent(indexed: IndexedConversation, facts: Sequence[AuditFact], has_recalls: bool) -> Iterator[Probe]:
+    for number, fact in enumerate(facts[:_MOST_ABSENT], 1):
+        yield probe(
+            indexed, f"absent/{number}", "hallucination", "written", "", NOT_TOLD, origin="model", abstain=True,
+            twin=f"{indexed.conversation.id}/recall/{fact.id}" if has_recalls else None,
+        )  # fmt: skip
+
+
+async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
+    """Return the draft with the question that the model writes; raise Lacking if it writes none."""
+    if draft.question and not (draft.options and draft.origin == "model"):
+        return draft
+    try:
+        if draft.options:
+            return await _put_in_order(steps, writer, draft)
+        if draft.abstain:
+            return await _write_absent(steps, writer, draft, conversation)
+        if draft.type == "conflict":
+            return await _write_change(steps, writer, draft, conversation)
+        return await _write_recall(steps, writer, draft, conversation)
+    except Unreadable as error:
+        raise Lacking(f"no question was written: {error}") from error
+
+
+async def _put_in_order(steps: Steps, writer: ProbeModel, draft: Probe) -> Probe:
+    """Expect the option that happened first, as the model dates them."""
+    if await writer.compare_dates(steps, draft) <= 0:
+        return draft
+    other = next(option for option in draft.options if option != draft.expected_answer)
+    return draft.model_copy(update={"expected_answer": other})
+
+
+def _statements(draft: Probe, conversation: AuditConversation) -> list[str]:
+    by_id = {fact.id: fact for fact in conversation.facts}
+    return [by_id[id].content for id in draft.related_facts]
+
+
+async def _write_recall(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
+    source = draft.gold_context or conversation.turns
+    values = {"fact": _statements(draft, conversation)[0], "source": shown_turns(source)}
+    written = await writer.ask(steps, STEP, "probe-write", values, _read_written, Written)
+    evidence = tuple(turn for turn in source if turn.id in written.evidence) or draft.gold_context
+    if not evidence:
+        raise Lacking(f"no question was written: {preview(written.question)} names no turn")
+    return draft.model_copy(
+        update={"question": written.question, "expected_answer": written.answers[-1], "gold_context": evidence}
+    )
+
+
+async def _write_change(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
+    facts = _statements(draft, conversation)
+    if not draft.gold_context or not draft.stale_context:
+        raise Lacking("no question was written: the dataset does not name the turns of the facts")
+    source = shown_turns((*draft.stale_context, *draft.gold_context))
+    values = {"fact": "\n".join(f"- {fact}" for fact in facts), "source": source}
+    written = await writer.ask(steps, STEP, "probe-write-change", values, _read_written, Written)
+    if len(written.answers) != len(facts):
+        raise Lacking(f"no question was written: {len(written.answers)} answers for {len(facts)} facts")
+    *stale, current = written.answers
+    question, expected = written.question or "", current
+    if draft.flags:
+        question, expected = question + FLAG_REQUEST, f"{current}; before that it was {' and '.join(stale)}"
+    return draft.model_copy(
+        update={"question": question, "expected_answer": expected, "current": current, "stale": tuple(stale)}
+    )
+
+
+async def _write_absent(steps: Steps, writer: ProbeModel, draft: Probe, conversation: AuditConversation) -> Probe:
+    values = {"number": str(_MOST_ABSENT), "source": shown_turns(conversation.turns)}
+    written = await writer.ask(steps, STEP, "probe-write-absent", values, _read_questions, Written)
+    number = int(draft.id.rpartition("/")[2])
+    questions = list(dict.fromkeys(written.questions))
+    if number > len(questions):
+        raise Lacking("no question was written: the model wrote too few")
+    return draft.model_copy(update={"question": questions[number - 1]})
+
+
+def _read_written(text: str) -> Written:
+    fields = read_object(text)
+    question = fields.get("question")
+    if question is None and "question" in fields:
+        raise Unreadable("the model finds no question")
+    answers = fields["answers"] if isinstance(fields.get("answers"), list) else [fields.get("answer")]
+    evidence = fields.get("evidence") or []
+    if not isinstance(question, str) or not question.strip() or not _are_texts(answers) or not _are_texts(evidence):
+        raise Unreadable(f"invalid reply {preview(text)}; expected question and answer")
+    return Written(question=question.strip(), answers=tuple(map(str, answers)), evidence=tuple(map(str, evidence)))
+
+
+def _read_questions(text: str) -> Written:
+    questions = read_object(text).get("questions")
+    if questions is None or not _are_texts(questions):
+        raise Unreadable(f"invalid reply {preview(text)}; expected a list of questions")
+    return Written(questions=tuple(str(question).strip() for question in questions if str(question).strip()))
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str | int | float) for one in value)
