@@ -140,7 +140,7 @@ def test_the_error_for_other_questions_names_the_baseline_run_and_the_flags(comm
     ("run", "good", "bad"),
     [
         (
-            ("audit", SAMPLE, "--judge-model", "none", "--probes", "recall", "--output", "results"),
+            ("audit", SAMPLE, "--judge-model", "scripted/judge", "--kinds", "recall", "--output", "results"),
             ("--model", "scripted/quote"),
             ("--model", "scripted/silence"),
         ),

@@ -241,7 +241,7 @@ def test_every_role_accepts_a_card(command: Command, stub: Stub, other: Stub) ->
     ):
         said = command(*arguments, "--dry-run", "--json")
         assert said.code == 0, said.err
-    assert command(*audit).code in (0, 1)
+    assert command(*audit[:-4], "--limit", "2").code in (0, 1)  # the probe model would reject every probe
     assert {call.json["model"] for call in stub.calls} == {"acme"}
     assert {call.json["model"] for call in other.calls} == {"x"}
 

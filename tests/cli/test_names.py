@@ -57,7 +57,7 @@ def test_a_share_is_between_0_and_1(command: Command, threshold: str) -> None:
 
 
 def test_a_run_is_found_where_its_suite_writes_it(command: Command) -> None:
-    offline = ("--model", "scripted/quote", "--judge-model", "none", "--limit", "2")
+    offline = ("--model", "scripted/quote", "--judge-model", "scripted/judge", "--limit", "2")
     assert command("audit", SAMPLE, *offline, "--run-id", "a").code == 0
     command(*RUN, "--run-id", "r")
     for run in ("a", "r"):

@@ -162,9 +162,9 @@ def test_a_run_without_repeats_reports_no_noise(command: Command, stub: Stub) ->
 
 
 def test_an_audit_asks_each_probe_again_and_counts_it_once(command: Command, stub: Stub) -> None:
-    once = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--json").json
+    once = command("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "scripted/judge", "--json").json
     stub.calls.clear()
-    audit = ("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "none", "--repeats", "2")
+    audit = ("audit", str(SAMPLE), "--model", "gpt-4o-mini", "--judge-model", "scripted/judge", "--repeats", "2")
     document = command(*audit, "--json").json
     assert document["counts"]["planned"] == 2 * once["counts"]["planned"]
     assert len(stub.calls) == document["counts"]["planned"]

@@ -271,7 +271,8 @@ def test_an_audit_takes_expressions_and_limits(command: Command, prompts: Stub) 
     assert "bm25(k1=2)" in said.out
     assert "9 memories per search" in said.out
     sent = [json.loads(call.body)["messages"][-1]["content"] for call in prompts.calls]
-    assert {len(re.findall(r"^\[\d{4}-", text, re.MULTILINE)) for text in sent} == {2}
+    # a question about an absent fact may find nothing
+    assert {len(re.findall(r"^\[\d{4}-", text, re.MULTILINE)) for text in sent} - {0} == {2}
     said = command(*audit, "--token-budget", "1")
     assert said.code == 0, said.err
     assert "--token-budget" in said.out

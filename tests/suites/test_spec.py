@@ -71,7 +71,7 @@ def test_a_switch_that_is_on_by_default_has_a_flag_that_turns_it_off() -> None:
         (BenchSpec, {"lmit": 3}, "lmit"),
         (BenchSpec, {"start": 9, "end": 3}, "--start"),
         (AuditSpec, {}, "DATASET"),
-        (AuditSpec, {"dataset": "d", "kinds": ("recal",)}, "--probes"),
+        (AuditSpec, {"dataset": "d", "kinds": ("recal",)}, "--kinds"),
         (OnlineSpec, {}, "--source"),
         (OnlineSpec, {"source": ["jsonl"]}, "--source"),
         (RunOptions, {"budget": "-1"}, "--budget"),
