@@ -19,7 +19,7 @@ from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
 from memorybench.text.sanitize import preview
-from memorybench.text.spelling import suggestion
+from memorybench.text.spelling import camel, suggestion
 
 from .answers import leaks, occurs
 from .evidence import IndexedConversation
@@ -67,7 +67,8 @@ def probe_line(one: Probe) -> dict[str, Any]:
         evidence=tuple(turn.id or "" for turn in one.gold_context),
         stale_evidence=tuple(turn.id or "" for turn in one.stale_context),
     )
-    return {**row.model_dump(mode="json", exclude_defaults=True), "origin": row.origin, "verified": row.digest}
+    fields = {**row.model_dump(mode="json", exclude_defaults=True), "origin": row.origin, "verified": row.digest}
+    return {camel(name): value for name, value in fields.items()}
 
 
 def read_probes(path: Path, dataset: AuditDataset, *, verify: bool = True) -> Probes:

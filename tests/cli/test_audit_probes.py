@@ -1,0 +1,202 @@
+"""`audit probes` lists, writes and verifies probes; `audit --probes` asks those of a file."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import Command
+from tests.doubles.stub import Call, Stub, completion
+
+SAMPLE = Path(__file__).parents[2] / "data/sample-dataset.json"
+OFFLINE = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def write(path: Path, probes: list[dict[str, Any]]) -> None:
+    path.write_text("".join(f"{json.dumps(probe)}\n" for probe in probes))
+
+
+@pytest.fixture
+def probes(command: Command) -> list[dict[str, Any]]:
+    said = command("audit", "probes", str(SAMPLE), "--output", "probes.jsonl")
+    assert said.code == 0, said.err
+    assert "not asked" in said.out
+    return rows(command.folder / "probes.jsonl")
+
+
+def test_probes_carry_origin_checks_and_evidence(command: Command, probes: list[dict[str, Any]]) -> None:
+    listed = command("audit", "probes", str(SAMPLE), "--json").json
+    assert listed["probes"] == probes
+    assert listed["rejected"]["no gap"] > 0
+    assert {probe["type"] for probe in probes} == {"recall", "hallucination", "conflict", "temporal"}
+    for probe in probes:
+        assert probe["origin"] in ("structured", "cloze", "given")
+        assert probe["checks"]
+        assert probe["evidence" if probe["type"] != "hallucination" else "twin"]
+    assert not (command.folder / "audit-results").exists(), "nothing is recorded without a model"
+
+
+def test_a_file_of_probes_is_asked_as_it_is(command: Command, probes: list[dict[str, Any]]) -> None:
+    generated = command("audit", str(SAMPLE), *OFFLINE, "--json").json
+    frozen = command("audit", str(SAMPLE), *OFFLINE, "--probes", "probes.jsonl", "--json").json
+    assert frozen["results"] == generated["results"]
+    assert frozen["probeResults"] == generated["probeResults"]
+
+
+def test_an_edited_probe_is_checked_again(command: Command, probes: list[dict[str, Any]]) -> None:
+    tea, colour, *others = [probe for probe in probes if probe["type"] == "recall"]
+    tea["question"] = f"Is it {tea['expectedAnswer']}?"
+    colour["question"] = "And what about the other one, again?"
+    write(command.folder / "edited.jsonl", [tea, colour, *others])
+    said = command("audit", str(SAMPLE), *OFFLINE, "--probes", "edited.jsonl", "--kinds", "recall", "--json").json
+    assert said["gates"]["leak"] == 1
+    asked = {row["probe"]["id"]: row for row in said["probeResults"]}
+    assert tea["id"] not in asked
+    assert asked[colour["id"]]["origin"] == "edited"
+    assert asked[others[0]["id"]]["origin"] == others[0]["origin"]
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        ({"conversation": "moving-hose"}, "conversation"),
+        ({"evidence": ["t99"]}, "evidence"),
+        ({"type": "recal"}, "type"),
+        ({"questoin": "What?"}, "questoin"),
+        ({"id": "moving-house/recall/dog"}, "id"),
+    ],
+)
+def test_a_wrong_line_of_a_probe_file_is_named(
+    command: Command, probes: list[dict[str, Any]], change: dict[str, Any], where: str
+) -> None:
+    write(command.folder / "wrong.jsonl", [probes[1], {**probes[0], **change}])
+    refused = command("audit", str(SAMPLE), *OFFLINE, "--probes", "wrong.jsonl")
+    assert refused.code == 2
+    assert f"wrong.jsonl:2: [1].{where}: " in refused.err
+
+
+def test_kinds_are_still_accepted_as_probes(command: Command) -> None:
+    said = command("audit", str(SAMPLE), *OFFLINE, "--probes", "recall", "conflict", "--limit", "8", "--json")
+    assert {row["probe"]["type"] for row in said.json["probeResults"]} == {"recall", "conflict"}
+
+
+TURNS = [
+    {"role": "user", "content": "I have been seeing a new physio. She is called Mrs Bell.", "timestamp": "2024-01-10"},
+    {"role": "user", "content": "We used to meet in the old gym on Tuesdays.", "timestamp": "2024-01-10"},
+    {"role": "user", "content": "From now on we train in the park.", "timestamp": "2024-03-10"},
+]
+FACTS = [
+    {"id": "physio", "content": "The user sees a physiotherapist of that name", "turn": 1},
+    {"id": "old", "content": "The user trains in the gym", "turn": 2},
+    {"id": "new", "content": "The user trains in the park", "turn": 3, "supersedes": "old"},
+]
+ANSWERS = {"Who treats the user?": "Mrs Bell", "Where does the user train at present?": "park"}
+
+
+def truthful(call: Call) -> str:
+    """Write and verify probes from what was said; the second absent question is told."""
+    prompt = call.json["messages"][-1]["content"]
+    if "that the conversation does not answer" in prompt:
+        return json.dumps({"questions": ["What does the user drink?", "Where does the user train at present?"]})
+    if "each replaced the one before" in prompt:
+        return json.dumps({"question": "Where does the user train at present?", "answers": ["the old gym", "park"]})
+    if "Write a question about the fact" in prompt:
+        if "physiotherapist" not in prompt:
+            return json.dumps(
+                {"question": "Does the user train in the park?", "answer": "in the park", "evidence": ["t3"]}
+            )
+        return json.dumps({"question": "Who treats the user?", "answer": "Mrs Bell", "evidence": ["t1"]})
+    if "First answer" in prompt:
+        return "no"
+    question = prompt.partition("Question: ")[2].partition("\n")[0]
+    quotes = {
+        "Mrs Bell": "She is called Mrs Bell",
+        "park": "we train in the park",
+        "the old gym": "meet in the old gym",
+    }
+    told = ANSWERS.get(question)
+    if question.startswith("Where") and "park" not in prompt.partition("Question: ")[0]:
+        told = "the old gym" if "old gym" in prompt else None
+    if told is None or quotes[told] not in prompt:
+        return '{"answer": null, "quote": null}'
+    return json.dumps({"answer": told, "quote": quotes[told]})
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    with Stub() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        stub.always(completion(truthful, model="", tokens=(9, 1)))
+        yield stub
+
+
+@pytest.fixture
+def dataset(command: Command) -> str:
+    conversation = {"id": "c", "turns": TURNS, "facts": FACTS}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    return "mine.json"
+
+
+def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub: Stub, dataset: str) -> None:
+    write_file = ("audit", "probes", dataset, "--probe-model", "gpt-4o", "--output", "written.jsonl")
+    said = command(*write_file, "--json")
+    assert said.code == 0, said.err
+    written = {probe["question"]: probe for probe in rows(command.folder / "written.jsonl")}
+    assert set(written) == {
+        "Who treats the user?",
+        "Where does the user train at present?",
+        "What does the user drink?",
+    }
+    conflict = written["Where does the user train at present?"]
+    assert (conflict["type"], conflict["stale"], conflict["staleEvidence"]) == ("conflict", ["the old gym"], ["t2"])
+    assert {check["by"] for check in conflict["checks"]} == {"code", "gpt-4o"}
+    assert said.json["rejected"] == {"leak": 1, "told": 1}
+    calls = len(stub.calls)
+    assert command(*write_file).code == 0
+    assert len(stub.calls) == calls, "every reply is recorded"
+    audit = ("audit", dataset, "--model", "scripted/quote", "--judge-model", "scripted/judge", "--json")
+    frozen = command(*audit, "--probes", "written.jsonl").json
+    assert frozen["counts"]["planned"] == 3
+    direct = command(*audit, "--probe-model", "gpt-4o").json
+    assert (direct["counts"]["scored"], direct["counts"]["skipped"]) == (3, 2)
+    assert len(stub.calls) == calls, "an audit reuses the verification of its results folder"
+    assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
+
+
+def test_candidates_of_a_file_are_verified_by_a_model(command: Command, stub: Stub, dataset: str) -> None:
+    candidate = {"id": "a", "type": "recall", "conversation": "c", "evidence": ["t1"], "expectedAnswer": "Mrs Bell"}
+    write(
+        command.folder / "candidates.jsonl",
+        [{**candidate, "question": "Who treats the user?"}, {**candidate, "id": "b", "question": "Who else?"}],
+    )
+    verify = (
+        "audit",
+        "probes",
+        dataset,
+        "--probes",
+        "candidates.jsonl",
+        "--probe-model",
+        "gpt-4o",
+        "--output",
+        "x.jsonl",
+    )
+    said = command(*verify, "--json")
+    assert [probe["id"] for probe in rows(command.folder / "x.jsonl")] == ["c/a"]
+    assert said.json["rejected"] == {"not answerable from its evidence": 1}
+
+
+def test_probes_of_a_model_that_cannot_be_reached_are_not_admitted(
+    command: Command, dataset: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--output", "x.jsonl")
+    assert said.code == 1
+    assert rows(command.folder / "x.jsonl") == []
