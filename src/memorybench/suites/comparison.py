@@ -19,6 +19,8 @@ from memorybench.metrics.rates import mean_row
 
 HEADLINES = ("accuracy", "answer_f1", "recall@5")
 """The measures that a table leads with, the preferred one first."""
+MODEL_MARK = " + "
+"""Stands between the names of a memory and of the model that reads it, in a run with several models."""
 _SCORES = {"accuracy": "correct"}
 """Measures whose score has another name."""
 _MOST_GROUPS = 50
@@ -350,6 +352,8 @@ class HeadlineScores:
             for other, baseline in self._order:
                 if provider in self._baselines or baseline not in self._baselines or other != benchmark:
                     continue
+                if provider.partition(MODEL_MARK)[2] != baseline.partition(MODEL_MARK)[2]:
+                    continue  # a difference between memories, not between models
                 both = (provider, baseline)
                 measure = next((n for n in HEADLINES if all((benchmark, one, n) in values for one in both)), None)
                 if measure is not None:

@@ -20,6 +20,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.judge import Judge
 from memorybench.suites.answering import Answering, Scoring, context_of, estimated_tokens
+from memorybench.suites.comparison import MODEL_MARK
 from memorybench.suites.estimates import (
     JUDGE_TOKENS,
     PROMPT_TOKENS,
@@ -150,7 +151,7 @@ class _AuditRun:
         """Return the name of a subject; with several models, it names the model as well."""
         if provider is None:
             return model.name
-        return provider.name if len(self.models) == 1 else f"{provider.name} + {model.name}"
+        return provider.name if len(self.models) == 1 else f"{provider.name}{MODEL_MARK}{model.name}"
 
     def names(self, *, baselines: bool = True) -> list[str]:
         wanted = [provider for provider in self.providers if baselines or not provider.is_baseline]

@@ -208,12 +208,9 @@ def _worst_failures(run: StoredRun, outcomes: Sequence[Outcome]) -> Cases:
         fields += [("from", line) for line in sections.gold_lines(run.case(outcome))]
         heading = (trial.labels.get("probe_type", ""), trial.subject.name, trial.case_id)
         cases.append(Case(heading, tuple(fields)))
-    scored = sum(outcome.status == "scored" for outcome in outcomes)
-    none = (
-        "None: every answer was correct."
-        if scored == len(outcomes)
-        else f"None of the {scored} scored answers is wrong."
-    )
+    counts = run.summary.counts
+    is_complete = counts["scored"] == counts["planned"]
+    none = "None: every answer was correct." if is_complete else f"None among the {counts['scored']} scored answers."
     return Cases("Worst failures", tuple(cases), len(wrong), none)
 
 
