@@ -48,6 +48,8 @@ def command_line() -> str:
     for program, verbs in (("memorybench", VERBS), ("memaudit", MEMAUDIT_VERBS)):
         for verb in verbs:
             parts += _commands(verb_parser(program, verb))
+            if verb == "audit":
+                parts += _commands(verb_parser(program, verb, "probes"))
     return "\n\n".join(parts) + "\n"
 
 

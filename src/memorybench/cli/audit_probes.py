@@ -21,7 +21,7 @@ _FIELDS = ("dataset", "kinds", "policy", "limit", "sample_seed", "probe_model", 
 def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.audit.spec import AuditSpec
 
-    parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help="List or write the probes of a dataset")
+    parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help=argparse.SUPPRESS)
     without = [name for name in AuditSpec.model_fields if name not in _FIELDS]
     add_fields(parser, AuditSpec, without=without)
     parser.add_argument("--output", metavar="FILE", type=Path, help="Write the probes to this JSONL file")

@@ -58,10 +58,10 @@ def memaudit(arguments: Sequence[str] | None = None) -> int:
     return _run("memaudit", "Audits what a model or a memory system remembers.", MEMAUDIT_VERBS, arguments)
 
 
-def verb_parser(program: str, verb: str) -> argparse.ArgumentParser:
-    """Return the parser of one verb, for the generated reference."""
+def verb_parser(program: str, verb: str, action: str = "") -> argparse.ArgumentParser:
+    """Return the parser of one verb, for the generated reference; `action` is the one of `audit probes`."""
     verbs = VERBS if program == "memorybench" else MEMAUDIT_VERBS
-    parser = _parser(program, "", verbs, [verb], "")
+    parser = _parser(program, "", verbs, [verb, action], "")
     actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     verb_parser: argparse.ArgumentParser = actions.choices[verb]
     return verb_parser
@@ -134,6 +134,7 @@ def _parser(
             continue  # the arguments of other verbs are not needed
         if verb == "audit" and is_action(given, "probes"):
             module = import_module("memorybench.cli.audit_probes")
+            sub.prog, sub.description = f"{sub.prog} probes", "list the probes of a dataset, or write them to a file"
             module.configure(sub)
             sub.set_defaults(handler=module.run)
         elif verb in RUN_VERBS or verb not in (*VERBS, *MEMAUDIT_VERBS):

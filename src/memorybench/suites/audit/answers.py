@@ -44,9 +44,12 @@ _ABSTENTIONS = frozenset((
 """Normalised replies that decline to answer. Any other wording is for the judge."""
 
 
-@lru_cache(maxsize=65_536)
 def tokens(text: str) -> tuple[str, ...]:
     """Return the words in lower case without articles, numbers as digits and dates in one form."""
+    return _short_tokens(text) if len(text) <= _SHORT else _tokens(text)
+
+
+def _tokens(text: str) -> tuple[str, ...]:
     text = plain(text).replace("’", "'").replace("‘", "'").casefold()
     text = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text))
     text = _NUMBER.sub(lambda found: str(NUMBERS[found[0].replace("-", " ")]), text)
@@ -54,6 +57,11 @@ def tokens(text: str) -> tuple[str, ...]:
         text = date.sub(_iso_date, text)
     words = _TOKEN.findall(space_ideographs(text))
     return tuple(word for word in words if word not in _ARTICLES)
+
+
+_short_tokens = lru_cache(maxsize=4096)(_tokens)
+_SHORT = 200
+"""Values and questions are compared many times; turns are longer, and not kept."""
 
 
 def _iso_date(found: re.Match[str]) -> str:
@@ -80,7 +88,6 @@ def is_abstention(text: str) -> bool:
 _NORMALISED_ABSTENTIONS = frozenset(normalise(text) for text in _ABSTENTIONS)
 
 
-@lru_cache(maxsize=65_536)
 def stems(text: str) -> tuple[str, ...]:
     return tuple(stem(word) for word in tokens(text))
 

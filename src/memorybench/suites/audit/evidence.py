@@ -12,12 +12,12 @@ from memorybench.datasets.audit import AuditConversation, AuditFact
 from memorybench.text.stop_words import FUNCTION_WORDS
 from memorybench.text.words import words
 
-from .answers import content, occurs, stems
+from .answers import content, stems
 
 _LEAST_ENGLISH = 0.12
 """The least share of English function words in an English conversation; German has about 0.06, Dutch 0.09."""
 _ENGLISH_WORDS = FUNCTION_WORDS | {"user"}
-_SAMPLE = 400
+_SAMPLE, _LONGEST_SAMPLE = 400, 4000
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,20 @@ class IndexedConversation:
     @cached_property
     def _turns_by_stem(self) -> dict[str, set[int]]:
         index: dict[str, set[int]] = {}
-        for place, turn in enumerate(self.conversation.turns):
-            for stem in stems(turn.content):
+        for place in range(len(self.conversation.turns)):
+            for stem in self._stems(place).split():
                 index.setdefault(stem, set()).add(place)
         return index
+
+    @cached_property
+    def _known_stems(self) -> dict[int, str]:
+        return {}
+
+    def _stems(self, place: int) -> str:
+        """Return the stems of a turn between blanks, made once and only for turns that a fact needs."""
+        if place not in self._known_stems:
+            self._known_stems[place] = f" {' '.join(stems(self.conversation.turns[place].content))} "
+        return self._known_stems[place]
 
     @cached_property
     def now(self) -> datetime | None:
@@ -47,7 +57,7 @@ class IndexedConversation:
             *(turn.content for turn in self.conversation.turns),
             *(f.content for f in self.conversation.facts),
         ):
-            sample += words(text)
+            sample += words(text[:_LONGEST_SAMPLE])
             if len(sample) >= _SAMPLE:
                 break
         return not sample or sum(word in _ENGLISH_WORDS for word in sample) >= _LEAST_ENGLISH * len(sample)
@@ -94,13 +104,12 @@ class IndexedConversation:
         return (place,) if alone else (place - 1, place)
 
     def _shared(self, span: Iterable[int], rest: frozenset[str]) -> int:
-        places = set(span)
-        return sum(not places.isdisjoint(self._turns_by_stem.get(word, ())) for word in rest)
+        texts = [self._stems(place) for place in span]
+        return sum(any(f" {word} " in text for text in texts) for word in rest)
 
     def _with_words(self, value: str) -> set[int]:
         found = [self._turns_by_stem.get(word, set()) for word in stems(value)]
         return set.intersection(*found) if found else set()
 
     def _states(self, place: int, value: str) -> bool:
-        turns = self.conversation.turns
-        return place < len(turns) and occurs(value, turns[place].content)
+        return place < len(self.conversation.turns) and f" {' '.join(stems(value))} " in self._stems(place)
