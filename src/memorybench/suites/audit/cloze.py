@@ -15,10 +15,12 @@ _DAY, _YEAR = r"\d{1,2}(?:st|nd|rd|th)?", r"(?:,? \d{4})?"
 _NAME = r"[^\W\d_a-zß-ÿ][\w'&-]*"
 _SPANS = (
     re.compile(rf"\b{_DAY} (?:{_MONTH})\b{_YEAR}|\b(?:{_MONTH}) {_DAY}\b{_YEAR}"),
-    re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d+)*"),
+    re.compile(rf"(?<=[\w,] ){_NAME}(?:(?: (?:of|the|de|del|la|van|von|and the|&))* {_NAME}| \d\w*)*"),
     re.compile(rf"[$€£¥]?(?<![\w.,:/-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
 """Dates, names and numbers."""
+_ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|is|are|was|were|called|named)$")
+"""Ends what precedes a gap whose statement has one other content word: it says what kind of answer is wanted."""
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
 
@@ -33,6 +35,8 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             value = found[0].strip(" ,").removesuffix("'s")
             if found.start() < opening or _NOT_A_NAME.match(value) or not content(value):
                 continue
+            before = text[: found.start()].rstrip(" $€£¥")
+            if len(content(text) - content(value)) < 2 and not _ANCHORED.search(before):
+                continue  # `User kept ____` says too little
             question = f"Fill the gap: {text[: found.start()]}{GAP}{text[found.start() + len(value) :]}."
-            if content(question) - {"fill", "gap"}:
-                yield question, value
+            yield question, value

@@ -21,8 +21,8 @@ _TEMPLATES = (
      "What is the name of {own {noun}}?"),
     (r"(?:\w+ )?(?:wife|husband|partner|spouse|fiancée?|sister|brother|mother|father|son|daughter|friend|boss|manager"
      r"|doctor|dentist|coach|teacher|landlord|landlady|neighbour|neighbor|colleague|supervisor|mentor|therapist"
-     r"|accountant|lawyer|roommate|flatmate|tailor|trainer|tutor|photographer|caterer|best man|lead|leader|\w+therapist"
-     r"|\w+ologist)", "Who is {own {attribute}}?"),
+     r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|guide|tailor|trainer|tutor"
+     r"|photographer|caterer|best man|lead|leader|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
     # a verb with its preposition, or a verb alone: neither is a noun that `what is` can ask for
     (r".* (?:at|for|in|to|from|with|on|as|of|by|into|about)", _NOTE),
     (r"likes|loves|plays|owns|drinks|eats|teaches|wants|prefers|hates|dislikes|wears|reads|collects|speaks|drives|knows"
