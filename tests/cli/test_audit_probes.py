@@ -86,6 +86,11 @@ def test_kinds_are_still_accepted_as_probes(command: Command) -> None:
     assert {row["probe"]["type"] for row in said.json["probeResults"]} == {"recall", "conflict"}
 
 
+def test_a_dataset_may_follow_the_model(command: Command) -> None:
+    said = command("audit", "--judge-model", "scripted/judge", "--limit", "2", "--model", "scripted/quote", str(SAMPLE))
+    assert said.code == 0, said.err
+
+
 TURNS = [
     {"role": "user", "content": "I have been seeing a new physio. She is called Mrs Bell.", "timestamp": "2024-01-10"},
     {"role": "user", "content": "We used to meet in the old gym on Tuesdays.", "timestamp": "2024-01-10"},

@@ -32,6 +32,8 @@ def commands(folder: Path) -> Iterator[list[str]]:
         yield ["extraction", "run", "--extractor", name, "--limit", "1"]
     for name in ("adapter-file", "mcp-command", "header"):
         yield ["audit", str(DATA / "sample-dataset.json"), "--provider", name, "--model", "scripted/echo"]
+    yield ["audit", "probes", "data.json"]
+    yield ["audit", "probes", str(DATA / "sample-dataset.json"), "--probes", "data.json", "--probe-model", "stranger"]
     for name in configs["benchmark"]:
         yield ["eval", "--benchmarks", name, "--providers", "bm25"]
         yield ["data", "pull", name]

@@ -26,7 +26,7 @@ def audit(folder: Path, server: str, *arguments: str) -> dict[str, object]:
 
 
 def test_a_real_model_is_audited_by_replay(local_llm: str, tmp_path: Path) -> None:
-    counts = audit(tmp_path, local_llm, "--limit", "3", "--probes", "recall")["counts"]
+    counts = audit(tmp_path, local_llm, "--limit", "3", "--kinds", "recall")["counts"]
     assert isinstance(counts, dict)
     # whether code can decide an answer depends on the words of a small model
     assert counts["scored"] + counts["unscored"] == counts["planned"] == 3
@@ -39,3 +39,11 @@ def test_a_real_model_reads_for_a_memory(local_llm: str, tmp_path: Path) -> None
     assert isinstance(counts, dict)
     assert counts["scored"] + counts["unscored"] == counts["planned"]
     assert counts["failed"] == 0
+
+
+def test_a_real_model_writes_and_verifies_probes(local_llm: str, tmp_path: Path) -> None:
+    document = audit(tmp_path, local_llm, "--limit", "3", "--kinds", "recall", "--probe-model", "local")
+    counts = document["counts"]
+    assert isinstance(counts, dict)
+    # a small model rejects most probes; what matters is that each has an outcome
+    assert counts["scored"] + counts["unscored"] + counts["skipped"] == counts["planned"] == 3

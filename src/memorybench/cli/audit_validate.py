@@ -42,6 +42,8 @@ def run(args: argparse.Namespace) -> int:
     print(f"probes: {', '.join(f'{counts[kind]} {kind}' for kind in PROBE_TYPES)}")
     rejected = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
     print(f"gates: {rejected or 'no probe was rejected'}")
+    if made.gates.get("not English"):
+        print("facts in other languages than English need --probe-model, or a question of their own")
     for skipped in made.skipped:
         print(f"no probe: {skipped.conversation} {skipped.fact}: {skipped.reason}")
     return 0

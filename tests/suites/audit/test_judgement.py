@@ -1,5 +1,6 @@
 """Code decides only whether an answer is equal to a known one; anything else is for the judge, or unscored."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -137,3 +138,26 @@ def test_a_wrong_answer_with_an_outdated_value_is_stale() -> None:
     assert names_stale(TOWN, "The user lives in York.")
     assert not names_stale(TOWN, "It was York, now it is Whitby.")
     assert not names_stale(TOWN, "Somewhere by the sea.")
+
+
+def mutants(asked: Probe, others: Sequence[Probe]) -> list[str]:
+    """Wrong answers that are near to the right one."""
+    gold = asked.expected_answer
+    if asked.abstain:
+        return ["Yes.", "Rotterdam", asked.question]
+    values = [
+        other.expected_answer for other in others if other.conversation == asked.conversation and not other.abstain
+    ]
+    swapped = [f"{gold}'s user is that", f"The {gold} has the user"]  # subject and object
+    wrong = [value for value in (*asked.stale, *asked.options, *values) if value != gold]
+    return [*wrong, *swapped, f"not {gold}", f"{gold} or something else", asked.question, "", "I don't know."]
+
+
+def test_no_mutant_of_an_answer_is_right_by_code() -> None:
+    probes = generate(load_audit(SAMPLE), PROBE_TYPES).probes
+    total = 0
+    for asked in probes:
+        for response in mutants(asked, probes):
+            total += 1
+            assert by_code(asked, response) is not True, (asked.question, response)
+    assert total > 2000

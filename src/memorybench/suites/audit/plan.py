@@ -322,9 +322,11 @@ class _Probing:
 
     def _evidence_scores(self, probe: Probe, memories: Sequence[Memory] | None) -> list[Score]:
         """Return whether a wrong answer was given with or without its gold turns; nothing if that is unknown."""
+        if memories is None:  # the whole conversation was replayed
+            return [Score(name="miss_not_used", value=1.0)] if probe.gold_context else []
         turns = {turn.id for turn in self._plan.transcripts.conversation(probe.conversation).turns}
-        sources = {source for memory in memories or () for source in memory.sources or ()} & turns
-        if memories is None or not probe.gold_context or (memories and not sources):
+        sources = {source for memory in memories for source in memory.sources or ()} & turns
+        if not probe.gold_context or (memories and not sources):
             return []
         was_shown = any(turn.id in sources for turn in probe.gold_context)
         return [

@@ -15,6 +15,8 @@ from memorybench.text.spelling import unknown_name
 
 from .probes import PROBE_TYPES, Policy, ProbeType
 
+_DATASET_SUFFIXES = (".json", ".jsonl", ".ndjson")
+
 
 class AuditSpec(SearchSpec, RepeatedSpec):
     dataset: str = flag(
@@ -67,8 +69,10 @@ class AuditSpec(SearchSpec, RepeatedSpec):
         for name in ("model", "probe_file"):
             if isinstance(read.get(name), str):
                 read[name] = (read[name],)
-        if read.get("model") is None:
-            read.pop("model", None)
+        models = read.pop("model", None) or ()
+        if "dataset" not in read and models and Path(models[-1].removesuffix(".gz")).suffix in _DATASET_SUFFIXES:
+            *models, read["dataset"] = models  # `--model NAME DATASET`
+        read |= {"model": tuple(models)} if models else {}
         named = read.get("probe_file") or ()
         if named and set(named) <= set(PROBE_TYPES):
             read |= {"kinds": tuple(named), "probe_file": ()}
