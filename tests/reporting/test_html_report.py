@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -15,11 +16,15 @@ pytest.importorskip("jinja2")
 from memorybench.api import load_run
 from memorybench.charts import page as chart_page
 from memorybench.cli.main import main
-from memorybench.core.report_sections import Table
+from memorybench.core.report_sections import Column, Notes, Report, Table, text_column
+from memorybench.metrics.comparison import Comparison
 from memorybench.reporting.formatting import cell_text
+from memorybench.reporting.html import is_heat_map
 from memorybench.suites import html_report
+from memorybench.suites.comparison import Pair
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
+from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.sides import ComparedRun
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS
@@ -96,6 +101,40 @@ def test_a_long_list_of_questions_is_shortened_and_says_so(
     assert page.count("<tr data-type") == int(found[1]) < 12
     monkeypatch.setattr(html_report, "_MOST_TRIALS", 10)
     assert "0 of 12 questions" in write(recorded / "results" / "first", tmp_path / "page.html")
+
+
+def test_a_warning_that_leads_the_report_is_above_the_charts(recorded: Path) -> None:
+    with open_run(["second"], [recorded / "results"]) as stored:
+        report = report_of(stored)
+        warned = replace(report, sections=(Notes(("a judge that failed",), warning=True), *report.sections))
+        page = html_report.to_html(stored, warned, [("Results", "<svg></svg>")])
+    assert page.index("a judge that failed") < page.index("<svg>")
+    assert page.count("a judge that failed") == 1
+
+
+@pytest.mark.parametrize(
+    ("values", "heading"),
+    [
+        ((0.5, 0.5), "x: a and b have the highest m"),
+        ((0.5, 0.4), "x: a has the highest m, but not significantly so against all others"),
+    ],
+)
+def test_the_heading_names_all_that_are_best(values: tuple[float, float], heading: str) -> None:
+    difference = Comparison(n=9, planned=9, difference=values[0] - values[1], p=0.9, adjusted_p=0.9)
+    first, second = values
+    pair = Pair(
+        benchmark="x", first="a", second="b", measure="m", first_value=first, second_value=second, comparison=difference
+    )
+    compared = RunComparison(suite="bench", sides=(), settings=(), tests=1, comparisons=(pair,))
+    found, (sentence,) = html_report.verdict_of(Report("t", ()), compared)
+    assert found == heading
+    assert sentence == pair.sentence()
+
+
+def test_only_a_table_with_one_column_of_names_is_shaded() -> None:
+    shares = (Column("as judged", "interval"), Column("corrected", "interval"))
+    assert is_heat_map(Table("by type", (text_column("type"), *shares), ()))
+    assert not is_heat_map(Table("corrected", (text_column("benchmark"), text_column("subject"), *shares), ()))
 
 
 def test_a_file_needs_the_format_html(recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

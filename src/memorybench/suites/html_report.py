@@ -128,12 +128,18 @@ def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, S
     if not values:
         return report.title, ()
     best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
+    tied = [name for name, value in values.items() if value == values[best]]
     own = [pair for pair in pairs if best in (pair.first, pair.second)]
     is_clear = own and all(pair.comparison.significant for pair in own)
-    rank = "has the highest" if first.higher_is_better else "has the lowest"
+    rank = f"{'have' if len(tied) > 1 else 'has'} the {'highest' if first.higher_is_better else 'lowest'}"
     others = [pair.second if pair.first == best else pair.first for pair in own]
-    sentences = [f"{best} against {other}: {pair.sentence()}" for other, pair in zip(others, own, strict=True)]
-    lead = f"{first.benchmark}: {best} {rank} {first.measure}"
+    sentences = [
+        f"{best} against {other}: {pair.sentence()}" if pair.comparison.significant else pair.sentence()
+        for other, pair in zip(others, own, strict=True)
+    ]
+    lead = f"{first.benchmark}: {' and '.join(tied)} {rank} {first.measure}"
+    if len(tied) > 1:
+        return lead, sentences[:_MOST_SENTENCES]
     return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
 
 

@@ -104,8 +104,9 @@ def cell_class(cell: Cell) -> str:
 
 
 def is_heat_map(table: Table) -> bool:
-    """Return whether several columns hold shares with intervals: these are shaded, a single one is drawn."""
-    return sum(column.shows == "interval" for column in table.columns) > 1
+    """Return whether a table has names in its first column, and shares in several others, which are then shaded."""
+    names = sum(column.align != "right" for column in table.columns)
+    return names == 1 and sum(column.shows == "interval" for column in table.columns) > 1
 
 
 def shade(cell: Cell) -> str:
