@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -141,6 +142,14 @@ def test_hostile_names_stay_text() -> None:
         assert not [name for name in markup.attributes if name.startswith("on") or name in ("href", "src", "style")]
         assert "\x1b" not in svg
         assert "\u202e" not in svg
+
+
+def test_a_page_leaves_about_the_room_of_a_chart(stored: StoredRun) -> None:
+    pytest.importorskip("vl_convert")
+    for spec in page_specs(stored, report_of(stored)).values():
+        drawn = re.search(r'height="([\d.]+)"', render_inline(spec, "t"))
+        assert drawn is not None
+        assert abs(specs.size(spec)[1] - float(drawn[1])) < 30
 
 
 def test_a_page_has_no_heat_map_beside_that_of_its_tables(recorded: Path) -> None:

@@ -20,9 +20,9 @@ TITLES = {
     "heat-map": "Results by type",
     "score-cost": "Score against cost",
     "score-latency": "Score against latency",
+    "failures": "Failures by reason",
     "score-context": "Score against context",
     "latency": "Latency",
-    "failures": "Failures by reason",
 }
 """The charts of a page about one run. `trend` depends on other runs."""
 

@@ -14,13 +14,15 @@ from typing import Any
 from memorybench.core.errors import BadInput
 
 from .look import LIGHT, THEMES
-from .specs import Spec
+from .specs import Spec, size
 
 FORMS = ("svg", "png", "pdf")
 _VERSION = "5.20"
 """Of Vega-Lite."""
 _PIXELS = 3.0
 """Of a PNG image, per unit of the chart."""
+_WIDE = 720
+"""A chart of a page that is wider than this needs both columns."""
 _NAMES = {color: name for name, color in LIGHT.items()}
 _COLOR = re.compile(r'\b(fill|stroke)="(#[0-9a-f]{6})"')
 _NOT_INLINE = re.compile(
@@ -61,7 +63,16 @@ def render_inline(spec: Spec, title: str) -> str:
     ).decode()
     svg = _NOT_INLINE.sub("", svg)
     svg = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"' if found[2] in _NAMES else found[0], svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"', 1)
+    width = re.search(r'width="([\d.]+)"', svg)
+    wide = ' class="wide"' if width and float(width[1]) > _WIDE else ""
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"{wide}', 1)
+
+
+def empty(spec: Spec) -> str:
+    """Return SVG that takes about as much room as the chart will."""
+    width, height = size(spec)
+    wide = ' class="wide"' if width > _WIDE else ""
+    return f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}"{wide}></svg>'
 
 
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:

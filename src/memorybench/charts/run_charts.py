@@ -205,8 +205,13 @@ SLOPE = "two providers or runs by question type"
 
 
 def slope(comparison: RunComparison) -> Spec | None:
-    """The first pair of a comparison that has several types of questions."""
-    return next((spec for pair in comparison.comparisons if (spec := _slope(pair)) is not None), None)
+    """The best two of a comparison, by the first measure that has several types of questions."""
+    drawn = [pair for pair in comparison.comparisons if _slope(pair) is not None]
+    if not drawn:
+        return None
+    pairs = [pair for pair in drawn if (pair.benchmark, pair.measure) == (drawn[0].benchmark, drawn[0].measure)]
+    sign = 1 if drawn[0].higher_is_better else -1
+    return _slope(max(pairs, key=lambda pair: sign * ((pair.first_value or 0.0) + (pair.second_value or 0.0))))
 
 
 def _slope(pair: Pair) -> Spec | None:

@@ -278,6 +278,22 @@ def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
     return _stacked(parts, resolve={"scale": {"x": "independent"}})
 
 
+def size(spec: Spec) -> tuple[int, int]:
+    """Return about how wide and high a chart is, so that a page can leave room for it."""
+    if "vconcat" in spec:
+        sizes = [size(part) for part in spec["vconcat"]]
+        return max(width for width, _ in sizes), sum(height for _, height in sizes)
+    rows = spec.get("data", {}).get("values", ())
+    names = {row.get("row", row.get("name")) for row in rows}
+    columns = {row.get("column") for row in rows}
+    width, height = (
+        count * side["step"] if isinstance(side, dict) else side
+        for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
+    )
+    legend = 24 if "color" in spec.get("encoding", {}) else 0
+    return width + 140, height + 50 + legend
+
+
 def _layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
     """A mark in the tone of its row; `color=None` leaves the colour to the look."""
     tone = {"field": "tone", "type": "nominal", "scale": None}

@@ -12,7 +12,7 @@ from threading import Lock
 from urllib.parse import quote, urlencode
 
 from memorybench.charts.page import TITLES, page_specs
-from memorybench.charts.rendering import is_installed, render_in_child
+from memorybench.charts.rendering import empty, is_installed, render_in_child
 from memorybench.charts.run_charts import failure_chart
 from memorybench.charts.specs import Spec
 from memorybench.core.errors import BadInput, MemorybenchError
@@ -174,16 +174,21 @@ class Results:
 
     def charts(
         self, place: int, stored: StoredRun, failures: Mapping[tuple[str, str], int], seconds: float = 0.0
-    ) -> list[tuple[str, str]] | None:
-        """Return titles and SVG of the charts of a run; None if they are not drawn after some seconds."""
+    ) -> tuple[list[tuple[str, str]], bool]:
+        """Return titles and SVG of the charts of a run, and whether all are drawn after some seconds.
+
+        An empty drawing leaves the room of one that is not.
+        """
         state, run_id = self._state(place, stored), stored.run.id
         specs = dict(self.jobs.get(("report", *state), lambda: self._make_report(place, run_id))[1])
         if is_installed() and (chart := failure_chart(failures)) is not None:
             specs["failures"] = chart
-        titled = {TITLES[name]: spec for name, spec in specs.items()}
+        titled = {title: specs[name] for name, title in TITLES.items() if name in specs}
         drawing = self.jobs.start(("charts", json.dumps(titled)), lambda: render_in_child(titled) if titled else [])
         wait([drawing], seconds)
-        return drawing.result() if drawing.done() else None
+        if drawing.done():
+            return drawing.result(), True
+        return [(title, empty(spec)) for title, spec in titled.items()], False
 
     def draw(self, spec: Spec, title: str) -> str:
         """Return a chart as SVG, drawn once."""

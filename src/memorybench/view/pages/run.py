@@ -44,6 +44,7 @@ def page(request: Request) -> Response:
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
         links = Links(place, run_id, results.index, number, roles)
+        charts, is_drawn = results.charts(place, stored, _own_failures(reasons, roles))
         return render(
             request,
             "run.html",
@@ -58,7 +59,8 @@ def page(request: Request) -> Response:
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
             failures=_failure_table(reasons, roles),
-            charts=results.charts(place, stored, _own_failures(reasons, roles)),
+            charts=charts,
+            is_drawn=is_drawn,
             reasons=FAILURE_REASONS,
             links=links,
             provenance=provenance_notes(stored),
@@ -76,8 +78,8 @@ def charts(request: Request) -> Response:
         results.report(place, stored)
         number = results.questions(place, stored)
         failures = _own_failures(results.index.reasons(number), results.subjects(number, stored.run))
-        drawn = results.charts(place, stored, failures, _SECONDS)
-        return render(request, "charts.html", place=place, run=stored.run, charts=drawn)
+        drawn, is_drawn = results.charts(place, stored, failures, _SECONDS)
+        return render(request, "charts.html", place=place, run=stored.run, charts=drawn, is_drawn=is_drawn)
 
 
 def _own_failures(reasons: Mapping[tuple[str, str], int], roles: Mapping[str, str]) -> dict[tuple[str, str], int]:
@@ -107,11 +109,11 @@ class Links:
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
         self.has_histories = bool(index.values(number, "cluster"))
-        self.has_several = len(roles) > 1
+        self.has_several = sum(role != "baseline" for role in roles.values()) > 1
 
     def cell(self, table: Table, row: Row, place: int) -> str:
         name, heading = row[0], table.columns[place].heading
-        if not isinstance(name, str):
+        if not isinstance(name, str) or table.columns[0].heading == "measure":
             return ""
         if table.columns[0].heading in _CASE_COLUMNS and place == 0:
             return self.case(name)
