@@ -6,7 +6,6 @@ import json
 import sqlite3
 from contextlib import closing
 from html.parser import HTMLParser
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -80,43 +79,69 @@ _STRUCTURE = frozenset(
 """Keys of JSON texts whose values the program itself writes, or reads as anything but text."""
 
 
-def make_hostile(results: Path, run: str) -> None:
-    """Replace every text of a run by hostile ones, with correct checksums."""
-    numbers = count()
+_OFTEN = ("outcome.", "case.", "score.", "search.", "answer.", "judge.", "step.")
+"""Fields of many texts. Each of the other texts has every string."""
 
-    def spoil(value: Any, key: str = "") -> Any:
+
+class Spoiler:
+    """Adds hostile strings to texts: each field gets the next ones, so that after some texts it has had all."""
+
+    def __init__(self) -> None:
+        self.used: dict[str, list[str]] = {}
+
+    def strings(self, field: str, many: int = 0) -> str:
+        used = self.used.setdefault(field, [])
+        many = many or (8 if field.startswith(_OFTEN) else len(STRINGS))
+        chosen = [storable(STRINGS[(len(used) + place) % len(STRINGS)]) for place in range(many)]
+        used += chosen
+        return " ".join(chosen)
+
+    def spoil(self, value: Any, field: str) -> Any:
         if isinstance(value, dict):
-            return {name: spoil(one, name) for name, one in value.items()}
+            return {name: self.spoil(one, f"{field}.{name}") for name, one in value.items()}
         if isinstance(value, list):
-            return [spoil(one, key) for one in value]
-        is_text = isinstance(value, str) and key not in _STRUCTURE
-        return f"{value} {storable(STRINGS[next(numbers) % len(STRINGS)])}" if is_text else value
+            return [self.spoil(one, field) for one in value]
+        is_text = isinstance(value, str) and field.rpartition(".")[2] not in _STRUCTURE
+        return f"{value} {self.strings(field)}" if is_text else value
 
+
+def make_hostile(results: Path, run: str) -> dict[str, set[str]]:
+    """Add hostile strings to every text of a run, with correct checksums; return the strings of each field."""
+    spoiler = Spoiler()
+    subjects: dict[str, str] = {}
+    cases: dict[str, tuple[str, str]] = {}
     with closing(sqlite3.connect(results / "results.db")) as db:
         db.row_factory = sqlite3.Row
-        subjects: dict[str, str] = {}
         for row in db.execute("SELECT rowid, * FROM outcomes WHERE run = ?", (run,)).fetchall():
             body = json.loads(row["body"])
             name, id = body["trial"]["subject"]["name"], body["trial"]["case_id"]
-            spoiled = {**spoil(body), "steps": body["steps"]}
-            subjects.setdefault(name, f"{name} {STRINGS[len(subjects)]}")
-            spoiled["trial"] = {**spoiled["trial"], "case_id": f"{id} {STRINGS[9]}", "labels": spoil({"type": "t"})}
-            spoiled["trial"]["labels"] = {"question_type": f"t {STRINGS[2]}"}
+            if name not in subjects:
+                subjects[name] = f"{name} {spoiler.strings('provider', 14)}"
+            if id not in cases:
+                cases[id] = f"{id} {spoiler.strings('case', 6)}", f"t {spoiler.strings('type', 6)}"
+            case_id, type = cases[id]
+            spoiled = {**spoiler.spoil(body, "outcome"), "steps": body["steps"]}
+            spoiled["trial"] |= {"case_id": case_id, "labels": {"question_type": type}}
             spoiled["trial"]["subject"] = {"role": "provider", "name": subjects[name], "settings": {}}
-            spoiled["scores"] = [{**one, "reason": STRINGS[0]} for one in body["scores"]]
+            spoiled["scores"] = [{**one, "reason": spoiler.strings("score.reason")} for one in body["scores"]]
             outcome = Outcome.model_validate(spoiled)
             values = {**dict(row), "body": json.dumps(spoiled), "trial": outcome.trial.key}
-            _write(db, "outcomes", values | {"case_id": outcome.trial.case_id, "subject": subjects[name]})
+            _write(db, "outcomes", values | {"case_id": case_id, "subject": subjects[name]})
         for row in db.execute("SELECT rowid, * FROM cases WHERE run = ?", (run,)).fetchall():
-            body = json.dumps(spoil(json.loads(row["body"])))
-            _write(db, "cases", {**dict(row), "id": f"{row['id']} {STRINGS[9]}", "body": body})
+            body = json.dumps(spoiler.spoil(json.loads(row["body"]), "case"))
+            _write(db, "cases", {**dict(row), "id": cases[row["id"]][0], "body": body})
         for row in db.execute("SELECT rowid, * FROM steps WHERE run = ?", (run,)).fetchall():
-            inputs, result = (json.dumps(spoil(json.loads(row[name]))) for name in ("inputs", "result"))
-            _write(db, "steps", {**dict(row), "inputs": inputs, "result": result, "subject": STRINGS[1]})
-        db.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", (run, *(note := (STRINGS[3], STRINGS[4])), crc(run, *note)))
-        db.execute("INSERT INTO tags VALUES (?, ?, ?)", (run, STRINGS[5], crc(run, STRINGS[5])))
+            parts = {
+                part: json.dumps(spoiler.spoil(json.loads(row[part]), f"{row['name']}.{part}"))
+                for part in ("inputs", "result")
+            }
+            _write(db, "steps", {**dict(row), **parts, "subject": spoiler.strings("step.subject")})
+        for text in map(storable, STRINGS):
+            db.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", (run, text, text, crc(run, text, text)))
+            db.execute("INSERT INTO tags VALUES (?, ?, ?)", (run, text, crc(run, text)))
         db.commit()
     (results / run / "report.json").unlink(missing_ok=True)
+    return {field: set(used) for field, used in spoiler.used.items()}
 
 
 def storable(text: str) -> str:

@@ -38,12 +38,12 @@ PAGES = (
 )
 TAGS = """html head meta title link script body a header b nav main footer h1 h2 h3 p div span section article form
     label input select option button table thead tbody tr th td dl dt dd pre code details summary svg path circle kbd
-    br progress g line text tspan"""
+    br progress g line text tspan noscript"""
 ATTRIBUTES = """charset name content rel href type src defer class id lang aria-label aria-current aria-sort aria-hidden
     aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
     r fill stroke stroke-width stroke-dasharray stroke-miterlimit opacity fill-opacity font-size font-weight text-anchor
     transform display pointer-events x y x2 y2 dy
-    max hx-get hx-target hx-select hx-swap hx-push-url hx-trigger"""
+    max hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
 
 
 @pytest.mark.parametrize(("place", "run"), [(0, "first"), (0, "second"), (0, "h"), (0, "e"), (1, "a")])
@@ -166,6 +166,16 @@ def test_a_comparison_equals_that_of_the_command_line(command: Command, recorded
     assert client.get("/compare?side=0/first:oracle&side=0/first:oracle").status_code in (422, 202)
 
 
+def test_without_a_choice_the_newest_run_is_compared(client: TestClient) -> None:
+    page = get(client, "/compare")
+    assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/second:bm25", "0/second:oracle"]
+    assert "oracle is better in accuracy" in page or "no significant difference" in page
+
+
+def test_a_run_with_one_provider_does_not_offer_to_compare_providers(client: TestClient) -> None:
+    assert "/compare?side=" not in get(client, "/run/0/first")
+
+
 def test_the_charts_of_a_run_are_drawn_after_its_page(client: TestClient) -> None:
     pytest.importorskip("vl_convert")
     drawn = get(client, "/run/0/second/charts")
@@ -181,6 +191,7 @@ def test_trends_have_a_row_per_run(client: TestClient) -> None:
     page = Markup(get(client, "/trends?benchmark=starter&provider=oracle&measure=recall@5")).text
     assert "first" in page
     assert "second" in page
+    assert re.search(r"<h1>\S+ of \S+ on starter</h1>", get(client, "/trends"))  # the benchmark with most runs
 
 
 @pytest.fixture
@@ -189,6 +200,14 @@ def hostile(recorded: Path, tmp_path: Path) -> Path:
     shutil.copytree(recorded / "results", folder)
     make_hostile(folder, "second")
     return folder
+
+
+def test_every_field_of_the_hostile_run_has_had_every_string(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    fields = make_hostile(folder, "second")
+    assert {"provider", "case", "score.reason", "answer.result.text", "search.result.memories.content"} <= fields.keys()
+    assert {field: len(strings) for field, strings in fields.items() if len(strings) < len(STRINGS)} == {}
 
 
 def test_hostile_texts_stay_text_on_every_page(hostile: Path) -> None:

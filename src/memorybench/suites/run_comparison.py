@@ -37,6 +37,8 @@ from .spec import flag_options
 Only = Literal["wins", "losses", "changed"]
 ALL = "all"
 SHOWN_CASES = 20
+SETTINGS = "Settings that differ"
+"""The title of the tables that come first."""
 _RESULTS: Mapping[Only, tuple[str, ...]] = {"wins": ("win",), "losses": ("loss",), "changed": ("win", "loss")}
 _DATA = ("benchmark ", "dataset ")
 """A fingerprint of one of these names, followed by the name of a benchmark, is that of its data."""
@@ -499,7 +501,7 @@ def _settings_tables(settings: Sequence[Setting]) -> Iterator[Section]:
     for (first, second), own in by_sides.items():
         rows = tuple((one.name, one.first, one.second) for one in own)
         columns = (text_column("setting"), text_column(first, wrap=True), text_column(second, wrap=True))
-        yield Table("Settings that differ", columns, rows[:_MOST_SETTINGS], rows[_MOST_SETTINGS:])
+        yield Table(SETTINGS, columns, rows[:_MOST_SETTINGS], rows[_MOST_SETTINGS:])
         if len(rows) > _MOST_SETTINGS:
             yield Notes((f"… and {len(rows) - _MOST_SETTINGS} more settings: --format markdown shows all.",))
 

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from memorybench.charts.rendering import is_installed
 from memorybench.charts.run_charts import slope
 from memorybench.core.report_sections import Provenance, Row, Table
-from memorybench.suites.run_comparison import Only, RunComparison, select_cases
+from memorybench.suites.run_comparison import SETTINGS, Only, RunComparison, select_cases
 from memorybench.view.results import NotFound, Results, run_url, with_query
 
 from . import number, render, results_of
@@ -23,7 +23,9 @@ _ONLY: dict[str, Only] = {"wins": "wins", "losses": "losses", "changed": "change
 def page(request: Request) -> Response:
     results = results_of(request)
     query = request.query_params
-    sides = [parse_side(text) for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
+    chosen = [text for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
+    chosen = chosen or _best_two(results)
+    sides = [parse_side(text) for text in chosen]
     only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
     choices = [
         (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.run.id, subject)
@@ -32,8 +34,10 @@ def page(request: Request) -> Response:
         for subject in ("", *row.subjects)
     ]
     compared = results.compare(sides) if sides else None
-    chosen = [text for text in query.getlist("side") if text]
     report = compared.report(only, _PAGE, first) if compared else None
+    sections = [one for one in report.sections if not isinstance(one, Provenance)] if report else []
+    is_measure = (isinstance(one, Table) and one.title != SETTINGS for one in sections)
+    split = next((place for place, found in enumerate(is_measure) if found), 0)
     return render(
         request,
         "compare.html",
@@ -42,7 +46,9 @@ def page(request: Request) -> Response:
         chosen=chosen,
         compared=compared,
         chart=_chart(results, compared),
-        sections=[one for one in report.sections if not isinstance(one, Provenance)] if report else [],
+        verdict=[compared.comparisons[0].sentence()] if compared and len(compared.sides) == 2 else [],
+        settings=sections[:split],
+        sections=sections[split:],
         report=report,
         only=query.get("only", ""),
         first=first,
@@ -51,6 +57,26 @@ def page(request: Request) -> Response:
         link=_linker(results, sides, compared),
         address=lambda **changes: _address(chosen, {"only": query.get("only", ""), **changes}),
     )
+
+
+def _best_two(results: Results) -> list[str]:
+    """Return what is compared if nothing is chosen: the best two providers of the newest run that has two."""
+    rows = [row for folder in results.list_runs() for row in folder.rows if row.headlines and len(row.subjects) > 1]
+    for row in sorted(rows, key=lambda row: row.run.created, reverse=True):
+        with results.open(row.place, row.run.id) as stored:
+            roles = results.subjects(results.questions(row.place, stored), stored.run)
+        lead = row.headlines[0]
+        values = {
+            subject: one.value
+            for (benchmark, subject), measures in row.measures.items()
+            for one in measures
+            if (benchmark, one.name) == (lead.benchmark, lead.measure.name) and one.value is not None
+        }
+        names = sorted(values, key=lambda name: values[name], reverse=lead.measure.higher_is_better)
+        names.sort(key=lambda name: roles.get(name) == "baseline")
+        if len(names) > 1:
+            return [f"{row.place}/{row.run.id}:{name}" for name in names[:2]]
+    return []
 
 
 def _chart(results: Results, compared: RunComparison | None) -> str | None:

@@ -139,11 +139,15 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
     most = len(memories) if trial.full else max(trial.outcome.shown.memories_shown or 0, _MOST_MEMORIES)
     shown = [one for one in memories if one["rank"] <= most or one["hits"]]
     sessions = trial.case.get("gold_sessions", ())
+    ranks: dict[str, int] = {}
+    for one in memories if not counts_turns else ():
+        ranks.setdefault(next(iter(one.get("sources") or ()), ""), len(ranks) + 1)
     texts = tuple(
         {
             **one,
             "content": trial.excerpt(str(one["content"])),
             "gold": hit_text(one["hits"], trial.case),
+            "session_rank": next((ranks[hit] for hit in one["hits"] if hit in ranks), None),
             "is_hit": bool(set(one["hits"]) - (set(sessions) if counts_turns else set())),
         }
         for one in shown

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,6 +27,7 @@ def page(request: Request) -> Response:
         for key, measures in row.measures.items()
         if any(one.value is not None for one in measures)
     ]
+    measured.sort(key=Counter(measured).__getitem__, reverse=True)  # those with most runs first
     benchmarks = list(dict.fromkeys(benchmark for benchmark, _ in measured))
     benchmark = _chosen(query.get("benchmark", ""), benchmarks)
     subjects = list(dict.fromkeys(subject for name, subject in measured if name == benchmark))
