@@ -192,6 +192,7 @@ def test_trends_have_a_row_per_run(client: TestClient) -> None:
     assert "first" in page
     assert "second" in page
     assert re.search(r"<h1>\S+ of \S+ on starter</h1>", get(client, "/trends"))  # the benchmark with most runs
+    assert "<h1>recall@5 of bm25 on starter</h1>" in get(client, "/trends?provider=bm25")  # and the measure
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def render_inline(spec: Spec, title: str) -> str:
     """Return SVG for a page, with the colours and fonts of the page: light or dark. It has no styles of its own."""
     # the font of a page may be wider than the one that is measured here
     svg = render(
-        {**spec, "background": None, "padding": {"left": 12, "right": 30, "top": 4, "bottom": 4}}, "svg"
+        {**spec, "background": None, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, "svg"
     ).decode()
     svg = _NOT_INLINE.sub("", svg)
     svg = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"' if found[2] in _NAMES else found[0], svg)

@@ -16,8 +16,7 @@ _PAGE = 100
 SORTS: Mapping[str, Callable[[RunRow], Any]] = {
     "started": lambda row: (row.run.created, row.run.id),
     "run": lambda row: row.run.id.lower(),
-    "suite": lambda row: row.run.suite,
-    "benchmark": lambda row: row.benchmarks,
+    "benchmark": lambda row: (row.run.suite, row.benchmarks),
     "headline": lambda row: max((one.measure.value or 0.0 for one in row.headlines), default=-1.0),
     "n": lambda row: row.done,
     "status": lambda row: row.run.status,

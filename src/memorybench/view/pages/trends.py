@@ -33,8 +33,9 @@ def page(request: Request) -> Response:
     subjects = list(dict.fromkeys(subject for name, subject in measured if name == benchmark))
     subject = _chosen(query.get("provider", ""), subjects)
     points = [(row, row.measures[benchmark, subject]) for row in rows if (benchmark, subject) in row.measures]
-    names = list(dict.fromkeys(one.name for _, measures in points for one in measures if one.value is not None))
-    names.sort(key=lambda name: HEADLINES.index(name) if name in HEADLINES else len(HEADLINES))
+    runs = Counter(one.name for _, measures in points for one in measures if one.value is not None)
+    names = sorted(runs, key=lambda name: HEADLINES.index(name) if name in HEADLINES else len(HEADLINES))
+    names.sort(key=runs.__getitem__, reverse=True)  # those of most runs first
     measure = _chosen(query.get("measure", ""), names)
     found = [(row, one) for row, measures in points for one in measures if one.name == measure and one.n]
     table = _table(found, measure)
