@@ -22,6 +22,8 @@ from .normal_form import normal_form
 Pair = tuple[int, int]
 """Index of a gold fact and index of a found fact."""
 _FEW_WORDS = 2
+_FEW_PAIRS = 100
+"""Up to this many pairs, a search for the best assignment is slower than taking the most alike first."""
 
 
 class Comparison(NamedTuple):
@@ -219,10 +221,12 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
     pairs = dict(able)
     if len(pairs) == len(able) == len(set(pairs.values())):
         return pairs  # no fact has a choice
+    gold, found = _sorted(grid.gold, {g for g, _ in able}), _sorted(grid.found, {f for _, f in able})
+    if len(able) == len(gold) * len(found) <= _FEW_PAIRS:
+        return _assign_greedily(grid, [(g, f) for g in gold for f in found])
     import numpy as np
     from scipy.optimize import linear_sum_assignment
 
-    gold, found = _sorted(grid.gold, {g for g, _ in able}), _sorted(grid.found, {f for _, f in able})
     row, column = ({place: n for n, place in enumerate(places)} for places in (gold, found))
     worth = np.zeros((len(gold), len(found)))
     for g, f in able:
@@ -230,6 +234,15 @@ def _assign(grid: Grid, allowed: Iterable[Pair]) -> dict[int, int]:
         worth[row[g], column[f]] = 2.0 + _closeness(grid, (g, f)) + min(worth.shape)
     rows, columns = linear_sum_assignment(worth, maximize=True)
     return {gold[r]: found[c] for r, c in zip(rows, columns, strict=True) if worth[r, c] > 0}
+
+
+def _assign_greedily(grid: Grid, pairs: Sequence[Pair]) -> dict[int, int]:
+    """Takes the most alike first. If every fact may have every partner, that gives as many pairs as possible."""
+    chosen: dict[int, int] = {}
+    for g, f in sorted(pairs, key=lambda pair: -_closeness(grid, pair)):
+        if g not in chosen and f not in chosen.values():
+            chosen[g] = f
+    return chosen
 
 
 def _closeness(grid: Grid, pair: Pair) -> float:

@@ -90,9 +90,19 @@ def _number_words_as_digits(text: str) -> str:
 
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
-    for language in _NUMBER_WORD_LANGUAGES:
+    words = [word for word in text.split() if word.lower() != word.upper()]  # neither digits nor Chinese
+    languages: frozenset[str] = frozenset().union(*map(_number_word_languages, words))
+    for language in filter(languages.__contains__, _NUMBER_WORD_LANGUAGES):
         text = alpha2digit(text, language, 0)
     return text
+
+
+@lru_cache(maxsize=50_000)
+def _number_word_languages(word: str) -> frozenset[str]:
+    """Returns the languages in which a word is part of a number; most words are in none, and occur often."""
+    from text_to_num import alpha2digit
+
+    return frozenset(language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word)
 
 
 def _iso_date(found: re.Match[str]) -> str:
@@ -130,9 +140,11 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
         names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 0, -1)]
-    for name in filter(None, names):
+    readings = [_CURRENCIES.get(name.lower()) for name in names]
+    if word and not any(readings):
         symbols, long_names = _units()
-        unit = _CURRENCIES.get(name.lower()) or symbols.get(name) or long_names.get(name.lower())
+        readings = [symbols.get(name) or long_names.get(name.lower()) for name in names]
+    for name, unit in zip(names, readings, strict=True):
         if unit:
             return unit, whole.lstrip()[len(name) :]
     return "", whole
