@@ -133,7 +133,8 @@ def report(run: StoredRun) -> Report:
     drift_lines = [drift.sentence() for drift in baseline_drifts(*run.parts[0])]
     remarks = Notes((*_count_lines(summary), *drift_lines))
     checks = judge_checks(run, {})
-    noise = measure_noise(run, dict.fromkeys(summary.benchmarks, ("macro_f1",)))
+    is_decided = not any((one := result.measure("undecided")) and one.value for result in summary.results)
+    noise = measure_noise(run, dict.fromkeys(summary.benchmarks, ("macro_f1",))) if is_decided else ()
     return Report(
         title=f"Extraction: {', '.join(summary.benchmarks)}",
         warnings=sections.warnings(summary),
