@@ -59,6 +59,7 @@ def test_undecided_pairs_are_counted_and_bound_the_measures(command: Command, ex
     """The truth is 1 for the paraphraser, and lower for the others; without a judge none of them has a value."""
     said, scores = put(command, extractor)
     assert scores["undecided"] > 0
+    assert "| correct" not in said.err, "the share of the decided cases is not that of all"
     for name in ("precision", "recall", "f1"):
         [measure] = [one for one in said.json["results"][0]["measures"] if one["name"] == name]
         assert measure["value"] is None

@@ -193,8 +193,12 @@ class _Counts:
         )
 
     def _score(self) -> tuple[str, float] | None:
-        """The headline score so far; None in a resumed run, whose earlier trials are not read again."""
-        if self.is_resumed:
+        """The headline score so far; None in a resumed run, whose earlier trials are not read again.
+
+        None also while scored trials are undecided: their verdicts may differ from those of the others.
+        """
+        scored = self.done - self.problems.total()
+        if self.is_resumed or self._sums.get("correct", (0.0, scored))[1] < scored:
             return None
         name = next((name for name in _HEADLINE_SCORES if name in self._sums), None)
         return None if name is None else (name, self._sums[name][0] / self._sums[name][1])

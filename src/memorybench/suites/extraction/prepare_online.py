@@ -50,7 +50,7 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
                 raise BadInput("--baseline", f"run {spec.baseline} is not a run of `memorybench extraction`")
     subject, traces = _fetch(source, place.folder)
 
-    judge_calls = 2 * len(traces)  # it lists the facts stated and written, and decides pairs that code cannot
+    judge_calls = 3 * len(traces)  # it lists facts stated, written and withdrawn, and decides pairs that code cannot
     canaries = canary_limit(spec.canaries, judge_calls)
 
     async def open_plan(opening: Opening) -> Plan:
