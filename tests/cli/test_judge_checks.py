@@ -12,6 +12,7 @@ from memorybench.judging.canaries import choose_canaries
 from memorybench.judging.canary_cases import RIGHT
 from memorybench.judging.prompts import JUDGE_PROMPTS, named_prompt
 from tests.cli.command import Command
+from tests.cli.test_audit import SAMPLE
 from tests.doubles.refusals import refused
 from tests.doubles.stub import Call, Stub, completion
 
@@ -80,6 +81,23 @@ def test_the_number_of_canaries_can_be_chosen(command: Command, stub: Stub, aske
 def test_an_invalid_number_of_canaries_is_refused(command: Command) -> None:
     assert refused(memorybench.evaluate, canaries=-1).where == "--canaries"
     assert refused(memorybench.evaluate, canaries="many").where == "--canaries"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        ("eval", "--providers", "bm25", "--end", "2"),
+        ("eval", "--providers", "bm25", "--end", "2", "--answering-model", "scripted/quote"),
+        ("audit", str(SAMPLE), "--model", "scripted/quote", "--judge-model", "none", "--output", "results"),
+        ("extraction", "run", "--extractor", "hoarder", "--limit", "1", "--no-targets"),
+    ],
+    ids=["retrieval", "answers", "audit", "extraction"],
+)
+def test_canaries_without_a_judge_are_refused(command: Command, run: tuple[str, ...]) -> None:
+    said = command(*run, "--canaries", "5", "--run-id", "r")
+    assert (said.code, said.err.split(": ")[1]) == (2, "--canaries")
+    assert not (command.folder / "results/r").exists()
+    assert command(*run, "--canaries", "off", "--run-id", "off").code in (0, 1, 3)
 
 
 @pytest.mark.parametrize("prompts", [1, 2, 5])
@@ -169,7 +187,6 @@ def test_a_check_killed_and_resumed_asks_no_canary_twice(command: Command, stub:
 
 
 def test_an_audit_and_an_extraction_have_canaries_too(command: Command, stub: Stub) -> None:
-    from tests.cli.test_audit import SAMPLE
 
     saying(stub, lambda prompt: "yes")
     audit = ("audit", str(SAMPLE), "--model", "scripted/silence", "--judge-model", "gpt-4o", "--json")

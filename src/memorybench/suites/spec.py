@@ -116,6 +116,11 @@ class JudgedSpec(Spec):
             return value
         raise ValueError("a number of canaries, or off")
 
+    def check_canaries(self, *, has_judge: bool) -> None:
+        """Raise if canaries are asked for and there is no judge."""
+        if self.canaries not in (None, "off", 0) and not has_judge:
+            raise BadInput("--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or remove it")
+
 
 class RepeatedSpec(JudgedSpec):
     """The spec of a suite that asks a model and measures how much its answers vary."""

@@ -98,6 +98,7 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     models = tuple({model.name: model for model in map(wiring.model, names)}.values())
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE) or DEFAULT_JUDGE
     judge = None if judge_name == NO_JUDGE else wiring.model(judge_name)
+    spec.check_canaries(has_judge=judge is not None)
     writer = wiring.model(spec.probe_model) if spec.probe_model else None
     prompt = answer_prompt(spec.answer_prompt or load_prompt("audit-answer"), "--answer-prompt")
     run = _AuditRun(spec, wiring, dataset, generated, providers, models, judge, writer, limits, prompt)

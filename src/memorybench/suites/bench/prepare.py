@@ -121,6 +121,7 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         judge = wiring.choose_model(spec.judge_model, JUDGE_VARIABLE if defaults else None, defaults)
     elif spec.judge_model is not None:
         raise BadInput("--judge-model", "there are no answers to judge", remedy="add --answering-model MODEL")
+    spec.check_canaries(has_judge=judge is not None)
     if spec.repeats > 1 and answerer is None and recorded is None:
         raise BadInput("--repeats", "there are no answers to repeat", remedy="add --answering-model MODEL")
     run = _BenchRun(spec, wiring, providers, benchmarks, answerer, judge, recorded)

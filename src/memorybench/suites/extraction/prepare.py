@@ -63,6 +63,7 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         spec = spec.model_copy(update={"case_ids": tuple(case.id for case in cases)})
     judge_name = spec.judge_model or wiring.variable(JUDGE_VARIABLE)
     judge = wiring.model(judge_name) if judge_name and judge_name != NO_JUDGE else None
+    spec.check_canaries(has_judge=judge is not None)
     fingerprints = {
         f"cases {cases_file(spec, wiring).name}": Fingerprint.of(canonical([case.plain() for case in cases])),
         "extractor": Fingerprint.of(extractor.described()),
