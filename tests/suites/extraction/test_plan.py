@@ -11,7 +11,7 @@ from memorybench.core.conversation import Turn
 from memorybench.core.errors import ServiceError
 from memorybench.core.extraction import Extractor, MemoryState
 from memorybench.core.measures import Measure
-from memorybench.core.trials import Outcome, Subject
+from memorybench.core.trials import Outcome, Score, Subject, Trial
 from memorybench.engine.run import Ending, perform
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
@@ -212,3 +212,14 @@ def test_verdicts_and_means_over_cases_are_intervals_while_cases_are_undecided(
     assert mean.low is not None
     assert mean.high is not None
     assert mean.low <= 2 / 3 < 1 <= mean.high
+
+
+def test_a_run_of_version_0_1_without_open_counts_is_readable() -> None:
+    counts = {"tp": 1, "fp": 1, "fn": 0, "tp_open": 0, "fp_open": 0, "fn_open": 0, "supported": 1, "unsupported": 1}
+    named = {**counts, "added": 1, "to_add": 2, "precision": 0.5, "must_not_store": 1, "contradiction": 1}
+    trial = Trial(suite="extraction", benchmark="b", case_id="a", subject=Subject(role="extractor", name="x"))
+    scores = tuple(Score(name=name, value=value) for name, value in named.items())
+    [result] = measure([Outcome(trial=trial, status="scored", scores=scores)], measures(), {})
+    values = {one.name: one.value for one in result.measures}
+    assert (values["precision"], values["macro_precision"], values["coverage_precision"]) == (0.5, 0.5, 0.5)
+    assert (values["add_done"], values["must_not_store"], values["contradiction"]) == (0.5, 1, 1)

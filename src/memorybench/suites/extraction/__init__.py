@@ -13,6 +13,6 @@ measures.py    the metrics of a run
 mutants.py     wrong outputs made from the expected one, to test the cases
 plan.py        an offline run: one job per case
 online.py      an online run: one job per trace of an extraction that happened elsewhere
-losses.py      which facts a memory lost in a trace
+losses.py      what became of the old facts of a memory in a trace
 evaluator.py   the judge of traces inside `evaluate` of LangSmith
 """
