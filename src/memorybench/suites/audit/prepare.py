@@ -42,7 +42,7 @@ from .judgement import judge_prompts, question_of
 from .measures import measures, selected
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
 from .probe_file import read_probes
-from .probes import Probe, Probes
+from .probes import PROBE_TYPES, Probe, Probes
 from .spec import AuditSpec
 from .verification import ProbeModel
 from .writing import drafts
@@ -173,7 +173,12 @@ class _AuditRun:
         judge = self.judge.name if self.judge else NO_JUDGE
         models = ("--model", *(model.name for model in self.models), "--judge-model", judge)
         compared = ("--providers", "bm25", "hybrid", "full-context", "oracle", "none")
-        command = shlex.join(("memorybench", "audit", self.spec.dataset, *compared, *models))
+        spec = self.spec
+        probes = ["--probes", *spec.probe_file] if spec.probe_file else []
+        probes += ["--probe-model", spec.probe_model] if spec.probe_model else []
+        probes += ["--kinds", *spec.kinds] if spec.kinds != PROBE_TYPES else []
+        probes += ["--limit", str(spec.limit)] if spec.limit else []
+        command = shlex.join(("memorybench", "audit", spec.dataset, *compared, *models, *probes))
         return {command: "ask the same probes through memories, beside baselines"}
 
     def fingerprints(self) -> dict[str, Fingerprint]:
