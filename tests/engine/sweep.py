@@ -43,8 +43,8 @@ def _assert_nothing_repeated(safe: set[str], calls: list[str]) -> None:
 def _assert_invariants(folder: Path, ledger: Ledger, crashes: int, expected: str) -> None:
     with RunReader.open(folder) as run_reader:
         for table, key in (("steps", "key"), ("outcomes", "trial")):
-            twice = run_reader._db.execute(
-                f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY run, {key} HAVING count(*) > 1)"
+            twice = run_reader.connection.execute(
+                f"SELECT count(*) FROM (SELECT 1 FROM {table} GROUP BY run, {key} HAVING count(*) > 1) AS twice"
             ).fetchone()
             assert twice == (0,), f"I1: {table} holds a row twice"
         counts = run_reader.counts(RUN.id)

@@ -16,6 +16,7 @@ from memorybench.core.spending import Spending, charge
 from memorybench.core.trials import Case, Exhibit, Score, Subject, Trial
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
@@ -137,7 +138,7 @@ def run_once(
 ) -> Ending:
     """Start the run, or resume it if it exists."""
     exists = False
-    if (folder / "results.db").exists():
+    if journal_of(folder).exists():
         with RunReader.open(folder) as run_reader:
             exists = run_reader.has(run.id)
     opened = (
@@ -174,8 +175,8 @@ def report(folder: Path, run: str = RUN.id) -> str:
 
 def committed(folder: Path, run: str = RUN.id) -> set[str]:
     """Return the calls whose steps are recorded."""
-    if not (folder / "results.db").exists():
+    if not journal_of(folder).exists():
         return set()
     with RunReader.open(folder) as run_reader:
-        rows = run_reader._db.execute("SELECT inputs FROM steps WHERE run = ?", (run,)).fetchall()
-    return {json.loads(inputs)["call"] for (inputs,) in rows}
+        rows = run_reader.connection.execute("SELECT inputs FROM steps WHERE run = ?", (run,))
+        return {json.loads(inputs)["call"] for (inputs,) in rows}

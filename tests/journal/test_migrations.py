@@ -11,6 +11,7 @@ from memorybench.core.errors import BadInput
 from memorybench.journal.checksums import check_rows, crc
 from memorybench.journal.database import APPLICATION_ID, FILE_NAME
 from memorybench.journal.migrations import MIGRATIONS
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Step
 from memorybench.journal.run_changes import change_tags, rename_rows
 from memorybench.journal.run_reader import RunReader
@@ -91,14 +92,14 @@ def test_an_old_file_is_read_without_being_changed(old_folder: Path) -> None:
 def test_an_old_file_is_validated_as_far_as_it_has_checksums(old_folder: Path) -> None:
     """R8"""
     path = old_folder / FILE_NAME
-    checked = check_rows(path)
+    checked = check_rows(journal_of(old_folder))
     assert (checked.runs, checked.rows) == (1, 1 + len(STEPS))
     assert checked.unchecked == 1, "the status of the run has no checksum"
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE steps SET seconds = 9 WHERE name = 'add'")
         db.commit()
     with pytest.raises(BadInput) as error:
-        check_rows(path)
+        check_rows(journal_of(old_folder))
     assert error.value.where == str(path)
 
 
@@ -147,7 +148,7 @@ def test_an_old_file_has_no_tags_until_one_is_added(old_folder: Path) -> None:
     change_tags(old_folder, "old", ["kept"], [])
     with RunReader.open(old_folder) as run_reader:
         assert run_reader.tags() == {"old": ("kept",)}
-    assert check_rows(old_folder / FILE_NAME).runs == 1
+    assert check_rows(journal_of(old_folder)).runs == 1
 
 
 def test_an_old_run_is_renamed_and_its_rows_get_full_checksums(old_folder: Path) -> None:
@@ -155,4 +156,4 @@ def test_an_old_run_is_renamed_and_its_rows_get_full_checksums(old_folder: Path)
     with RunReader.open(old_folder) as run_reader:
         assert [run.id for run in run_reader.runs()] == ["new"]
         assert run_reader.spent("new").cost == 0.25 * len(STEPS)
-    assert check_rows(old_folder / FILE_NAME).unchecked == 1, "the status of the run had no checksum"
+    assert check_rows(journal_of(old_folder)).unchecked == 1, "the status of the run had no checksum"

@@ -17,6 +17,7 @@ from threading import Event
 import pytest
 
 from memorybench.core.errors import JournalError
+from memorybench.journal.places import journal_of
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import now
 from memorybench.journal.writer import Statement, Writer
@@ -30,7 +31,7 @@ def open_writer(tmp_path: Path) -> Iterator[OpenWriter]:
     writers: list[Writer] = []
 
     def open_writer(fault: Callable[[], None] | None = None) -> Writer:
-        writers.append(Writer(tmp_path, fault=fault))
+        writers.append(Writer(journal_of(tmp_path), fault=fault))
         writers[-1].write_now([insert_run("r")])
         return writers[-1]
 
@@ -50,12 +51,12 @@ def insert_note(text: str) -> Statement:
 
 def read_notes(writer: Writer) -> list[str]:
     """Read the notes with another connection."""
-    with closing(sqlite3.connect(writer.path)) as db:
+    with closing(sqlite3.connect(writer.journal.name)) as db:
         return [text for (text,) in db.execute("SELECT text FROM notes ORDER BY rowid")]
 
 
 def log_size(writer: Writer) -> int:
-    return writer.path.with_name(f"{writer.path.name}-wal").stat().st_size
+    return Path(f"{writer.journal.name}-wal").stat().st_size
 
 
 async def write_note(writer: Writer, text: str) -> None:
@@ -84,7 +85,7 @@ def test_a_commit_waits_for_the_disk(open_writer: OpenWriter) -> None:
 
 def test_rows_survive_a_kill_right_after_write_returns(tmp_path: Path) -> None:
     def write_and_die() -> None:
-        writer = Writer(tmp_path)
+        writer = Writer(journal_of(tmp_path))
         writer.write_now([insert_run("r")])
 
         async def write() -> None:
@@ -185,7 +186,7 @@ def test_a_cancelled_caller_leaves_after_the_commit(open_writer: OpenWriter) -> 
 
 def test_a_caller_cancelled_between_the_commit_and_its_notice_leaves_at_once(tmp_path: Path) -> None:
     async def write() -> None:
-        writer = Writer(tmp_path)
+        writer = Writer(journal_of(tmp_path))
         writer.write_now([insert_run("r")])
         task = asyncio.ensure_future(write_note(writer, "kept"))
         await asyncio.sleep(0)
@@ -203,7 +204,7 @@ def test_a_writer_waits_for_a_file_that_another_process_has_locked(open_writer: 
     writer = open_writer()
 
     async def write() -> None:
-        with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
+        with closing(sqlite3.connect(writer.journal.name, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             task = asyncio.create_task(write_note(writer, "kept"))
             await asyncio.sleep(0)
@@ -220,7 +221,7 @@ def test_a_file_that_stays_locked_is_an_error(open_writer: OpenWriter, monkeypat
     writer = open_writer()
 
     async def write() -> None:
-        with closing(sqlite3.connect(writer.path, isolation_level=None)) as other:
+        with closing(sqlite3.connect(writer.journal.name, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with pytest.raises(JournalError):
                 await write_note(writer, "lost")
@@ -245,9 +246,9 @@ def test_readers_do_not_disturb_the_writer(open_writer: OpenWriter) -> None:
     """The last reader that closes a file deletes its log, unless SQLite sees the lock of the writer."""
     writer = open_writer()
     asyncio.run(write_note(writer, "before"))
-    with RunReader.open(writer.path.parent) as run_reader:
+    with RunReader.open(writer.journal.folder) as run_reader:
         assert run_reader.notes("r")
-    other = f"import sqlite3; sqlite3.connect({str(writer.path)!r}).execute('SELECT count(*) FROM notes').fetchone()"
+    other = f"import sqlite3; sqlite3.connect({writer.journal.name!r}).execute('SELECT count(*) FROM notes').fetchone()"
     subprocess.run([sys.executable, "-c", other], check=True)
     assert log_size(writer), "the log still exists"
     asyncio.run(write_note(writer, "after"))
@@ -263,7 +264,7 @@ async def write_groups(writer: Writer, groups: int, text: str) -> int:
 
 def test_a_long_read_blocks_no_writer_and_the_log_is_reused_after_it(open_writer: OpenWriter) -> None:
     writer = open_writer()
-    with closing(sqlite3.connect(writer.path, isolation_level=None)) as reader:
+    with closing(sqlite3.connect(writer.journal.name, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         (before,) = reader.execute("SELECT count(*) FROM notes").fetchone()
         size = asyncio.run(write_groups(writer, 100, "x" * 2_000))

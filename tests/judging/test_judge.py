@@ -266,7 +266,7 @@ def test_every_prompt_has_canaries_of_every_kind_and_none_talks_to_the_judge(nam
 def test_a_verdict_is_recorded_as_it_was_read(folder: Path, ledger: Path) -> None:
     judged(folder, Judge(model(lambda _: "No. It names Porto.", ledger)), ["Porto"])
     with RunReader.open(folder) as run_reader:
-        ((name, inputs, result),) = run_reader._db.execute("SELECT name, inputs, result FROM steps").fetchall()
+        ((name, inputs, result),) = run_reader.connection.execute("SELECT name, inputs, result FROM steps").fetchall()
     assert name == "judge"
     assert json.loads(inputs)["attempt"] == 1
     assert json.loads(inputs)["prompt"] == calls(ledger)[0]

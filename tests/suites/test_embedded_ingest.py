@@ -101,7 +101,7 @@ def recorded(folder: Path, name: str) -> list[dict[str, object]]:
     if not (folder / "results.db").exists():
         return []
     with RunReader.open(folder) as run_reader:
-        rows = run_reader._db.execute("SELECT inputs FROM steps WHERE name = ?", (name,)).fetchall()
+        rows = run_reader.connection.execute("SELECT inputs FROM steps WHERE name = ?", (name,)).fetchall()
     return [json.loads(inputs) for (inputs,) in rows]
 
 

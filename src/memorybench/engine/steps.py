@@ -142,7 +142,7 @@ class RunSteps:
                         attempt, str(error), tries=state.tries, uncertain=state.uncertain, spent=tally.spent
                     )
                 if is_disk_full(error):  # not a failure of the subject: stop the run, so that it is resumed
-                    raise JournalError(f"{self.run_writer.path}: {error}; {AFTER_DISK_FULL}") from error
+                    raise JournalError(f"{self.run_writer.journal.name}: {error}; {AFTER_DISK_FULL}") from error
                 raise
         self._budget.take(tally.spent)
         await self.run_writer.record_step(

@@ -1,18 +1,15 @@
-"""Checksums of rows: SQLite detects neither a flipped bit inside a value nor a row that was edited."""
+"""Checksums of rows: a database detects neither a flipped bit inside a value nor a row that was edited."""
 
 from __future__ import annotations
 
-import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from memorybench.core.errors import BadInput, JournalError
 
-from .database import check, open_for_reading, sqlite_errors
+from .contract import Connection, Journal, Row, Values
 
 _SPENT = ("calls", "input_tokens", "output_tokens", "cost")
 CHECKSUMS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
@@ -56,7 +53,7 @@ def crc(*columns: object) -> int:
     return zlib.crc32("\x1f".join(map(str, columns)).encode("utf-8", "surrogatepass"))
 
 
-def is_unchanged(table: str, row: sqlite3.Row) -> bool | None:
+def is_unchanged(table: str, row: Row) -> bool | None:
     """Return whether a row is as it was written; None if an earlier version wrote (part of) it without a checksum."""
     known = row.keys()
     unchanged: bool | None = True
@@ -71,29 +68,37 @@ def is_unchanged(table: str, row: sqlite3.Row) -> bool | None:
     return unchanged
 
 
-def _is_old_step(stored: int, row: sqlite3.Row) -> bool:
+def _is_old_step(stored: int, row: Row) -> bool:
     """Return whether a step matches the checksum of earlier versions, which did not cover `shared`."""
     return stored == crc(*(row[column] for column in CHECKSUMS["steps"]["crc"][:-1]))
 
 
 def checked_rows(
-    path: Path, db: sqlite3.Connection, table: str, condition: str, values: Sequence[Any]
-) -> Iterator[sqlite3.Row]:
+    name: str, db: Connection, table: str, condition: str, values: Values, *, many: bool = True
+) -> Iterator[Row]:
     """Yield rows of a table; raise JournalError at one that was changed after it was written."""
-    cursor = db.cursor()
-    cursor.row_factory = sqlite3.Row
-    for row in cursor.execute(f"SELECT * FROM {table} WHERE {condition}", values):  # noqa: S608  both are ours
+    for row in db.rows(f"SELECT * FROM {table} WHERE {condition}", values, many=many):  # noqa: S608  both are ours
         if is_unchanged(table, row) is False:
-            raise JournalError(f"{path}: {_name(table, row)} is damaged; restore a copy of the file")
+            raise JournalError(f"{name}: {_name(table, row)} is damaged; restore a copy of the file")
         yield row
 
 
-def has_table(db: sqlite3.Connection, table: str) -> bool:
-    """Return whether a file has that table: one of an earlier version may not."""
-    return db.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone() is not None
+def update_statements(
+    db: Connection, table: str, condition: str, values: Values, changes: Mapping[str, Any]
+) -> Iterator[tuple[str, list[Any]]]:
+    """Yield statements that change columns of rows and their checksums. Rows without a checksum stay without one."""
+    for row in db.rows(f"SELECT rowid AS row_number, * FROM {table} WHERE {condition}", values, many=True):  # noqa: S608  ours
+        sealed = {
+            checksum: crc(*(changes.get(column, row[column]) for column in columns))
+            for checksum, columns in CHECKSUMS[table].items()
+            if row[checksum] is not None and not changes.keys().isdisjoint(columns)
+        }
+        changed = {**changes, **sealed}
+        assignments = ", ".join(f"{column} = ?" for column in changed)
+        yield f"UPDATE {table} SET {assignments} WHERE rowid = ?", [*changed.values(), row["row_number"]]  # noqa: S608  ours
 
 
-def _name(table: str, row: sqlite3.Row) -> str:
+def _name(table: str, row: Row) -> str:
     return f"{table.removesuffix('s')} {row[_NAMES[table]]}"
 
 
@@ -104,16 +109,14 @@ class CheckedRows(NamedTuple):
     """Rows of earlier versions without a checksum, or with one that covers only a part."""
 
 
-def check_rows(path: Path) -> CheckedRows:
-    """Check every row of a results file; raise BadInput if any was changed after it was written."""
-    check(path)
-    with sqlite_errors(path), closing(open_for_reading(path)) as db:
-        db.row_factory = sqlite3.Row
+def check_rows(journal: Journal) -> CheckedRows:
+    """Check every row of a journal; raise BadInput if any was changed after it was written."""
+    with journal.errors(), closing(journal.open_for_reading()) as db:
         damaged: list[str] = []
         counts = dict.fromkeys(CHECKSUMS, 0)
         unchecked = 0
-        for table in filter(partial(has_table, db), CHECKSUMS):
-            for row in db.execute(f"SELECT * FROM {table}"):  # noqa: S608  ours
+        for table in filter(db.has_table, CHECKSUMS):
+            for row in db.rows(f"SELECT * FROM {table}", (), many=True):  # noqa: S608  ours
                 unchanged = is_unchanged(table, row)
                 counts[table] += 1
                 unchecked += unchanged is None
@@ -123,7 +126,7 @@ def check_rows(path: Path) -> CheckedRows:
     if damaged:
         more = f" and {len(damaged) - _MOST_NAMED} more" if len(damaged) > _MOST_NAMED else ""
         raise BadInput(
-            str(path),
+            journal.name,
             f"rows do not match their checksums: {', '.join(damaged[:_MOST_NAMED])}{more}",
             expected="rows as memorybench wrote them",
             remedy="restore a copy of the file",
@@ -131,10 +134,11 @@ def check_rows(path: Path) -> CheckedRows:
     return CheckedRows(counts["runs"], sum(counts.values()), unchecked)
 
 
-def _missing_outcomes(db: sqlite3.Connection) -> list[str]:
+def _missing_outcomes(db: Connection) -> list[str]:
     """Describe complete runs that do not have an outcome for every planned trial."""
     rows = db.execute(
-        "SELECT id, planned, (SELECT count(*) FROM outcomes WHERE run = runs.id) AS found"
-        " FROM runs WHERE status = 'complete' AND planned != found"
+        "SELECT id, planned, found FROM (SELECT id, planned, status,"
+        " (SELECT count(*) FROM outcomes WHERE run = runs.id) AS found FROM runs) AS counted"
+        " WHERE status = 'complete' AND planned != found"
     )
-    return [f"run {row['id']} is complete and has {row['found']} of {row['planned']} outcomes" for row in rows]
+    return [f"run {run} is complete and has {found} of {planned} outcomes" for run, planned, found in rows]

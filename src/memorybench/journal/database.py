@@ -12,6 +12,7 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput, JournalError, MemorybenchError
 
+from .contract import Row, Values
 from .migrations import MIGRATIONS
 
 FILE_NAME = "results.db"
@@ -21,7 +22,30 @@ AFTER_DISK_FULL = "recorded results are safe; free some disk space, then resume 
 _CHECK_LIMIT = 256 * 1024 * 1024  # checking a larger file would make every start slow; rows have checksums
 
 
-def open_for_writing(folder: Path) -> sqlite3.Connection:
+class SqliteConnection(sqlite3.Connection):
+    """Transactions are begun and committed explicitly."""
+
+    def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
+        cursor = self.cursor()
+        cursor.row_factory = sqlite3.Row
+        return cursor.execute(sql, values)
+
+    def has_table(self, table: str) -> bool:
+        sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return self.execute(sql, (table,)).fetchone() is not None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.execute("COMMIT")
+        finally:
+            if self.in_transaction:
+                self.execute("ROLLBACK")
+
+
+def open_for_writing(folder: Path) -> SqliteConnection:
     """Open the results file of a folder, or create it."""
     path = folder / FILE_NAME
     if path.exists():
@@ -41,9 +65,11 @@ def open_for_writing(folder: Path) -> sqlite3.Connection:
     return db
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Open a connection to an existing file; transactions are begun and committed explicitly."""
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+def connect(path: Path) -> SqliteConnection:
+    """Open a connection to an existing file."""
+    return sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, factory=SqliteConnection
+    )
 
 
 def _create(path: Path) -> None:
@@ -78,7 +104,7 @@ def _fill(draft: Path, path: Path) -> None:
         db.execute("PRAGMA journal_mode=WAL")
 
 
-def open_for_reading(path: Path) -> sqlite3.Connection:
+def open_for_reading(path: Path) -> SqliteConnection:
     """Open a read-only connection."""
     with sqlite_errors(path):
         try:
@@ -109,8 +135,8 @@ def _address(path: Path, mode: str) -> str:
     return f"{path.absolute().as_uri()}?{mode}"
 
 
-def _open_read_only(path: Path, mode: str) -> sqlite3.Connection:
-    db = sqlite3.connect(_address(path, mode), uri=True, timeout=BUSY_SECONDS)
+def _open_read_only(path: Path, mode: str) -> SqliteConnection:
+    db = sqlite3.connect(_address(path, mode), uri=True, timeout=BUSY_SECONDS, factory=SqliteConnection)
     try:
         db.execute("SELECT 1 FROM sqlite_master").fetchone()
     except BaseException:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
+from typing import Protocol
+
+from .contract import Cursor
 
 
-def first_tables(db: sqlite3.Connection) -> None:
+class _Connection(Protocol):
+    def execute(self, sql: str, /) -> Cursor: ...
+
+
+def first_tables(db: _Connection) -> None:
     db.execute(
         """CREATE TABLE runs (
             id TEXT PRIMARY KEY, suite TEXT NOT NULL, spec TEXT NOT NULL, fingerprints TEXT NOT NULL,
@@ -46,13 +52,13 @@ def first_tables(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE notes (run TEXT NOT NULL REFERENCES runs(id), kind TEXT NOT NULL, text TEXT NOT NULL)")
 
 
-def shared_steps(db: sqlite3.Connection) -> None:
+def shared_steps(db: _Connection) -> None:
     """Find steps that any run may reuse without a scan of all steps."""
     db.execute("DROP INDEX canaries")
     db.execute(f"CREATE INDEX shared_steps ON steps (key) WHERE name IN {_SHARED_BEFORE_3}")
 
 
-def shared_column(db: sqlite3.Connection) -> None:
+def shared_column(db: _Connection) -> None:
     """Whether a step is shared between runs is a column instead of a list of names."""
     db.execute("DROP INDEX shared_steps")
     db.execute("ALTER TABLE steps ADD COLUMN shared INTEGER NOT NULL DEFAULT 0")
@@ -60,14 +66,14 @@ def shared_column(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX shared_steps ON steps (key) WHERE shared = 1")
 
 
-def checksums_of_all_rows(db: sqlite3.Connection) -> None:
+def checksums_of_all_rows(db: _Connection) -> None:
     """Attempts, notes and the status of a run get a checksum; it is NULL in rows of earlier versions."""
     db.execute("ALTER TABLE attempts ADD COLUMN crc INTEGER")
     db.execute("ALTER TABLE notes ADD COLUMN crc INTEGER")
     db.execute("ALTER TABLE runs ADD COLUMN state_crc INTEGER")
 
 
-def tags_of_runs(db: sqlite3.Connection) -> None:
+def tags_of_runs(db: _Connection) -> None:
     """A run has tags, which users set at any time: also while a process writes the run."""
     db.execute(
         """CREATE TABLE tags (
@@ -76,7 +82,7 @@ def tags_of_runs(db: sqlite3.Connection) -> None:
 
 
 _SHARED_BEFORE_3 = ("canary", "entail", "feedback", "stated", "written")
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+MIGRATIONS: tuple[Callable[[_Connection], None], ...] = (
     first_tables,
     shared_steps,
     shared_column,

@@ -66,8 +66,8 @@ class Step(NamedTuple):
 
 
 def storable(text: str) -> str:
-    """Escape lone surrogates, which cannot be encoded as UTF-8."""
-    return text.encode("utf-8", "backslashreplace").decode()
+    """Escape lone surrogates, which cannot be encoded as UTF-8, and NUL, which Postgres cannot store."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def config_text(config: Mapping[str, Any]) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 from memorybench.core.records import canonical
 
-from .checksums import CHECKSUMS, crc
-from .database import FILE_NAME, open_for_writing, sqlite_errors
+from .checksums import CHECKSUMS, crc, update_statements
+from .contract import Connection
+from .places import journal_of
 from .rows import Run
 from .run_reader import RunReader
 from .writer import Statement, Writer
@@ -22,16 +23,12 @@ BASELINES = ("baseline", "gate")
 
 
 def tag_statement(run: str, tag: str) -> Statement:
-    return "INSERT OR IGNORE INTO tags (run, tag, crc) VALUES (?,?,?)", (run, tag, crc(run, tag))
+    return "INSERT INTO tags (run, tag, crc) VALUES (?,?,?) ON CONFLICT DO NOTHING", (run, tag, crc(run, tag))
 
 
-def spec_statement(run: str, spec: str) -> Statement:
+def spec_statements(db: Connection, run: str, spec: str) -> list[Statement]:
     """Replace the saved spec of a run; `spec` is JSON."""
-    return (
-        "UPDATE runs SET spec = :spec, crc = crc(id, suite, :spec, fingerprints, program, planned, created)"
-        " WHERE id = :run",
-        {"spec": spec, "run": run},
-    )
+    return list(update_statements(db, "runs", "id = ?", (run,), {"spec": spec}))
 
 
 def references(run: Run, other: str) -> dict[str, Any]:
@@ -57,38 +54,32 @@ def delete_rows(folder: Path, run: str, fault: Fault = None) -> None:
 
 def rename_rows(folder: Path, run: str, new: str, fault: Fault = None) -> None:
     """Rename a run, also where other runs name it; the checksums of all changed rows are computed again."""
-    names = {"run": run, "new": new}
-    with RunReader.open(folder) as run_reader:
+    columns = [*((table, _id(table)) for table in CHECKSUMS), ("steps", "reused_from")]
+    # the writer is opened first: it migrates the tables of an earlier version
+    with closing(Writer(journal_of(folder), fault=fault)) as writer, RunReader.open(folder) as run_reader:
         run_reader.check_run(run)  # a new checksum must not hide that a row was changed
-        users = [(other, found) for other in run_reader.runs() if (found := references(other, run))]
-    statements: list[Statement] = [(_rename(table, _id(table)), names) for table in CHECKSUMS]
-    statements.append((_rename("steps", "reused_from"), names))
-    for user, found in users:
-        changes = {key: new if value == run else {**value, "run": new} for key, value in found.items()}
-        statements.append(spec_statement(user.id, canonical({**user.spec, **changes})))
-    _commit(folder, statements, fault)
+        db = run_reader.connection
+        statements: list[Statement] = [
+            statement
+            for table, column in columns
+            for statement in update_statements(db, table, f"{column} = ?", (run,), {column: new})
+        ]
+        for user in run_reader.runs():
+            found = references(user, run)
+            changes = {key: new if value == run else {**value, "run": new} for key, value in found.items()}
+            statements += spec_statements(db, user.id, canonical({**user.spec, **changes})) if found else []
+        writer.write_now(statements)
 
 
 def free_space(folder: Path) -> None:
     """Return the space of deleted rows to the file system."""
-    with sqlite_errors(folder / FILE_NAME), closing(open_for_writing(folder)) as db:
-        db.execute("VACUUM")
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    journal_of(folder).free_space()
 
 
 def _id(table: str) -> str:
     return "id" if table == "runs" else "run"
 
 
-def _rename(table: str, column: str) -> str:
-    """Return the statement that replaces a run's name in one column. Rows without a checksum stay without one."""
-    changes = [f"{column} = :new"]
-    for checksum, columns in CHECKSUMS[table].items():
-        values = ", ".join(":new" if name == column else name for name in columns)
-        changes.append(f"{checksum} = CASE WHEN {checksum} IS NOT NULL THEN crc({values}) END")
-    return f"UPDATE {table} SET {', '.join(changes)} WHERE {column} = :run"  # noqa: S608  ours
-
-
 def _commit(folder: Path, statements: Sequence[Statement], fault: Fault) -> None:
-    with closing(Writer(folder, fault=fault)) as writer:
+    with closing(Writer(journal_of(folder), fault=fault)) as writer:
         writer.write_now(statements)

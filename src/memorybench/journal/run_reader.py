@@ -7,7 +7,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +17,9 @@ from memorybench.core.records import Record
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import STATUSES, Outcome, Status
 
-from .checksums import CHECKSUMS, checked_rows, has_table
-from .database import FILE_NAME, check, open_for_reading, sqlite_errors
+from .checksums import CHECKSUMS, checked_rows
+from .contract import Connection, Journal, Row
+from .places import journal_of
 from .rows import Run
 
 OPEN_ATTEMPT = (
@@ -75,50 +76,44 @@ class StepRecord(Record):
 
 
 class RunReader:
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
-        self._path = path
-        self._db = db
+    def __init__(self, journal: Journal, connection: Connection) -> None:
+        self._journal = journal
+        self.connection = connection
 
     @classmethod
     @contextmanager
     def open(cls, folder: Path, *, thorough: bool = True) -> Iterator[RunReader]:
         """Open a results folder; `thorough=False` skips the check of the whole file."""
-        path = folder / FILE_NAME
-        if not path.exists():
-            raise BadInput(
-                str(folder), f"has no {FILE_NAME}", expected="a results folder", remedy="name one with --results"
-            )
-        check(path, thorough=thorough)
-        db = open_for_reading(path)
-        try:
-            with sqlite_errors(path):
-                yield cls(path, db)
-        finally:
-            db.close()
+        journal = journal_of(folder)
+        with journal.errors(), closing(journal.open_for_reading(thorough=thorough)) as connection:
+            yield cls(journal, connection)
 
-    @property
-    def path(self) -> Path:
-        """The results file."""
-        return self._path
+    def errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the database into ours."""
+        return self._journal.errors()
+
+    def attach_outcomes(self, db: sqlite3.Connection, schema: str, run: str, first: int) -> None:
+        """Give a SQLite connection that was opened with `uri=True` a table of the run's outcomes, rows from `first`."""
+        self._journal.attach_outcomes(self.connection, db, schema, run, first)
 
     @property
     def folder(self) -> Path:
-        return self._path.parent
+        return self._journal.folder
 
     def runs(self) -> list[Run]:
         """Return all runs, oldest first."""
         return [_run(row) for row in self._rows("runs", "true ORDER BY created, id")]
 
     def has(self, run: str) -> bool:
-        return self._db.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
+        return self.connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
 
     def run(self, run: str) -> Run:
-        row = next(self._rows("runs", "id = ?", run), None)
+        row = next(self._few("runs", "id = ?", run), None)
         if row is None:
-            known = [name for (name,) in self._db.execute("SELECT id FROM runs ORDER BY created DESC, id")]
+            known = [name for (name,) in self.connection.execute("SELECT id FROM runs ORDER BY created DESC, id")]
             close = difflib.get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise BadInput(str(self._path), f"run {run!r} not found", remedy=f"{hint}`memorybench runs` lists them")
+            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`memorybench runs` lists them")
         return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:
@@ -142,40 +137,42 @@ class RunReader:
 
     def newest_row(self, run: str) -> int:
         """Return the row of the outcome that was recorded last; 0 if there is none."""
-        (row,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)).fetchone()
+        (row,) = self.connection.execute(
+            "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (run,)
+        ).fetchone()
         return int(row)
 
     def outcome_rows(self, run: str, first: int) -> list[int]:
         """Return the row numbers of the run's outcomes from `first` on, as they were recorded."""
-        rows = self._db.execute("SELECT rowid FROM outcomes WHERE run = ? AND rowid >= ?", (run, first))
+        rows = self.connection.execute("SELECT rowid FROM outcomes WHERE run = ? AND rowid >= ?", (run, first))
         return sorted(row for (row,) in rows)
 
     def outcomes_of(self, run: str, trials: Sequence[str]) -> list[Outcome]:
         """Return the outcomes of trials with these keys, in the order of the plan."""
         condition = "run = ? AND trial IN (SELECT value FROM json_each(?)) ORDER BY ordinal, trial"
-        rows = self._rows("outcomes", condition, run, json.dumps(trials))
+        rows = self._few("outcomes", condition, run, json.dumps(trials))
         return [Outcome.model_validate_json(row["body"]) for row in rows]
 
     def status_counts(self, run: str) -> dict[str, int]:
         """Count outcomes by status; unlike `counts`, without a check of each row."""
-        rows = self._db.execute("SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status", (run,))
+        rows = self.connection.execute("SELECT status, count(*) FROM outcomes WHERE run = ? GROUP BY status", (run,))
         return dict.fromkeys(STATUSES, 0) | dict(rows)
 
     def trials(self, run: str) -> Iterator[RecordedTrial]:
         """Return outcomes with their cases and steps, in the order of the plan."""
         failed: dict[str, Spending] = {}
-        for row in self._rows("attempts", "run = ? AND (calls > 0 OR cost IS NULL OR cost > 0)", run):
+        for row in self._rows("attempts", "run = ? AND (calls > 0 OR cost IS NULL OR cost > 0) ORDER BY id", run):
             failed[row["key"]] = failed.get(row["key"], NOTHING) + _spending(row)
         for finished, outcome in self.dated_outcomes(run):
             keys = dict.fromkeys(outcome.steps)
-            rows = (row for key in keys for row in self._rows("steps", "run = ? AND key = ?", run, key))
+            rows = (row for key in keys for row in self._few("steps", "run = ? AND key = ?", run, key))
             steps = tuple(_recorded_step(row, inputs=None) for row in rows)
             spent = sum((*(step.spent for step in steps), *(failed[key] for key in keys if key in failed)), NOTHING)
             case = self.case(run, outcome.trial.benchmark, outcome.trial.case_id) or {}
             yield RecordedTrial(run, finished, outcome, case, steps, spent)
 
     def case(self, run: str, benchmark: str, case: str) -> Mapping[str, Any] | None:
-        row = next(self._rows("cases", "run = ? AND benchmark = ? AND id = ?", run, benchmark, case), None)
+        row = next(self._few("cases", "run = ? AND benchmark = ? AND id = ?", run, benchmark, case), None)
         if row is None:
             return None
         body: Mapping[str, Any] = json.loads(row["body"])
@@ -183,7 +180,7 @@ class RunReader:
 
     def case_ids(self, run: str) -> list[tuple[str, str]]:
         """Return benchmark and id of the cases that have an outcome, in the order of the plan."""
-        rows = self._db.execute(
+        rows = self.connection.execute(
             "SELECT benchmark, case_id FROM outcomes WHERE run = ? GROUP BY benchmark, case_id ORDER BY min(ordinal)",
             (run,),
         )
@@ -192,7 +189,7 @@ class RunReader:
     def case_outcomes(self, run: str, benchmark: str, case: str) -> list[Outcome]:
         condition = "run = ? AND benchmark = ? AND case_id = ? ORDER BY ordinal, trial"
         return [
-            Outcome.model_validate_json(row["body"]) for row in self._rows("outcomes", condition, run, benchmark, case)
+            Outcome.model_validate_json(row["body"]) for row in self._few("outcomes", condition, run, benchmark, case)
         ]
 
     def steps_of(self, run: str, outcome: Outcome) -> list[StepRecord]:
@@ -200,10 +197,10 @@ class RunReader:
         keys = list(dict.fromkeys(outcome.steps))
         found: dict[str, list[StepRecord]] = {key: [] for key in keys}
         among = "run = ? AND key IN (SELECT value FROM json_each(?))"
-        for row in self._rows("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
+        for row in self._few("attempts", f"{among} AND error IS NOT NULL ORDER BY started, id", run, json.dumps(keys)):
             seconds = (datetime.fromisoformat(row["ended"]) - datetime.fromisoformat(row["started"])).total_seconds()
             found[row["key"]].append(_step_record(row, seconds=seconds, error=row["error"]))
-        for row in self._rows("steps", among, run, json.dumps(keys)):
+        for row in self._few("steps", among, run, json.dumps(keys)):
             found[row["key"]].append(_recorded_step(row, inputs=json.loads(row["inputs"])))
         return [record for key in keys for record in found[key]]
 
@@ -218,8 +215,8 @@ class RunReader:
         steps: Counter[tuple[str, str]] = Counter()
         reused: Counter[tuple[str, str]] = Counter()
         spent: dict[tuple[str, str], Spending] = {}
-        for table in ("steps", "attempts"):
-            for row in self._rows(table, "run = ?", run):
+        for table, order in (("steps", "key"), ("attempts", "id")):  # sums of costs depend on the order
+            for row in self._rows(table, f"run = ? ORDER BY {order}", run):
                 key = (_OLD_STEP_NAMES.get(row["name"], row["name"]), row["subject"])
                 is_reused = table == "steps" and row["reused_from"] is not None
                 steps[key] += table == "steps"
@@ -242,7 +239,7 @@ class RunReader:
 
     def step_inputs(self, run: str, name: str) -> str | None:
         """Return the inputs of one step of that name, as JSON."""
-        row = next(self._rows("steps", "run = ? AND name = ? LIMIT 1", run, name), None)
+        row = next(self._few("steps", "run = ? AND name = ? LIMIT 1", run, name), None)
         return None if row is None else str(row["inputs"])
 
     def step_records(self, run: str, name: str) -> Iterator[tuple[str, str]]:
@@ -255,23 +252,23 @@ class RunReader:
 
     def costs(self, run: str) -> tuple[float, float, int]:
         """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
-        total, highest, unknown = self._db.execute(
+        total, highest, unknown = self.connection.execute(
             "SELECT coalesce(sum(cost), 0.0), coalesce(max(cost), 0.0),"
             " coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
             " FROM (SELECT calls, cost FROM steps WHERE run = :run"
-            " UNION ALL SELECT calls, cost FROM attempts WHERE run = :run)",
+            " UNION ALL SELECT calls, cost FROM attempts WHERE run = :run) AS spending",
             {"run": run},
         ).fetchone()
-        return total, highest, unknown
+        return total, highest, int(unknown)
 
     def possibly_charged_twice(self, run: str) -> int:
         """Count paid calls without a reply: interrupted by a crash or a lost connection. Scripted models are free."""
-        (interrupted,) = self._db.execute(
+        (interrupted,) = self.connection.execute(
             "SELECT count(*) FROM attempts WHERE run = :run AND subject NOT LIKE 'scripted/%'"  # noqa: S608
             f" AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",
             {"run": run},
         ).fetchone()
-        (uncertain,) = self._db.execute(
+        (uncertain,) = self.connection.execute(
             "SELECT (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run)"
             " + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run)",
             {"run": run},
@@ -285,7 +282,7 @@ class RunReader:
     def tags(self) -> dict[str, tuple[str, ...]]:
         """Return the tags of all runs that have any, sorted."""
         tags: dict[str, tuple[str, ...]] = {}
-        if has_table(self._db, "tags"):
+        if self.connection.has_table("tags"):
             for row in self._rows("tags", "true ORDER BY run, tag"):
                 tags[row["run"]] = (*tags.get(row["run"], ()), str(row["tag"]))
         return tags
@@ -293,26 +290,30 @@ class RunReader:
     def check_run(self, run: str) -> None:
         """Raise JournalError if a row of the run was changed after it was written."""
         for table in CHECKSUMS:
-            if has_table(self._db, table):
+            if self.connection.has_table(table):
                 for _ in self._rows(table, f"{'id' if table == 'runs' else 'run'} = ?", run):
                     pass
         for _ in self._rows("steps", "reused_from = ?", run):
             pass
 
-    def _rows(self, table: str, condition: str, *values: object) -> Iterator[sqlite3.Row]:
-        return checked_rows(self._path, self._db, table, condition, values)
+    def _rows(self, table: str, condition: str, *values: object) -> Iterator[Row]:
+        return checked_rows(self._journal.name, self.connection, table, condition, values)
+
+    def _few(self, table: str, condition: str, *values: object) -> Iterator[Row]:
+        """Return rows of which there are not many, in one round trip to the database."""
+        return checked_rows(self._journal.name, self.connection, table, condition, values, many=False)
 
 
-def _spending(row: sqlite3.Row) -> Spending:
+def _spending(row: Row) -> Spending:
     return Spending(**{name: row[name] for name in Spending.model_fields})
 
 
-def _recorded_step(row: sqlite3.Row, *, inputs: Any) -> StepRecord:
+def _recorded_step(row: Row, *, inputs: Any) -> StepRecord:
     result = json.loads(row["result"])
     return _step_record(row, seconds=row["seconds"], inputs=inputs, result=result, reused_from=row["reused_from"])
 
 
-def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:
+def _step_record(row: Row, **values: Any) -> StepRecord:
     return StepRecord(
         name=_OLD_STEP_NAMES.get(row["name"], row["name"]),
         subject=row["subject"],
@@ -323,7 +324,7 @@ def _step_record(row: sqlite3.Row, **values: Any) -> StepRecord:
     )
 
 
-def _run(row: sqlite3.Row) -> Run:
+def _run(row: Row) -> Run:
     values = {name: row[name] for name in Run.model_fields}
     return Run.model_validate(
         {**values, "spec": json.loads(row["spec"]), "fingerprints": json.loads(row["fingerprints"])}

@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any, cast
 
 from memorybench.core.errors import BadInput, JournalError, RunConflict
@@ -19,11 +18,12 @@ from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome
 
-from .checksums import CHECKSUMS, crc
-from .database import FILE_NAME, check, connect, sqlite_errors
-from .lock import LOCK_NAME, RunLock
+from .checksums import crc, update_statements
+from .contract import Connection, Journal
+from .lock import LOCK_NAME
+from .places import journal_of
 from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
-from .run_changes import spec_statement, tag_statement
+from .run_changes import spec_statements, tag_statement
 from .run_reader import OPEN_ATTEMPT, RunReader
 from .writer import Statement, Writer
 
@@ -38,13 +38,13 @@ _SELECT_STEP = (
     "SELECT name, subject, inputs, result, started, seconds, tries, uncertain,"
     " calls, input_tokens, output_tokens, cost, reused_from, attempt, shared, crc FROM steps WHERE run = ? AND key = ?"
 )
+_DELETE_OUTCOME = "DELETE FROM outcomes WHERE run = ? AND trial = ?"
 _INSERT_OUTCOME = (
-    "INSERT OR REPLACE INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
+    "INSERT INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
 """The columns of an attempt that are filled when it ends, as the table's defaults set them."""
-_SEAL_ATTEMPTS = f"UPDATE attempts SET crc = crc({', '.join(CHECKSUMS['attempts']['crc'])})"  # noqa: S608  ours
 
 
 def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
@@ -70,11 +70,13 @@ class RunWriter:
     _reads: Connection
 
     def __init__(
-        self, run: Run, folder: Path, *, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
+        self, run: Run, journal: Journal, *, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
     ) -> None:
         self.run = run
         self.is_begun = False
-        self._folder = folder
+        self.journal = journal
+        self._open_attempts: dict[int, tuple[object, ...]] = {}
+        """The first columns of attempts that have not ended, by their id."""
         self._recorded: set[int] = set()
         """Hashes of the keys of recorded steps."""
         self._recorded_cases: set[int] = set()
@@ -88,10 +90,6 @@ class RunWriter:
         """Whether the journal held steps of this run, or of the run to reuse, when it was opened."""
         self.has_shared_steps = False
         """Whether the journal held steps of any run that others can use."""
-
-    @property
-    def path(self) -> Path:
-        return self._writer.path
 
     def begin(self, tags: Sequence[str] = ()) -> None:
         """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
@@ -114,11 +112,11 @@ class RunWriter:
         return [tag_statement(self.run.id, storable(self._redact(tag))) for tag in tags]
 
     def open(self) -> None:
-        """Open the results file."""
-        self._writer = Writer(self._folder, fault=self._fault)
+        """Open the journal."""
+        self._writer = Writer(self.journal, fault=self._fault)
         self.is_begun = True
-        with sqlite_errors(self._writer.path):
-            self._reads = connect(self._writer.path)
+        with self.journal.errors():
+            self._reads = self.journal.open_beside_writer()
             # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
             # less memory than keys; two keys with the same hash only cost a query.
             keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))
@@ -150,7 +148,7 @@ class RunWriter:
         row = self._reads.execute(_SELECT_STEP, (run, key)).fetchone()
         # earlier versions did not cover `shared`
         if row is not None and row[-1] not in (crc(run, key, *row[:-1]), crc(run, key, *row[:-2])):
-            raise JournalError(f"{self._writer.path}: step {key} is damaged; restore a copy, or start a new run")
+            raise JournalError(f"{self.journal.name}: step {key} is damaged; restore a copy, or start a new run")
         return cast("tuple[Any, ...] | None", row)
 
     async def record_attempt(self, key: str, name: str, subject: str) -> int:
@@ -158,6 +156,7 @@ class RunWriter:
         attempt = next(self._attempts)
         row = (attempt, self.run.id, key, name, subject, now())
         sql = "INSERT INTO attempts (id, run, key, name, subject, started, crc) VALUES (?,?,?,?,?,?,?)"
+        self._open_attempts[attempt] = row
         await self._writer.write([(sql, (*row, crc(*row, *_UNENDED)))])
         return attempt
 
@@ -186,6 +185,8 @@ class RunWriter:
             step.attempt,
             int(step.shared),
         )
+        if step.attempt is not None:
+            self._open_attempts.pop(step.attempt, None)
         self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
         await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns)))])
 
@@ -193,12 +194,12 @@ class RunWriter:
         """Record that paid work failed, and what it cost."""
         sql = (
             "UPDATE attempts SET ended = ?, error = ?, tries = ?, uncertain = ?, calls = ?,"
-            " input_tokens = ?, output_tokens = ?, cost = ? WHERE id = ?"
+            " input_tokens = ?, output_tokens = ?, cost = ?, crc = ? WHERE id = ?"
         )
-        text = storable(self._redact(error))
         cost = (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost)
-        values = (now(), text, tries, uncertain, *cost, attempt)
-        await self._writer.write([(sql, values), (f"{_SEAL_ATTEMPTS} WHERE id = ?", (attempt,))])
+        columns = (now(), storable(self._redact(error)), tries, uncertain, *cost)
+        checksum = crc(*self._open_attempts.pop(attempt), *columns)
+        await self._writer.write([(sql, (*columns, checksum, attempt))])
 
     async def record_outcome(
         self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case] | None = None
@@ -216,13 +217,13 @@ class RunWriter:
             self.redact_json(outcome.model_dump_json()),
             now(),
         )
-        statements: list[Statement] = [(_INSERT_OUTCOME, (*columns, crc(*columns)))]
+        statements: list[Statement] = [(_DELETE_OUTCOME, columns[:2]), (_INSERT_OUTCOME, (*columns, crc(*columns)))]
         case_hash = hash((trial.benchmark, trial.case_id))
         if case is not None and case_hash not in self._recorded_cases:
             self._recorded_cases.add(case_hash)
             case = case() if callable(case) else case
             row = (self.run.id, trial.benchmark, case.id, self.redact_json(case.model_dump_json()))
-            sql = "INSERT OR IGNORE INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?)"
+            sql = "INSERT INTO cases (run, benchmark, id, body, crc) VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING"
             statements.append((sql, (*row, crc(*row))))
         await self._writer.write(statements)
 
@@ -242,7 +243,14 @@ class RunWriter:
         if all(self.run.spec.get(name) == value for name, value in changes.items()):
             return []
         spec = _redact_json(canonical({**self.run.spec, **changes}), self._redact)
-        return [spec_statement(self.run.id, spec)]
+        return spec_statements(self._reads, self.run.id, spec)
+
+    def resume(self, spec_changes: Mapping[str, Any]) -> None:
+        """Record that the run goes on, and end the attempts of the process that wrote it before."""
+        ended = {"ended": now(), "error": "interrupted"}
+        attempts = update_statements(self._reads, "attempts", OPEN_ATTEMPT, {"run": self.run.id}, ended)
+        status = _set_status(self.run.id, "running", None)
+        self._writer.write_now([*attempts, status, *self._change_spec(spec_changes)])
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now)."""
@@ -279,7 +287,7 @@ def open_run(
 
 def check_new(folder: Path, run_id: str, reuse: str | None = None) -> None:
     """Raise a Refusal if the id of a new run is taken, or if the run to reuse does not exist."""
-    if (folder / FILE_NAME).exists():
+    if journal_of(folder).exists():
         with RunReader.open(folder, thorough=False) as run_reader:
             if run_reader.has(run_id):
                 raise RunConflict(
@@ -321,17 +329,7 @@ def reopen_run(
         with RunReader.open(folder, thorough=False) as run_reader:
             run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
         run_writer.open()
-        run_writer._writer.write_now(
-            [
-                (
-                    f"UPDATE attempts SET ended = :ended, error = 'interrupted' WHERE {OPEN_ATTEMPT}",  # noqa: S608  ours
-                    {"ended": now(), "run": run_id},
-                ),
-                (f"{_SEAL_ATTEMPTS} WHERE run = ? AND error = 'interrupted'", (run_id,)),
-                _set_status(run_id, "running", None),
-                *run_writer._change_spec(spec_changes or {}),
-            ]
-        )
+        run_writer.resume(spec_changes or {})
         yield run_writer
 
 
@@ -340,12 +338,10 @@ def _locked(
     folder: Path, run: Run, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
 ) -> Iterator[RunWriter]:
     """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
-    if (folder / FILE_NAME).exists():
-        check(folder / FILE_NAME, thorough=False)  # before the lock creates a folder next to an invalid file
-    own = folder / run.id
+    journal, own = journal_of(folder), folder / run.id
     new = [place for place in (own, *own.parents) if not place.exists()]
-    lock = RunLock(own, run.id)
-    run_writer = RunWriter(run, folder, redact=redact, fault=fault, reuse=reuse)
+    lock = journal.lock(run.id)
+    run_writer = RunWriter(run, journal, redact=redact, fault=fault, reuse=reuse)
     try:
         with closing(run_writer):
             yield run_writer

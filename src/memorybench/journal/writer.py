@@ -1,26 +1,23 @@
 """Group commit: one thread commits the rows of all callers that came since its last commit.
 
-The connection uses WAL and `synchronous=FULL`, so COMMIT returns after the rows are on disk. Callers that arrive during
-one commit share the next one, and therefore one sync.
+COMMIT returns after the rows are on disk (SQLite: WAL and `synchronous=FULL`).
+Callers that arrive during one commit share the next one, and therefore one sync.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
 
 from memorybench.core.errors import JournalError
 
-from .checksums import crc
-from .database import FILE_NAME, open_for_writing, sqlite_errors
+from .contract import Journal, Values
 
-Statement = tuple[str, Sequence[Any] | Mapping[str, Any]]
+Statement = tuple[str, Values]
 
 
 @dataclass(slots=True, eq=False)
@@ -32,13 +29,12 @@ class _Entry:
 
 
 class Writer:
-    """Commits statements to the results file of a folder."""
+    """Commits statements to a journal."""
 
-    def __init__(self, folder: Path, *, fault: Callable[[], None] | None = None) -> None:
+    def __init__(self, journal: Journal, *, fault: Callable[[], None] | None = None) -> None:
         """`fault` is called before and after every commit; tests use it to kill the process there."""
-        self.path = folder / FILE_NAME
-        self._db = open_for_writing(folder)
-        self._db.create_function("crc", -1, crc, deterministic=True)
+        self.journal = journal
+        self._db = journal.open_for_writing()
         self._lock = Lock()
         self._fault = fault or (lambda: None)
         self._queue: SimpleQueue[_Entry | None] = SimpleQueue()
@@ -90,26 +86,21 @@ class Writer:
                 for entry in group:
                     self._commit_group([entry])
                 return
-            failure = error if isinstance(error, JournalError) else JournalError(f"{self.path}: {error}")
+            failure = error if isinstance(error, JournalError) else JournalError(f"{self.journal.name}: {error}")
         for loop in {entry.committed.get_loop() for entry in group}:
             entries = [entry for entry in group if entry.committed.get_loop() is loop]
             with suppress(RuntimeError):  # the loop is closed, so there is no waiting caller
                 loop.call_soon_threadsafe(_resolve, entries, failure)
 
     def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:
-        with self._lock, sqlite_errors(self.path):
+        with self._lock, self.journal.errors():
             execute = self._db.execute
-            execute("BEGIN IMMEDIATE")
-            try:
+            with self._db.transaction():
                 for statements in batch:
                     for sql, values in statements:
                         execute(sql, values)
                 self._fault()
-                execute("COMMIT")
-                self._fault()
-            finally:
-                if self._db.in_transaction:
-                    execute("ROLLBACK")
+            self._fault()
 
 
 def _resolve(entries: Sequence[_Entry], failure: JournalError | None) -> None:

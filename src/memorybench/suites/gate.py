@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes
-from memorybench.journal.database import FILE_NAME
+from memorybench.journal.places import journal_of
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
@@ -105,7 +105,7 @@ def find_baseline(options: RunOptions, saved: Mapping[str, Any] | None, results:
 
 def _locate(text: str, results: Path) -> Baseline:
     wanted = [results] if text.partition(":")[0] == LATEST else [results, *default_folders()]
-    folders = [folder for folder in dict.fromkeys(wanted) if (folder / FILE_NAME).exists()]
+    folders = [folder for folder in dict.fromkeys(wanted) if journal_of(folder).exists()]
     try:
         with open_sides([text], folders, runs_only=True) as (side,):
             other = side.compared.folder.resolve() != results.resolve()

@@ -18,7 +18,8 @@ from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.files.writing import write_file
 from memorybench.journal import run_changes
 from memorybench.journal.database import FILE_NAME
-from memorybench.journal.lock import LOCK_NAME, RunLock, is_held
+from memorybench.journal.lock import LOCK_NAME
+from memorybench.journal.places import journal_of
 from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
@@ -74,8 +75,8 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
     `check_not_needed` says whether other runs need them.
     """
     for row in rows:
-        if is_held(row.folder / row.run.id):
-            RunLock(row.folder / row.run.id, row.run.id).release()  # raises with the id of the process
+        if journal_of(row.folder).is_locked(row.run.id):
+            journal_of(row.folder).lock(row.run.id).release()  # raises with the id of the process
     folders = dict.fromkeys(row.folder for row in rows)
     before = sum(_size(folder) for folder in folders)
     for row in rows:
@@ -85,7 +86,7 @@ def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
             _complete(row.folder, row.run.id, fault)
     for folder in folders:
         # it would make running processes wait; the next delete frees the space of this one, too
-        if not any(is_held(path) for path in folder.iterdir() if path.is_dir()):
+        if not any(journal_of(folder).is_locked(path.name) for path in folder.iterdir() if path.is_dir()):
             with suppress(JournalError):  # needs as much free space as the file; the rows are deleted in any case
                 run_changes.free_space(folder)
     return max(0, before - sum(_size(folder) for folder in folders))
@@ -182,7 +183,7 @@ def _locked(folder: Path, run: str) -> Iterator[None]:
     own = folder / run
     if own.is_symlink():
         raise BadInput(str(own), "is a link", remedy="replace it by the folder that it leads to")
-    lock = RunLock(own, run)
+    lock = journal_of(folder).lock(run)
     try:
         yield
     finally:

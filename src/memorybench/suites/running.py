@@ -22,8 +22,7 @@ from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.files.writing import replacing
-from memorybench.journal.database import FILE_NAME
-from memorybench.journal.lock import RunLock
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import check_new, now, reopen_run
@@ -240,10 +239,11 @@ def _saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options
             f"{changed} cannot change a run that was started",
             remedy="start a new run; --reuse RUN reuses its unchanged steps",
         )
-    if not (results / FILE_NAME).exists():
+    journal = journal_of(results)
+    if not journal.exists():
         raise BadInput(
             "--resume",
-            f"run {run_id} not found; {results} has no {FILE_NAME}",
+            f"run {run_id} not found; {journal.name} does not exist",
             remedy="name the folder of its results with --output; if the run was stopped at its start, start it again",
         )
     with RunReader.open(results) as run_reader:
@@ -313,7 +313,7 @@ def rewrite_reports(
     report: Report, place: RunPlace, formats: Iterable[str] = FORMATS, html: str | None = None
 ) -> list[Path]:
     """Write the reports of a run into its folder, unless a process is writing the run."""
-    lock = RunLock(place.folder, place.run_id)
+    lock = journal_of(place.results).lock(place.run_id)
     try:
         return write_reports(report, place.folder, formats, html)
     finally:

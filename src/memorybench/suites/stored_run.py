@@ -15,7 +15,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
 from memorybench.journal.database import FILE_NAME
-from memorybench.journal.lock import is_held
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.text.spelling import suggestion
@@ -129,7 +129,7 @@ def _find_run(
     if not found:
         known = [one.id for run_reader in readers.values() for one in run_reader.runs()]
         raise BadInput(
-            " and ".join(str(folder / FILE_NAME) for folder in readers),
+            " and ".join(journal_of(folder).name for folder in readers),
             f"run {run!r} not found",
             remedy=suggestion(run, known) or "`memorybench runs` lists runs; name another folder as FOLDER/RUN",
         )
@@ -173,7 +173,7 @@ def resolve_run(name: str, readers: Mapping[Path, RunReader]) -> str:
 
 def with_current_status(run: Run, folder: Path) -> Run:
     """Return `partial` for a run that is recorded as running, but that no process has locked."""
-    if run.status == "running" and not is_held(folder / run.id):
+    if run.status == "running" and not journal_of(folder).is_locked(run.id):
         return run.model_copy(update={"status": "partial"})
     return run
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from threading import Lock, RLock
 from typing import Any
 
-from memorybench.journal.database import attach_for_reading, sqlite_errors
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.suites.failures import JUDGED, TYPE_LABELS
@@ -153,9 +152,9 @@ class QuestionIndex:
         if known_state == state and run.status == "complete":
             return number
         rows = reader.outcome_rows(run.id, last)
-        with self._updating, sqlite_errors(reader.path):
+        with self._updating, reader.errors():
             with self._lock:
-                attach_for_reading(self._db, reader.path, "results")
+                reader.attach_outcomes(self._db, "results", run.id, last)
             try:
                 for start in range(0, len(rows), _CHUNK):  # other pages get their turn in between
                     chunk = rows[start : start + _CHUNK]

@@ -20,7 +20,7 @@ from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Provenance, Report
 from memorybench.core.trials import STATUSES
 from memorybench.files.names import safe_run_id
-from memorybench.journal.lock import is_held
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.formatting import about
@@ -296,7 +296,7 @@ def benchmarks_of(run: Run) -> tuple[str, ...]:
 
 
 def is_running(stored: StoredRun) -> bool:
-    return stored.run.status == "running" and is_held(stored.folder / stored.run.id)
+    return stored.run.status == "running" and journal_of(stored.folder).is_locked(stored.run.id)
 
 
 def run_url(place: int, run_id: str, page: str = "", **parameters: str | int | None) -> str:

@@ -108,7 +108,7 @@ def outcomes(folder: Path) -> dict[str, Outcome]:
 
 def steps(folder: Path, name: str) -> list[str]:
     with RunReader.open(folder) as run_reader:
-        rows = run_reader._db.execute("SELECT result FROM steps WHERE run = ? AND name = ?", (RUN.id, name))
+        rows = run_reader.connection.execute("SELECT result FROM steps WHERE run = ? AND name = ?", (RUN.id, name))
         return [result for (result,) in rows]
 
 

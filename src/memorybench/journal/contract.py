@@ -1,0 +1,96 @@
+"""What the program needs from a database that stores runs. sqlite.py provides it."""
+
+from __future__ import annotations
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+Values = Sequence[Any] | Mapping[str, Any]
+
+
+class Row(Protocol):
+    """A row whose columns are read by name."""
+
+    def keys(self) -> Iterable[str]: ...
+
+    def __getitem__(self, column: str, /) -> Any: ...
+
+
+class Cursor(Protocol):
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection to the database. Without `transaction`, each statement is committed on its own."""
+
+    def execute(self, sql: str, values: Values = ..., /) -> Cursor:
+        """Run a statement; its rows are tuples."""
+
+    def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
+        """Yield rows; with `many`, they are not all in memory at once. Other queries may run in between."""
+
+    def has_table(self, table: str) -> bool: ...
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit all statements of the block together; the rows are on disk when the block ends."""
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Journal(ABC):
+    """The database of a results folder."""
+
+    folder: Path
+    """The results folder: reports and other files of the runs are in it."""
+    name: str
+    """How errors name the database: the path of a file, or an address without password."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Return whether there are tables of memorybench."""
+
+    @abstractmethod
+    def open_for_writing(self) -> Connection:
+        """Open the database; create or migrate the tables if needed."""
+
+    @abstractmethod
+    def open_for_reading(self, *, thorough: bool = True) -> Connection:
+        """Open the database; raise BadInput if it is missing or of a newer version. `thorough` checks all of it."""
+
+    @abstractmethod
+    def open_beside_writer(self) -> Connection:
+        """Open another connection to a database that `open_for_writing` has opened."""
+
+    @abstractmethod
+    def attach_outcomes(
+        self, connection: Connection, db: sqlite3.Connection, schema: str, run: str, first: int
+    ) -> None:
+        """Attach `schema` to another SQLite database, with a table `outcomes` that has the run's rows from `first`."""
+
+    @abstractmethod
+    def errors(self) -> AbstractContextManager[None]:
+        """Turn errors of the database's driver into ours, which say what to do."""
+
+    @abstractmethod
+    def lock(self, run: str) -> Lock:
+        """Allow only this process to write a run; raise RunConflict if another one does. A dead process has no lock."""
+
+    @abstractmethod
+    def is_locked(self, run: str) -> bool:
+        """Return whether a process is writing the run."""
+
+    @abstractmethod
+    def free_space(self) -> None:
+        """Return the space of deleted rows to the file system, where the database does not do so by itself."""
