@@ -14,6 +14,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
 from memorybench.files.expressions import canonical_name
+from memorybench.journal.places import results_folder
 from memorybench.judging.enumeration import Enumerator
 from memorybench.judging.judge import Judge
 from memorybench.judging.matching_judge import EntailmentJudge
@@ -120,7 +121,7 @@ def run(command: str, **values: Any) -> RunResult:
     """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
-    output, run_id, resume, concurrency, budget, baseline, max_drop, tags, junit, step_summary.
+    output, journal, run_id, resume, concurrency, budget, baseline, max_drop, tags, junit, step_summary.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
@@ -157,9 +158,15 @@ def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
     return run("audit", **({} if dataset is None else {"dataset": str(dataset)}), **values)
 
 
-def load_run(run_id: str, results: str | Path | None = None) -> RunResult:
-    """A run that was made before, by this program or on another machine; by default in ./results or ./audit-results."""
-    run_id, (folder, *_) = find_folder(run_id, default_folders() if results is None else [Path(results)])
+def load_run(run_id: str, results: str | Path | None = None, *, journal: str | None = None) -> RunResult:
+    """A run that was made before, by this program or on another machine; by default in ./results or ./audit-results.
+
+    `journal` is the address of a Postgres database, if the rows are in one.
+    """
+    folders = default_folders() if results is None else [Path(results)]
+    if journal is not None:
+        folders = [results_folder(folders[0], journal)]
+    run_id, (folder, *_) = find_folder(run_id, folders)
     with open_run([run_id], [folder]):
         return RunResult(run_id, folder)
 
@@ -169,13 +176,15 @@ def compare(
     measures: Sequence[str] = (),
     benchmark: str | None = None,
     results: str | Path | Sequence[str | Path] = "results",
+    journal: str | None = None,
 ) -> RunComparison:
     """Compares runs or providers, question by question: `compare("before", "after:bm25").comparisons[0].sentence()`.
 
     A side is RUN, RUN:PROVIDER, FOLDER/RUN or a provider of the latest runs. `measures` replace the main ones.
     """
-    folders = [results] if isinstance(results, (str, Path)) else results
-    return compare_runs(sides, [Path(folder) for folder in folders], benchmark=benchmark, measures=tuple(measures))
+    named = [results] if isinstance(results, (str, Path)) else results
+    folders = [results_folder(Path(folder), journal) for folder in named]
+    return compare_runs(sides, folders, benchmark=benchmark, measures=tuple(measures))
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:

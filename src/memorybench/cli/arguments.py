@@ -208,14 +208,28 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="Look in these folders (default: ./results and ./audit-results)",
     )
+    parser.add_argument("--journal", metavar="URL", help="Read runs from this Postgres database")
 
 
 def folders(args: argparse.Namespace) -> list[Path]:
-    if args.results:
-        return list(args.results)
     from memorybench.suites.suite import default_folders
 
-    return default_folders()
+    found = list(args.results) or default_folders()
+    if args.journal is None:
+        return found
+    from memorybench.journal.places import results_folder
+
+    return [results_folder(found[0], args.journal)]
+
+
+def place_words(args: argparse.Namespace) -> list[str]:
+    """Return the flags that a command needs to find the same runs."""
+    words = ["--results", *map(str, args.results)] if args.results else []
+    if args.journal is not None:
+        from memorybench.journal.places import hide_password
+
+        words += ["--journal", hide_password(args.journal)]
+    return words
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

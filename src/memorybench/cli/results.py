@@ -8,7 +8,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_list, add_results, folders, positive, split_list
+from .arguments import add_json, add_list, add_results, folders, place_words, positive, split_list
 from .output import print_paged
 from .show import run_names, show_command
 
@@ -140,5 +140,4 @@ def _next_page(args: argparse.Namespace, runs: Iterable[str], offset: int) -> st
     for flag, values in (("--providers", args.providers), ("--question-type", args.question_type)):
         words += [flag, *values] if values else []
     words += ["--reason", *args.reason] if args.reason else []
-    words += ["--results", *map(str, args.results)] if args.results else []
-    return as_typed(shlex.join(words))
+    return as_typed(shlex.join([*words, *place_words(args)]))

@@ -195,6 +195,7 @@ def _show_samples(prepared: PreparedRun) -> None:
 
 
 def _show(start: Start, finished: FinishedRun) -> None:
+    from memorybench.journal.places import journal_words
     from memorybench.reporting.report_files import FORMATS, HTML_FILE
     from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
     from memorybench.suites.suite import RESULTS
@@ -208,12 +209,13 @@ def _show(start: Start, finished: FinishedRun) -> None:
         is_blocked = summary.counts["blocked"] > 0
         out.print(f"Continue with: {_resume_command(start, is_blocked=is_blocked)}")
     elif not start.prepared.blocked:
-        results = "" if place.results == Path(RESULTS) else f" --results {shlex.quote(str(place.results))}"
+        other = [] if place.results == Path(RESULTS) else ["--results", str(place.results)]
+        results = shlex.join([*other, *journal_words(place.results)])
         out.print("What to try next:")
         show_hints(
             out,
             {
-                f"memorybench results {place.run_id} --failures{results}": "what was missed, one by one",
+                f"memorybench results {place.run_id} --failures {results}".rstrip(): "what was missed, one by one",
                 **start.prepared.hints,
             },
         )

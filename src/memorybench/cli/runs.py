@@ -62,7 +62,7 @@ def _add_action(actions: Any, name: str, about: str) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = actions.add_parser(name, help=about, description=about, allow_abbrev=False)
     add_results(parser)
     add_json(parser)
-    for flag in ("--results", "--json"):  # may also come before the action
+    for flag in ("--results", "--journal", "--json"):  # may also come before the action
         parser._option_string_actions[flag].default = argparse.SUPPRESS
     return parser
 

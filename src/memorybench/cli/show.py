@@ -7,7 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from .arguments import add_json, add_results, folders, positive
+from .arguments import add_json, add_results, folders, place_words, positive
 from .output import print_paged
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def show_command(args: argparse.Namespace, stored: StoredRun, trial: Trial) -> s
     words += ["--benchmark", trial.benchmark] if len(stored.spec.get("benchmarks", ())) > 1 else []
     words += ["--variant", trial.variant] if trial.variant else []
     words += ["--repeat", str(trial.repeat)] if stored.spec.get("repeats", 1) > 1 else []
-    words += ["--results", *map(str, args.results)] if args.results else []
-    return as_typed(shlex.join(words))
+    return as_typed(shlex.join([*words, *place_words(args)]))
 
 
 def run_names(args: argparse.Namespace, stored: StoredRun) -> list[str]:

@@ -16,6 +16,7 @@ def watch_run(args: argparse.Namespace, show: Callable[[argparse.Namespace], int
     """Show progress until the run ends, then its results."""
     from memorybench.core.errors import BadInput
     from memorybench.journal.lock import is_held
+    from memorybench.journal.places import results_folder
     from memorybench.reporting.progress import read_progress
     from memorybench.reporting.progress_view import follow_progress
     from memorybench.reporting.typed_commands import as_typed
@@ -35,11 +36,12 @@ def watch_run(args: argparse.Namespace, show: Callable[[argparse.Namespace], int
     with follow_progress(lambda: read_progress(own)):
         while is_held(own):
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-    run = find_run(own.name, [own.parent]).run
+    results = results_folder(own.parent, args.journal)
+    run = find_run(own.name, [results]).run
     code = show(argparse.Namespace(**{**vars(args), "runs": [own.name], "results": [own.parent]}))
     if run.status == "complete":
         return code
     ended = "stopped before its end" if run.finished else "was killed"
-    command = as_typed(resume_command(suite_of(run).command_of(run), own.parent, own.name))
+    command = as_typed(resume_command(suite_of(run).command_of(run), results, own.name))
     print(f"Run {own.name} {ended}; continue with: {command}", file=sys.stderr if args.json else sys.stdout)
     return 1

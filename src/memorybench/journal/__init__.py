@@ -1,7 +1,8 @@
-"""Sole owner of results on disk: one SQLite file per results folder.
+"""Sole owner of results on disk: one SQLite file per results folder, or a Postgres database.
 
 contract.py    what a database must provide
 sqlite.py      the SQLite file: the default
+postgres.py    the Postgres database
 places.py      finds the journal of a results folder
 run_writer.py  writes one run
 run_reader.py  reads runs

@@ -1,4 +1,7 @@
-"""What the program needs from a database that stores runs. sqlite.py provides it."""
+"""What the program needs from a database that stores runs. sqlite.py and postgres.py provide it.
+
+SQL is written once, with the parameters of SQLite (`?` and `:name`); postgres.py translates it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The tables, as numbered migrations. Append only: a results file of any earlier version must open."""
+"""The tables, as numbered migrations. Append only: a results file of any earlier version must open.
+
+Types are those of SQLite; postgres.py translates them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Group commit: one thread commits the rows of all callers that came since its last commit.
 
-COMMIT returns after the rows are on disk (SQLite: WAL and `synchronous=FULL`).
+COMMIT returns after the rows are on disk (SQLite: WAL and `synchronous=FULL`; Postgres: `synchronous_commit=on`).
 Callers that arrive during one commit share the next one, and therefore one sync.
 """
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes
-from memorybench.journal.places import journal_of
+from memorybench.journal.places import DatabaseFolder, journal_of
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
@@ -44,9 +44,12 @@ class Baseline(Record):
     """By measure: the drop that fails the gate even if it is not significant; "" for each main measure. In percentage
     points, or in the unit of the measure."""
 
-    def side(self, results: Path) -> str:
-        place = Path(self.folder) if self.folder else results
-        return f"{place / self.run}{f':{self.subject}' if self.subject else ''}"
+    def side(self, results: Path) -> tuple[str, list[Path]]:
+        """Return its name for `open_sides`, and the folders to search."""
+        name = f"{self.run}:{self.subject}" if self.subject else self.run
+        if isinstance(results, DatabaseFolder) and not self.folder:
+            return name, [results]
+        return f"{Path(self.folder) if self.folder else results}/{name}", []
 
 
 class Gate(Record):
@@ -133,7 +136,8 @@ def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
 def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path) -> None:
     """Raise before anything is spent if the run cannot be compared with its baseline."""
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
-    with open_sides([baseline.side(results)], [], runs_only=True) as (side,):
+    name, folders = baseline.side(results)
+    with open_sides([name], folders, runs_only=True) as (side,):
         if side.run.suite != suite.name:
             expected, found = verb_of(suite.name), verb_of(side.run.suite)
             problem = f"{side.run.id} is a run of {found}, not of {expected}"
@@ -183,7 +187,8 @@ def check_gate(stored: StoredRun) -> Gate | None:
     measures = tuple(dict.fromkeys((*main, *(metric.name for metric in named))))
     try:
         costs = are_costs(measures)
-        with open_sides([baseline.side(folder)], [], runs_only=True, costs=costs) as (side,):
+        name, folders = baseline.side(folder)
+        with open_sides([name], folders, runs_only=True, costs=costs) as (side,):
             own = Side(stored.run.id, ComparedRun(stored, folder, costs))
             comparison = compare_sides([own, side], measures=measures)
     except BadInput as error:

@@ -22,7 +22,7 @@ from memorybench.engine.budget import Budget
 from memorybench.engine.run import Ending, perform
 from memorybench.files.names import safe_run_id, safe_tag
 from memorybench.files.writing import replacing
-from memorybench.journal.places import journal_of
+from memorybench.journal.places import hide_password, journal_of, results_folder
 from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import check_new, now, reopen_run
@@ -226,7 +226,7 @@ def _check_ci_files(options: RunOptions) -> None:
 
 
 def _results(command: Command, options: RunOptions) -> Path:
-    return options.output or Path(command.output)
+    return results_folder(options.output or Path(command.output), options.journal)
 
 
 def _saved_run(suite: Suite, command: Command, given: Mapping[str, Any], options: RunOptions) -> Run:
@@ -438,7 +438,10 @@ def _row(start: Start) -> Run:
             **start.saved_thresholds,
             **_saved_baseline(start),
             "timing": TIMING,
-            STARTED_WITH: {"command_line": start.options.command_line, "versions": installed_versions()},
+            STARTED_WITH: {
+                "command_line": [hide_password(word) for word in start.options.command_line],
+                "versions": installed_versions(),
+            },
         },
         fingerprints=prepared.fingerprints,
         program=f"memorybench {__version__}",

@@ -145,6 +145,9 @@ class RunOptions(Record):
     """How a run is performed. No option changes its figures."""
 
     output: Path | None = flag(None, help="Write results to this folder.", metavar="DIR")
+    journal: str | None = flag(
+        None, help="Store rows in this Postgres database.", metavar="URL", default_text="a SQLite file"
+    )
     run_id: str | None = flag(None, help="Name the run.", name="--run-id", metavar="ID", default_text="random")
     resume: str | None = flag(None, help="Continue a run; scored trials are not repeated.", metavar="RUN")
     concurrency: int | None = flag(

@@ -134,8 +134,10 @@ class Command:
 
 def resume_command(command: Command, results: Path, run_id: str) -> str:
     """What a user types to continue a run."""
-    output = f" --output {shlex.quote(str(results))}" if results != Path(command.output) else ""
-    return f"memorybench {command.name} --resume {run_id}{output}"
+    from memorybench.journal.places import journal_words
+
+    output = ["--output", str(results)] if results != Path(command.output) else []
+    return shlex.join(["memorybench", *command.name.split(), "--resume", run_id, *output, *journal_words(results)])
 
 
 @dataclass(frozen=True, slots=True)

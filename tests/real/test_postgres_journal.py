@@ -1,0 +1,169 @@
+"""The journal in a real Postgres database: the contract, every verb on it, and what can go wrong with it."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from pathlib import Path
+from socket import gethostname
+
+import pytest
+
+from memorybench import api
+from memorybench.core.errors import JournalError, RunConflict
+from memorybench.journal.checksums import CHECKSUMS
+from memorybench.journal.places import journal_of, results_folder
+from memorybench.journal.run_writer import open_run
+from tests.cli.command import Command, measured
+from tests.engine.workload import RUN, Ledger, committed, plan, report, run_once
+from tests.journal.contract import JournalContract, execute
+
+pytest_plugins = ("tests.real.local_postgres",)
+pytestmark = pytest.mark.real
+
+EVAL = ("eval", "--providers", "bm25", "--end", "24", "--run-id", "first")
+
+
+@pytest.fixture
+def database(postgres: str) -> str:
+    """The address of an empty database."""
+    import psycopg
+
+    with psycopg.connect(f"{postgres}postgres", autocommit=True) as db:
+        db.execute("DROP DATABASE IF EXISTS journal WITH (FORCE)")
+        db.execute("CREATE DATABASE journal")
+    return f"{postgres}journal"
+
+
+@pytest.fixture
+def results(tmp_path: Path, database: str) -> Path:
+    return results_folder(tmp_path / "results", database)
+
+
+class TestPostgres(JournalContract):
+    def set_version(self, results: Path, version: int) -> None:
+        execute(results, "UPDATE schema_version SET version = ?", version)
+
+
+def test_every_verb_reads_what_eval_wrote(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    written = command(*EVAL, *at, "--json")
+    assert written.code == 0, written.err
+    assert not (command.folder / "results/results.db").exists()
+    assert command(*EVAL[:-1], "second", *at, "--reuse", "first").code == 0
+    in_file = command(*EVAL, "--output", "file", "--json")
+    assert measured(written.json) == measured(in_file.json), "the figures are those of a results file"
+    assert command("results", "first", *at, "--json").json == written.json
+    failures = command("results", "first", "--failures", *at, "--json").json
+    shown = command("show", "first", failures[0]["trial"]["case_id"], "--provider", "bm25", *at, "--json")
+    assert shown.code == 0, shown.err
+    assert command("compare", "first", "second", *at, "--json").code == 0
+    assert command("export", "first", *at, "--format", "csv", "--output", "rows.csv").code == 0
+    assert command("report", "first", *at, "--output", "reports").code == 0
+    assert json.loads((command.folder / "reports/report.json").read_bytes())["run_id"] == "first"
+    assert command("eval", "--resume", "first", *at).code == 0
+    gated = command(*EVAL[:-1], "gated", *at, "--baseline", "first", "--json")
+    assert (gated.code, gated.json["baseline"]["passed"]) == (0, True)
+
+
+def test_runs_are_listed_tagged_renamed_and_deleted(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    assert command(*EVAL, *at).code == command(*EVAL[:-1], "second", *at).code == 0
+    assert command("runs", "tag", "first", "good", *at).code == 0
+    assert command("runs", "rename", "second", "third", *at).code == 0
+    listed = command("runs", *at, "--json").json
+    assert {row["id"]: row["tags"] for row in listed} == {"first": ["good"], "third": []}
+    assert json.loads((command.folder / "results/third/report.json").read_bytes())["run_id"] == "third"
+    assert command("runs", "delete", "third", *at, "--yes").code == 0
+    assert [row["id"] for row in command("runs", *at, "--json").json] == ["first"]
+
+
+def test_a_killed_run_resumes_to_the_same_figures(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    assert command.killed(*EVAL, *at, at=9)
+    assert command.killed("eval", "--resume", "first", *at, at=3)
+    ended = command("eval", "--resume", "first", *at, "--json")
+    whole = command(*EVAL, "--output", "file", "--json")
+    assert measured(ended.json) == measured(whole.json)
+
+
+def test_a_second_machine_is_refused_with_the_name_of_the_first(command: Command, results: Path, database: str) -> None:
+    with open_run(results, RUN):
+        other_machine = results_folder(command.folder / "elsewhere", database)
+        with pytest.raises(RunConflict, match=rf"memorybench {gethostname()} {os.getpid()};"):
+            run_once(other_machine, plan(Ledger(command.folder / "ledger")))
+        assert command("runs", "--journal", database, "--json").json[0]["status"] == "running"
+    assert command("runs", "--journal", database, "--json").json[0]["status"] == "partial"
+
+
+def test_a_lost_connection_stops_the_run_and_it_resumes(results: Path, postgres: str, tmp_path: Path) -> None:
+    import psycopg
+
+    ledger, calls = Ledger(tmp_path / "ledger"), 0
+
+    async def disconnect(call: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 30:
+            with psycopg.connect(f"{postgres}postgres", autocommit=True) as db:
+                db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'journal'")
+
+    with pytest.raises(JournalError, match="resume the run"):
+        run_once(results, plan(ledger, hook=disconnect))
+    recorded = committed(results)
+    assert recorded
+    seen = len(ledger.read())
+    assert run_once(results, plan(ledger)).status == "complete"
+    assert not recorded & set(ledger.read()[seen:]), "I2"
+    run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
+    assert report(results) == report(tmp_path / "file"), "I3"
+
+
+def test_a_database_that_cannot_be_used_is_refused_in_one_line(command: Command, database: str, postgres: str) -> None:
+    import psycopg
+
+    with psycopg.connect(database, autocommit=True) as db:
+        db.execute("DROP ROLE IF EXISTS reader")
+        db.execute("CREATE ROLE reader LOGIN")
+    read_only = database.replace("tester@", "reader@")
+    missing = f"{postgres}missing"
+    unreachable = "postgresql://tester@127.0.0.1:1/journal"
+    for address in (read_only, missing, unreachable, "postgresql://tester@[::1/journal"):
+        refused = command(*EVAL, "--journal", address)
+        assert (refused.code, refused.err.count("\n")) == (2, 1), refused.err
+    for address in (database, missing, unreachable):
+        assert command("results", "first", "--journal", address).code == 2, "there are no results to read"
+    assert list(command.folder.iterdir()) == []
+    assert command(*EVAL, "--journal", database).code == 0
+    with psycopg.connect(database, autocommit=True) as db:
+        db.execute("GRANT USAGE ON SCHEMA memorybench TO reader")
+        db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA memorybench TO reader")
+    assert command("results", "first", "--journal", read_only).code == 0
+    assert command(*EVAL[:-1], "second", "--journal", read_only).code == 2
+    execute(results_folder(Path(), database), "UPDATE schema_version SET version = 99")
+    assert command("results", "first", "--journal", database).code == 2
+
+
+def test_a_password_is_neither_shown_nor_stored(command: Command, database: str) -> None:
+    secret = database.replace("tester@", "tester:hunter2@")
+    printed = [
+        command(*EVAL, "--journal", secret),
+        command("results", "first", "--failures", "--limit", "1", "--journal", secret),
+        command("results", "missing", "--journal", secret),
+        command("eval", "--resume", "missing", f"--journal={secret}"),
+    ]
+    assert [one.code for one in printed] == [0, 0, 2, 2]
+    assert "***" in "".join(one.out + one.err for one in printed)
+    files = "".join(path.read_text() for path in command.folder.rglob("*") if path.is_file())
+    with closing(journal_of(results_folder(Path(), database)).open_for_reading()) as db:
+        rows = [dict(row) for table in CHECKSUMS for row in db.rows(f"SELECT * FROM {table}", (), many=True)]
+    assert "hunter2" not in f"{printed}{files}{rows}"
+
+
+def test_python_reads_and_compares_runs_of_a_database(command: Command, database: str) -> None:
+    result = api.evaluate(providers="bm25", end=24, run_id="first", journal=database)
+    loaded = api.load_run("first", journal=database)
+    assert loaded.measure("bm25", "recall@5") == result.measure("bm25", "recall@5")
+    api.evaluate(providers="bm25", end=24, run_id="second", journal=database)
+    assert api.compare("first", "second", journal=database).comparisons
