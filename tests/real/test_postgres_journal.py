@@ -16,6 +16,7 @@ from memorybench.journal.checksums import CHECKSUMS
 from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.run_writer import open_run
 from tests.cli.command import Command, measured
+from tests.cli.test_extraction import KNOWN
 from tests.engine.workload import RUN, Ledger, committed, plan, report, run_once
 from tests.journal.contract import JournalContract, execute
 
@@ -65,6 +66,9 @@ def test_every_verb_reads_what_eval_wrote(command: Command, database: str) -> No
     assert command("eval", "--resume", "first", *at).code == 0
     gated = command(*EVAL[:-1], "gated", *at, "--baseline", "first", "--json")
     assert (gated.code, gated.json["baseline"]["passed"]) == (0, True)
+    assert command("validate", *at).code == 0
+    execute(results_folder(Path(), database), "UPDATE outcomes SET body = '{}'")
+    assert command("validate", *at).code == 2
 
 
 def test_runs_are_listed_tagged_renamed_and_deleted(command: Command, database: str) -> None:
@@ -167,3 +171,20 @@ def test_python_reads_and_compares_runs_of_a_database(command: Command, database
     assert loaded.measure("bm25", "recall@5") == result.measure("bm25", "recall@5")
     api.evaluate(providers="bm25", end=24, run_id="second", journal=database)
     assert api.compare("first", "second", journal=database).comparisons
+
+
+def test_every_suite_writes_and_the_viewer_shows_it(command: Command, database: str) -> None:
+    pytest.importorskip("jinja2")
+    from tests.view.conftest import SAMPLE, get, opened
+
+    at = ("--journal", database)
+    scripted = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
+    assert command("audit", str(SAMPLE), "--limit", "4", *scripted, "--run-id", "a", *at).code in (0, 3)
+    assert command("hygiene", "run", "memory-skip-local", "--run-id", "h", *at).code in (0, 3)
+    extractor = ("--extractor", f"{KNOWN}:perfect", "--allow-code")
+    assert command("extraction", "run", *extractor, "--limit", "4", "--run-id", "e", *at).code in (0, 3)
+    with opened(results_folder(Path("results"), database)) as client:
+        page = get(client, "/")
+        for run in ("a", "h", "e"):
+            assert f"/run/0/{run}" in page
+            assert run in get(client, f"/run/0/{run}")

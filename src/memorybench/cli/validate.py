@@ -8,13 +8,18 @@ from pathlib import Path
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "files", metavar="FILE", nargs="+", type=Path, help="Check this YAML, JSON, JSONL, CSV (.gz) or .db"
+        "files", metavar="FILE", nargs="*", type=Path, help="Check this YAML, JSON, JSONL, CSV (.gz) or .db"
     )
+    parser.add_argument("--journal", metavar="URL", help="Check the rows of this Postgres database")
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.core.errors import BadInput
 
+    if args.journal is not None:
+        _check_journal(args.journal)
+    elif not args.files:
+        raise BadInput("FILE", "missing", expected="files to check, or --journal URL")
     code = 0
     for path in args.files:
         try:
@@ -25,6 +30,14 @@ def run(args: argparse.Namespace) -> int:
             code = 2
             print(error)
     return code
+
+
+def _check_journal(url: str) -> None:
+    from memorybench.journal.places import journal_of, results_folder
+    from memorybench.wiring.validation import describe_journal
+
+    journal = journal_of(results_folder(Path(), url))
+    print(f"{journal.name}: {describe_journal(journal)}")
 
 
 def _describe(path: Path) -> str:

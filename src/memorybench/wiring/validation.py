@@ -21,6 +21,7 @@ from memorybench.extractors.config import ExtractorConfig
 from memorybench.extractors.config_reading import read_extractor
 from memorybench.files.located import Document
 from memorybench.journal.checksums import check_rows
+from memorybench.journal.contract import Journal
 from memorybench.journal.sqlite import SqliteJournal
 from memorybench.metrics.names import known_metrics
 from memorybench.models.config import cards_in, read_model
@@ -44,9 +45,13 @@ def is_config(path: Path) -> bool:
 def describe_database(path: Path) -> str:
     if not path.exists():
         raise BadInput(str(path), "file not found", remedy="check the path")
-    checked = check_rows(SqliteJournal(path.parent, path.name))
+    return f"results file, {describe_journal(SqliteJournal(path.parent, path.name))}"
+
+
+def describe_journal(journal: Journal) -> str:
+    checked = check_rows(journal)
     old = f"; {checked.unchecked} rows of an earlier version without a full checksum" if checked.unchecked else ""
-    return f"results file, {checked.runs} runs, {checked.rows} rows unchanged since they were written{old}"
+    return f"{checked.runs} runs, {checked.rows} rows unchanged since they were written{old}"
 
 
 def describe_config(document: Document) -> str:
