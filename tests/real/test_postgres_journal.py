@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from socket import gethostname
@@ -12,13 +14,14 @@ import pytest
 
 from memorybench import api
 from memorybench.core.errors import JournalError, RunConflict
-from memorybench.journal.checksums import CHECKSUMS
+from memorybench.journal.checksums import CHECKSUMS, check_rows, update_statements
 from memorybench.journal.places import journal_of, results_folder
+from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run
 from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN
-from tests.engine.workload import RUN, Ledger, committed, plan, report, run_once
-from tests.journal.contract import JournalContract, execute
+from tests.engine.workload import RUN, Ledger, committed, killer, plan, report, run_once
+from tests.journal.contract import ALONE, JournalContract, execute
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = pytest.mark.real
@@ -93,10 +96,10 @@ def test_a_killed_run_resumes_to_the_same_figures(command: Command, database: st
 
 
 def test_a_second_machine_is_refused_with_the_name_of_the_first(command: Command, results: Path, database: str) -> None:
-    with open_run(results, RUN):
+    with open_run(results, ALONE):
         other_machine = results_folder(command.folder / "elsewhere", database)
         with pytest.raises(RunConflict, match=rf"memorybench {gethostname()} {os.getpid()};"):
-            run_once(other_machine, plan(Ledger(command.folder / "ledger")))
+            run_once(other_machine, plan(Ledger(command.folder / "ledger")), run=ALONE)
         assert command("runs", "--journal", database, "--json").json[0]["status"] == "running"
     assert command("runs", "--journal", database, "--json").json[0]["status"] == "partial"
 
@@ -188,3 +191,76 @@ def test_every_suite_writes_and_the_viewer_shows_it(command: Command, database: 
         for run in ("a", "h", "e"):
             assert f"/run/0/{run}" in page
             assert run in get(client, f"/run/0/{run}")
+
+
+@pytest.mark.parametrize("kills", [(), (7, 20, 33, 15, 9, 40)], ids=["none", "six kills"])
+def test_workers_share_a_run(database: str, tmp_path: Path, kills: tuple[int, ...]) -> None:
+    """I1 to I4 hold for the run as a whole, however many processes work on it and die."""
+    begun = results_folder(tmp_path / "begun", database)
+    with open_run(begun, RUN):
+        pass
+    ledger, concurrency, left = Ledger(tmp_path / "ledger"), 3, list(kills)
+
+    async def latency(call: str) -> None:
+        await asyncio.sleep(0.005)
+
+    def start(place: int) -> int:
+        at = left.pop() if left else 10**9
+        child = os.fork()
+        if child:
+            return child
+        code = 99
+        try:
+            folder = results_folder(tmp_path / f"worker{place}", database)
+            ending = run_once(folder, plan(ledger, hook=latency), fault=killer(at), concurrency=concurrency)
+            (folder / "performed").write_text(f"{ending.performed}")
+            code = 0
+        finally:
+            os._exit(code)
+
+    children = {start(place): place for place in range(4)}
+    crashes = 0
+    while children:
+        child, status = os.wait()
+        place, code = children.pop(child), os.waitstatus_to_exitcode(status)
+        assert code in (0, -9)
+        if code:
+            crashes += 1
+            children[start(place)] = place
+    assert crashes == len(kills)
+    performed = [int((tmp_path / f"worker{place}/performed").read_text()) for place in range(4)]
+    assert max(performed) < 40, "the work is shared"
+    assert sum(performed) == 40 or kills
+    run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
+    assert report(begun) == report(tmp_path / "file"), "I3 and I4"
+    calls = Counter(ledger.read())
+    repeats = sum(n - 1 for call, n in calls.items() if call.startswith(("answer", "judge")))
+    assert repeats <= concurrency * crashes, "I2"
+    with RunReader.open(begun) as run_reader:
+        assert run_reader.run(RUN.id).status == "complete"
+        assert repeats <= run_reader.possibly_charged_twice(RUN.id) <= concurrency * crashes
+    assert check_rows(journal_of(begun)).unchecked == 0
+
+
+def test_workers_finish_a_run_whose_driver_was_killed(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    assert command.killed(*EVAL, *at, at=9)
+    work = ("worker", *at, "--concurrency", "2", "--json")
+    joined = command(*work[:-1], "--run", "first", "--json")
+    assert (joined.code, joined.json["status"]) == (0, "complete"), joined.err
+    assert command(*work).code == 2, "there is no unfinished run"
+    assert list(command.folder.glob("*")) == [command.folder / "results"], "a worker leaves no files"
+    whole = command(*EVAL, "--output", "file", "--json")
+    assert measured(command("results", "first", *at, "--json").json) == measured(whole.json)
+
+
+def test_a_worker_of_another_version_or_with_other_data_is_refused(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    assert command.killed(*EVAL, *at, at=9)
+    folder = results_folder(Path(), database)
+    with closing(journal_of(folder).open_for_writing()) as db, db.transaction():
+        for sql, values in update_statements(db, "runs", "id = ?", ("first",), {"program": "memorybench 0.0"}):
+            db.execute(sql, values)
+    refused = command("worker", *at)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert command("worker", *at, "--run", "missing").code == 2

@@ -24,6 +24,7 @@ VERBS = {
     "show": "show one question of a run: memories, prompt, answer and verdict",
     "compare": "compare runs or providers, question by question",
     "view": "look at runs in a browser",
+    "worker": "help to perform a run of a Postgres journal",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "plot": "draw a chart of a run for a paper or a page",

@@ -16,6 +16,7 @@ from memorybench.journal.rows import RunStatus, storable
 from memorybench.journal.run_writer import RunWriter
 
 from .budget import Budget
+from .leases import LeasedJobs, lease
 from .steps import JobSteps, RunSteps
 from .stopping import Interrupted, Stop, stop_on_signals
 
@@ -44,17 +45,19 @@ async def perform(
     stopping = Stop()
     budget = budget or Budget()
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency, watch)
-    queue = _JobQueue(plan, run_writer.scored())
+    queue = _JobQueue(plan, run_writer, stopping)
     with stop_on_signals(stopping), _older_objects_frozen():
         try:
             if plan.opening is not None and not queue.is_finished:
-                await plan.opening(JobSteps(run_steps))
+                async with lease(run_writer, "opening", stopping):
+                    await plan.opening(JobSteps(run_steps))
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(concurrency, plan.size)):
                     workers.create_task(_work(queue, run_steps, stopping, watch))
             ending = queue.ending(stopping, budget)
             if ending.status == "complete" and plan.closing is not None:
-                await plan.closing(JobSteps(run_steps))
+                async with lease(run_writer, "closing", stopping):
+                    await plan.closing(JobSteps(run_steps))
         except* JournalError as group:
             raise group.exceptions[0] from None
         except* Interrupted:
@@ -77,7 +80,8 @@ def _older_objects_frozen() -> Iterator[None]:
 class _JobQueue:
     """Hands out the jobs that are not scored yet, in the order of the plan, and counts what became of them."""
 
-    def __init__(self, plan: Plan, scored: set[str]) -> None:
+    def __init__(self, plan: Plan, run_writer: RunWriter, stopping: Stop) -> None:
+        scored = run_writer.scored()
         self._size = plan.size
         self._scored = len(scored)
         self.is_finished = len(scored) >= plan.size
@@ -85,31 +89,41 @@ class _JobQueue:
         self._jobs: Iterator[Job] = iter(
             () if self.is_finished else (job for job in plan.jobs if job.trial.key not in scored)
         )
+        self._leased = LeasedJobs(self._jobs, run_writer, stopping) if run_writer.is_shared else None
         self.performed = 0
         self.blocked = 0
         self.interrupted = 0
 
-    def next(self) -> Job | None:
-        return next(self._jobs, None)
+    async def next(self) -> Job | None:
+        return next(self._jobs, None) if self._leased is None else await self._leased.next()
+
+    def end(self, job: Job) -> None:
+        if self._leased is not None:
+            self._leased.end(job)
 
     def ending(self, stopping: Stop, budget: Budget) -> Ending:
         if stopping.reason:
             return Ending("partial", False, self.performed, stopping.reason)
-        if stopping.is_set() and (self.interrupted or self.next()):
+        done = self.performed + self._scored + (self._leased.ended_elsewhere if self._leased else 0)
+        if stopping.is_set() and (self.interrupted or next(self._jobs, None)):
             return Ending("partial", True, self.performed)
-        is_complete = self.performed + self._scored == self._size and not (budget.exhausted and self.blocked)
+        is_complete = done == self._size and not (budget.exhausted and self.blocked)
         return Ending("complete" if is_complete else "partial", False, self.performed)
 
 
 async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None) -> None:
     """Perform one job after the other."""
-    while not stopping.is_set() and (job := queue.next()) is not None:
+    while not stopping.is_set():
         try:
+            job = await queue.next()
+            if job is None:
+                return
             outcome = await _perform_job(job, JobSteps(run_steps))
         except Interrupted:
             queue.interrupted += 1
             return
         await run_steps.run_writer.record_outcome(outcome, job.ordinal, job.case)
+        queue.end(job)
         queue.performed += 1
         queue.blocked += outcome.status == "blocked"
         if watch is not None:

@@ -22,6 +22,7 @@ from memorybench.journal.rows import Step
 from memorybench.journal.run_writer import RunWriter, now
 
 from .budget import Budget
+from .leases import lease
 from .limiter import RateLimiter
 from .retries import RetryState, with_retries
 from .stopping import Interrupted, Stop
@@ -98,6 +99,16 @@ class RunSteps:
             del self._in_flight[key]
 
     async def _perform(self, request: StepRequest[T]) -> tuple[T, str]:
+        if not (self.run_writer.is_shared and (request.paid or request.shared)):
+            return await self._reuse_or_call(request)
+        # other units of work, which other processes perform, may need the same step
+        async with lease(self.run_writer, f"step {request.key}", self._stopping):
+            recorded = self.run_writer.result(request.key)
+            if recorded is not None:
+                return request.adapter.validate_json(recorded), recorded
+            return await self._reuse_or_call(request)
+
+    async def _reuse_or_call(self, request: StepRequest[T]) -> tuple[T, str]:
         reusable = self.run_writer.find_reusable(request.key, shared=request.shared)
         if reusable is not None:
             # an earlier run may have known fewer secrets

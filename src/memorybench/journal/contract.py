@@ -45,10 +45,21 @@ class Connection(Protocol):
     def transaction(self) -> AbstractContextManager[None]:
         """Commit all statements of the block together; the rows are on disk when the block ends."""
 
+    def try_lease(self, name: str) -> bool:
+        """Take a lease unless another connection has it. Leases end with the connection, also if the process dies."""
+
+    def end_lease(self, name: str) -> None: ...
+
     def close(self) -> None: ...
 
 
 class Lock(Protocol):
+    is_alone: bool
+    """Whether no other process has the lock of the run."""
+
+    def share(self) -> None:
+        """Let others take the lock, too, if it was taken with `shared`."""
+
     def release(self) -> None: ...
 
 
@@ -57,6 +68,8 @@ class Journal(ABC):
 
     folder: Path
     """The results folder: reports and other files of the runs are in it."""
+    can_share: bool
+    """Whether several processes may write one run."""
     name: str
     """How errors name the database: the path of a file, or an address without password."""
 
@@ -87,8 +100,11 @@ class Journal(ABC):
         """Turn errors of the database's driver into ours, which say what to do."""
 
     @abstractmethod
-    def lock(self, run: str) -> Lock:
-        """Allow only this process to write a run; raise RunConflict if another one does. A dead process has no lock."""
+    def lock(self, run: str, *, shared: bool = False) -> Lock:
+        """Lock a run for writing; raise RunConflict if another process has it. A dead process has no lock.
+
+        `shared` locks do not exclude each other if the journal can share runs.
+        """
 
     @abstractmethod
     def is_locked(self, run: str) -> bool:

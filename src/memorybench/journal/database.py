@@ -30,6 +30,12 @@ class SqliteConnection(sqlite3.Connection):
         cursor.row_factory = sqlite3.Row
         return cursor.execute(sql, values)
 
+    def try_lease(self, name: str) -> bool:
+        return True  # one process writes a run
+
+    def end_lease(self, name: str) -> None:
+        pass
+
     def has_table(self, table: str) -> bool:
         sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self.execute(sql, (table,)).fetchone() is not None

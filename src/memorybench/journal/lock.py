@@ -15,6 +15,8 @@ LOCK_NAME = ".lock"
 class RunLock:
     """Holds the lock of a run until `release`; raises RunConflict if another process has it."""
 
+    is_alone = True
+
     def __init__(self, folder: Path, run: str) -> None:
         try:
             for place in (folder.parent, folder):  # results are readable by their owner only
@@ -35,6 +37,9 @@ class RunLock:
         with suppress(OSError):  # the disk is full: the lock holds, but a refused process cannot name this one
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
+
+    def share(self) -> None:
+        pass
 
     def release(self) -> None:
         os.ftruncate(self._file, 0)

@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
@@ -26,8 +27,10 @@ from .lock import RunLock
 from .migrations import MIGRATIONS
 
 _CONNECT_SECONDS = 10
+_JOIN_SECONDS = 5.0
 _MIGRATING = 0x6D656D62  # the advisory lock of processes that create or migrate tables
 _RUN_LOCKS = 0x6D656D62  # the first of the two numbers of the advisory lock of a run
+_LEASES = 0x6D656D63  # the first number of the advisory lock of a lease
 _ROWS_PER_FETCH = 1000
 _CREATE_TABLE = re.compile(r"^(\s*CREATE TABLE \w+ \()")
 _TYPES = ((r"\bTEXT\b", 'TEXT COLLATE "C"'), (r"\bINTEGER\b", "BIGINT"), (r"\bREAL\b", "DOUBLE PRECISION"))
@@ -47,19 +50,21 @@ def translate(sql: str) -> str:
 
 
 class PostgresConnection(Connection):
-    def __init__(self, driver: Any, connection: Any) -> None:
-        self._driver = driver
+    def __init__(self, journal: PostgresJournal, connection: Any) -> None:
+        self._journal = journal
         self._connection = connection
         self._cursors = count()
 
     def execute(self, sql: str, values: Values = (), /) -> Cursor:
-        cursor: Cursor = self._connection.execute(translate(sql), values)
+        with self._journal.errors():
+            cursor: Cursor = self._connection.execute(translate(sql), values)
         return cursor
 
     def rows(self, sql: str, values: Values, *, many: bool) -> Iterator[Row]:
         # a cursor of the server needs a transaction, which connections for writing do not keep open
         name = f"rows{next(self._cursors)}" if many and not self._connection.autocommit else ""
-        with self._connection.cursor(name, row_factory=self._driver.rows.dict_row) as cursor:
+        factory = self._journal.driver.rows.dict_row
+        with self._journal.errors(), self._connection.cursor(name, row_factory=factory) as cursor:
             if name:
                 cursor.itersize = _ROWS_PER_FETCH
             yield from cursor.execute(translate(sql), values)
@@ -74,16 +79,25 @@ class PostgresConnection(Connection):
         with self._connection.pipeline(), self._connection.transaction():
             yield
 
+    def try_lease(self, name: str) -> bool:
+        row = self.execute("SELECT pg_try_advisory_lock(?, hashtext(?))", (_LEASES, name)).fetchone()
+        return bool(row[0])
+
+    def end_lease(self, name: str) -> None:
+        self.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_LEASES, name))
+
     def close(self) -> None:
         self._connection.close()
 
 
 class PostgresJournal(Journal):
+    can_share = True
+
     def __init__(self, folder: Path, url: str, name: str) -> None:
         """`url` may contain a password, `name` must not: errors show it."""
         self.folder = folder
         self.name = name
-        self._driver = _load_driver()
+        self.driver = _load_driver()
         self._url = url
         self._locking: PostgresConnection | None = None
         """The connection that holds the lock of a run."""
@@ -134,16 +148,16 @@ class PostgresJournal(Journal):
     def errors(self) -> Iterator[None]:
         try:
             yield
-        except self._driver.Error as error:
+        except self.driver.Error as error:
             raise self._translate_error(error) from error
 
-    def lock(self, run: str) -> Lock:
+    def lock(self, run: str, *, shared: bool = False) -> Lock:
         folder_lock = RunLock(self.folder / run, run)
         try:
             with self.errors():
                 self._locking = db = self._connect()
-                sql = "SELECT pg_try_advisory_lock(?, hashtext(?))"
-                if db.execute(sql, (_RUN_LOCKS, run)).fetchone() != (True,):
+                is_alone = _call(db, "pg_try_advisory_lock", run)
+                if not is_alone and not (shared and _join(db, run)):
                     holder = _holder(db, run) or "another process"
                     db.close()
                     raise RunConflict(
@@ -152,7 +166,7 @@ class PostgresJournal(Journal):
         except BaseException:
             folder_lock.release()
             raise
-        return _PostgresLock(folder_lock, db)
+        return _PostgresLock(folder_lock, db, run, shared, is_alone)
 
     def is_locked(self, run: str) -> bool:
         with self.errors(), closing(self._connect(read_only=True)) as db:
@@ -164,18 +178,18 @@ class PostgresJournal(Journal):
     def _connect(self, *, read_only: bool = False) -> PostgresConnection:
         options: dict[str, Any] = {"application_name": f"memorybench {socket.gethostname()} {os.getpid()}"}
         try:
-            if "connect_timeout" not in self._driver.conninfo.conninfo_to_dict(self._url):
+            if "connect_timeout" not in self.driver.conninfo.conninfo_to_dict(self._url):
                 options["connect_timeout"] = _CONNECT_SECONDS
-        except self._driver.ProgrammingError:
+        except self.driver.ProgrammingError:
             # the address is not shown: it may contain a password
             expected = "postgresql://USER@HOST/DATABASE"
             raise BadInput("--journal", "invalid address of a database", expected=expected) from None
         try:
-            connection = self._driver.connect(self._url, autocommit=not read_only, **options)
-        except self._driver.OperationalError as error:
+            connection = self.driver.connect(self._url, autocommit=not read_only, **options)
+        except self.driver.OperationalError as error:
             remedy = "check the address, and that the server runs; libpq reads passwords from PGPASSWORD or ~/.pgpass"
             raise BadInput(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
-        db = PostgresConnection(self._driver, connection)
+        db = PostgresConnection(self, connection)
         connection.read_only = read_only
         db.execute("SET search_path TO memorybench")
         if not read_only:
@@ -217,7 +231,7 @@ class PostgresJournal(Journal):
             db.execute("UPDATE schema_version SET version = ?", (len(MIGRATIONS),))
 
     def _translate_error(self, error: Exception) -> MemorybenchError:
-        errors, text = self._driver.errors, _one_line(error)
+        errors, text = self.driver.errors, _one_line(error)
         if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
             remedy = "use a role that may create and write the schema memorybench, and a server that is not a standby"
             return BadInput(self.name, f"the database does not allow this ({text})", remedy=remedy)
@@ -226,7 +240,7 @@ class PostgresJournal(Journal):
             return BadInput(self.name, problem, remedy="restore a copy, or use another database")
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
-        if isinstance(error, self._driver.OperationalError):
+        if isinstance(error, self.driver.OperationalError):
             return JournalError(f"{self.name}: {text}; recorded results are safe; resume the run")
         return JournalError(f"{self.name}: {text}")
 
@@ -237,13 +251,40 @@ class _PostgresLock:
     The connection that writes the run holds the advisory lock: if it is lost, nothing more can be written.
     """
 
-    def __init__(self, folder_lock: RunLock, connection: PostgresConnection) -> None:
+    def __init__(
+        self, folder_lock: RunLock, connection: PostgresConnection, run: str, shared: bool, is_alone: bool
+    ) -> None:
+        self.is_alone = is_alone
         self._folder_lock = folder_lock
         self._connection = connection
+        self._run = run
+        self._shared = shared
+
+    def share(self) -> None:
+        if self._shared and self.is_alone:
+            _call(self._connection, "pg_try_advisory_lock_shared", self._run)
+            _call(self._connection, "pg_advisory_unlock", self._run)
+            self.is_alone = False
 
     def release(self) -> None:
         self._connection.close()
         self._folder_lock.release()
+
+
+def _call(db: Connection, function: str, run: str) -> bool:
+    """Call a function of advisory locks for the lock of a run."""
+    row = db.execute(f"SELECT {function}(?, hashtext(?))", (_RUN_LOCKS, run)).fetchone()
+    return bool(row[0])
+
+
+def _join(db: Connection, run: str) -> bool:
+    """Take a shared lock; a process that begins or resumes the run keeps others out for a moment."""
+    deadline = time.monotonic() + _JOIN_SECONDS
+    while not _call(db, "pg_try_advisory_lock_shared", run):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_JOIN_SECONDS / 100)
+    return True
 
 
 def _holder(db: Connection, run: str) -> str | None:

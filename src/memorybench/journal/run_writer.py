@@ -19,11 +19,11 @@ from memorybench.core.spending import Spending
 from memorybench.core.trials import Case, Outcome
 
 from .checksums import crc, update_statements
-from .contract import Connection, Journal
+from .contract import Connection, Journal, Lock
 from .lock import LOCK_NAME
 from .places import journal_of
 from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
-from .run_changes import spec_statements, tag_statement
+from .run_changes import Fault, spec_statements, tag_statement
 from .run_reader import OPEN_ATTEMPT, RunReader
 from .writer import Statement, Writer
 
@@ -70,9 +70,18 @@ class RunWriter:
     _reads: Connection
 
     def __init__(
-        self, run: Run, journal: Journal, *, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
+        self,
+        run: Run,
+        journal: Journal,
+        lock: Lock,
+        *,
+        redact: Redact,
+        fault: Fault,
+        reuse: str | None,
+        is_shared: bool,
     ) -> None:
         self.run = run
+        self._lock = lock
         self.is_begun = False
         self.journal = journal
         self._open_attempts: dict[int, tuple[object, ...]] = {}
@@ -86,6 +95,8 @@ class RunWriter:
         self._reuse = reuse
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
+        self.is_shared = is_shared
+        """Whether other processes may write the run at the same time."""
         self.has_earlier_steps = reuse is not None
         """Whether the journal held steps of this run, or of the run to reuse, when it was opened."""
         self.has_shared_steps = False
@@ -104,6 +115,7 @@ class RunWriter:
         self.open()
         row = (sql, (*columns, crc(*columns)))
         self._writer.write_now([row, _set_status(run.id, "running", None), *self._tag_statements(tags)])
+        self._lock.share()
 
     def add_tags(self, tags: Sequence[str]) -> None:
         self._writer.write_now(self._tag_statements(tags))
@@ -122,12 +134,14 @@ class RunWriter:
             keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))
             self._recorded = {hash(key) for (key,) in keys}
             (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
-        self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded)
-        self.has_shared_steps = bool(has_shared)
+            newest = self._reads.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (self.run.id,))
+            (self._newest_outcome,) = newest.fetchone()
+        self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded) or self.is_shared
+        self.has_shared_steps = bool(has_shared) or self.is_shared
 
     def result(self, key: str) -> str | None:
         """Return the recorded result of a step as JSON."""
-        if hash(key) not in self._recorded:
+        if hash(key) not in self._recorded and not self.is_shared:
             return None
         row = self._step_row(self.run.id, key)
         return None if row is None else str(row[3])
@@ -150,6 +164,22 @@ class RunWriter:
         if row is not None and row[-1] not in (crc(run, key, *row[:-1]), crc(run, key, *row[:-2])):
             raise JournalError(f"{self.journal.name}: step {key} is damaged; restore a copy, or start a new run")
         return cast("tuple[Any, ...] | None", row)
+
+    def try_lease(self, name: str) -> bool:
+        """Take a lease on a part of the run; False if another process has it."""
+        return self._reads.try_lease(f"{self.run.id}/{name}")
+
+    def end_lease(self, name: str) -> None:
+        self._reads.end_lease(f"{self.run.id}/{name}")
+
+    def ended_trials(self) -> set[str]:
+        """Return the keys of trials that are scored, or that any process has tried since this one began."""
+        sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
+        return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._newest_outcome))}
+
+    def has_ended(self, trial: str) -> bool:
+        sql = "SELECT 1 FROM outcomes WHERE run = ? AND trial = ? AND (status = 'scored' OR rowid > ?)"
+        return self._reads.execute(sql, (self.run.id, trial, self._newest_outcome)).fetchone() is not None
 
     async def record_attempt(self, key: str, name: str, subject: str) -> int:
         """Record that paid work is about to start, so that a resumed run knows of it after a crash."""
@@ -188,7 +218,9 @@ class RunWriter:
         if step.attempt is not None:
             self._open_attempts.pop(step.attempt, None)
         self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
-        await self._writer.write([(_INSERT_STEP, (*columns, crc(*columns)))])
+        # another process may have performed the same step for another unit of work: the first result counts
+        sql = f"{_INSERT_STEP} ON CONFLICT DO NOTHING" if self.is_shared else _INSERT_STEP
+        await self._writer.write([(sql, (*columns, crc(*columns)))])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Record that paid work failed, and what it cost."""
@@ -246,15 +278,17 @@ class RunWriter:
         return spec_statements(self._reads, self.run.id, spec)
 
     def resume(self, spec_changes: Mapping[str, Any]) -> None:
-        """Record that the run goes on, and end the attempts of the process that wrote it before."""
+        """Record that the run goes on, and, if no other process writes it, end the attempts of earlier ones."""
         ended = {"ended": now(), "error": "interrupted"}
         attempts = update_statements(self._reads, "attempts", OPEN_ATTEMPT, {"run": self.run.id}, ended)
         status = _set_status(self.run.id, "running", None)
-        self._writer.write_now([*attempts, status, *self._change_spec(spec_changes)])
+        interrupted = list(attempts) if self._lock.is_alone else []
+        self._writer.write_now([*interrupted, status, *self._change_spec(spec_changes)])
+        self._lock.share()
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
-        """Record how the run ended, and when (None: now)."""
-        if self.is_begun:
+        """Record how the run ended, and when (None: now). A shared run goes on if one of its processes stops."""
+        if self.is_begun and not (self.is_shared and status == "partial"):
             self._writer.write_now([_set_status(self.run.id, status, time or now())])
 
     def close(self) -> None:
@@ -269,7 +303,7 @@ def open_run(
     run: Run,
     *,
     redact: Redact = str,
-    fault: Callable[[], None] | None = None,
+    fault: Fault = None,
     reuse: str | None = None,
     begin: bool = True,
 ) -> Iterator[RunWriter]:
@@ -279,7 +313,7 @@ def open_run(
     """
     check_new(folder, run.id, reuse)
     run = run.model_copy(update={"created": now(), "status": "running"})
-    with _locked(folder, run, redact, fault, reuse) as run_writer:
+    with _locked(folder, run, redact, fault, reuse, can_share=run.spec.get("budget") is None) as run_writer:
         if begin:
             run_writer.begin()
         yield run_writer
@@ -307,7 +341,7 @@ def reopen_run(
     fingerprints: Mapping[str, Fingerprint],
     spec_changes: Mapping[str, Any] | None = None,
     redact: Redact = str,
-    fault: Callable[[], None] | None = None,
+    fault: Fault = None,
 ) -> Iterator[RunWriter]:
     """Continue a run; raise RunConflict if anything that it depends on has changed.
 
@@ -325,7 +359,9 @@ def reopen_run(
             f" with --reuse {run_id}, which reuses unchanged steps"
         )
     reuse = run.spec.get("reuse")
-    with _locked(folder, run, redact, fault, reuse if isinstance(reuse, str) else None) as run_writer:
+    can_share = {**run.spec, **(spec_changes or {})}.get("budget") is None  # a budget is counted by one process
+    reuse = reuse if isinstance(reuse, str) else None
+    with _locked(folder, run, redact, fault, reuse, can_share=can_share) as run_writer:
         with RunReader.open(folder, thorough=False) as run_reader:
             run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
         run_writer.open()
@@ -335,13 +371,14 @@ def reopen_run(
 
 @contextmanager
 def _locked(
-    folder: Path, run: Run, redact: Redact, fault: Callable[[], None] | None, reuse: str | None
+    folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None, *, can_share: bool
 ) -> Iterator[RunWriter]:
     """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
     journal, own = journal_of(folder), folder / run.id
     new = [place for place in (own, *own.parents) if not place.exists()]
-    lock = journal.lock(run.id)
-    run_writer = RunWriter(run, journal, redact=redact, fault=fault, reuse=reuse)
+    is_shared = can_share and journal.can_share
+    lock = journal.lock(run.id, shared=is_shared)
+    run_writer = RunWriter(run, journal, lock, redact=redact, fault=fault, reuse=reuse, is_shared=is_shared)
     try:
         with closing(run_writer):
             yield run_writer

@@ -15,6 +15,8 @@ from .lock import RunLock, is_held
 
 
 class SqliteJournal(Journal):
+    can_share = False
+
     def __init__(self, folder: Path, file_name: str = FILE_NAME) -> None:
         self.folder = folder
         self.path = folder / file_name
@@ -45,7 +47,7 @@ class SqliteJournal(Journal):
     def errors(self) -> AbstractContextManager[None]:
         return sqlite_errors(self.path)
 
-    def lock(self, run: str) -> RunLock:
+    def lock(self, run: str, *, shared: bool = False) -> RunLock:
         if self.path.exists():
             check(self.path, thorough=False)  # before the lock creates a folder next to an invalid file
         return RunLock(self.folder / run, run)
