@@ -6,7 +6,8 @@ import asyncio
 import json
 import os
 from collections import Counter
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from socket import gethostname
 
@@ -14,14 +15,18 @@ import pytest
 
 from memorybench import api
 from memorybench.core.errors import JournalError, RunConflict
+from memorybench.core.plans import Limits
+from memorybench.engine.budget import Budget
 from memorybench.journal.checksums import CHECKSUMS, check_rows, update_statements
 from memorybench.journal.places import journal_of, results_folder
+from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
-from memorybench.journal.run_writer import open_run
+from memorybench.journal.run_writer import open_run, reopen_run
 from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN
-from tests.engine.workload import RUN, Ledger, committed, killer, plan, report, run_once
-from tests.journal.contract import ALONE, JournalContract, execute
+from tests.engine.sweep import CONCURRENCY
+from tests.engine.workload import FINGERPRINTS, PRICE, RUN, Ledger, committed, killer, plan, report, run_once
+from tests.journal.contract import JournalContract, execute
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = pytest.mark.real
@@ -95,13 +100,15 @@ def test_a_killed_run_resumes_to_the_same_figures(command: Command, database: st
     assert measured(ended.json) == measured(whole.json)
 
 
-def test_a_second_machine_is_refused_with_the_name_of_the_first(command: Command, results: Path, database: str) -> None:
-    with open_run(results, ALONE):
-        other_machine = results_folder(command.folder / "elsewhere", database)
+def test_a_run_that_another_machine_writes_cannot_be_deleted(command: Command, results: Path, database: str) -> None:
+    with open_run(results, RUN):
+        elsewhere = results_folder(command.folder / "elsewhere", database)
         with pytest.raises(RunConflict, match=rf"memorybench {gethostname()} {os.getpid()};"):
-            run_once(other_machine, plan(Ledger(command.folder / "ledger")), run=ALONE)
-        assert command("runs", "--journal", database, "--json").json[0]["status"] == "running"
-    assert command("runs", "--journal", database, "--json").json[0]["status"] == "partial"
+            journal_of(elsewhere).lock(RUN.id)
+        at = ("--journal", database, "--results", str(elsewhere))
+        assert command("runs", "delete", RUN.id, "--yes", *at).code == 2
+        assert command("runs", *at, "--json").json[0]["status"] == "running"
+    assert command("runs", *at, "--json").json[0]["status"] == "partial"
 
 
 def test_a_lost_connection_stops_the_run_and_it_resumes(results: Path, postgres: str, tmp_path: Path) -> None:
@@ -193,53 +200,112 @@ def test_every_suite_writes_and_the_viewer_shows_it(command: Command, database: 
             assert run in get(client, f"/run/0/{run}")
 
 
-@pytest.mark.parametrize("kills", [(), (7, 20, 33, 15, 9, 40)], ids=["none", "six kills"])
-def test_workers_share_a_run(database: str, tmp_path: Path, kills: tuple[int, ...]) -> None:
-    """I1 to I4 hold for the run as a whole, however many processes work on it and die."""
-    begun = results_folder(tmp_path / "begun", database)
-    with open_run(begun, RUN):
-        pass
-    ledger, concurrency, left = Ledger(tmp_path / "ledger"), 3, list(kills)
+class Workers:
+    """Four processes that perform one run, each in a folder of its own; a killed one is started again."""
 
-    async def latency(call: str) -> None:
-        await asyncio.sleep(0.005)
+    def __init__(self, folder: Path, database: str, *, run: Run = RUN, limits: Limits | None = None) -> None:
+        self.begun = results_folder(folder / "begun", database)
+        self.ledger = Ledger(folder / "ledger")
+        self.crashes = 0
+        self._folder = folder
+        self._database = database
+        self._run = run
+        self._limits = limits
+        with open_run(self.begun, run):
+            pass
 
-    def start(place: int) -> int:
+    def work(self, kills: Sequence[int] = ()) -> list[int]:
+        """Kill processes at these commits, one after the other; return the number of trials that each performed."""
+        left = list(kills)
+        children = {self._start(place, left): place for place in range(4)}
+        while children:
+            child, status = os.wait()
+            place, code = children.pop(child), os.waitstatus_to_exitcode(status)
+            assert code in (0, -9)
+            if code:
+                self.crashes += 1
+                children[self._start(place, left)] = place
+        return [int((self._folder / f"worker{place}/performed").read_text()) for place in range(4)]
+
+    def _start(self, place: int, left: list[int]) -> int:
         at = left.pop() if left else 10**9
         child = os.fork()
         if child:
             return child
         code = 99
         try:
-            folder = results_folder(tmp_path / f"worker{place}", database)
-            ending = run_once(folder, plan(ledger, hook=latency), fault=killer(at), concurrency=concurrency)
+            folder = results_folder(self._folder / f"worker{place}", self._database)
+            work = plan(self.ledger, hook=self._call, limits=self._limits)
+            budget = Budget(self._run.spec.get("budget"))
+            ending = run_once(folder, work, fault=killer(at), concurrency=CONCURRENCY, budget=budget, run=self._run)
             (folder / "performed").write_text(f"{ending.performed}")
             code = 0
         finally:
             os._exit(code)
 
-    children = {start(place): place for place in range(4)}
-    crashes = 0
-    while children:
-        child, status = os.wait()
-        place, code = children.pop(child), os.waitstatus_to_exitcode(status)
-        assert code in (0, -9)
-        if code:
-            crashes += 1
-            children[start(place)] = place
-    assert crashes == len(kills)
-    performed = [int((tmp_path / f"worker{place}/performed").read_text()) for place in range(4)]
+    async def _call(self, call: str) -> None:
+        await asyncio.sleep(0.005)
+        self.ledger.write(f"end {call}")
+
+
+@pytest.mark.parametrize("kills", [(), (7, 20, 33, 15, 9, 40)], ids=["none", "six kills"])
+def test_workers_share_a_run(database: str, tmp_path: Path, kills: tuple[int, ...]) -> None:
+    """I1 to I4 hold for the run as a whole, however many processes work on it and die."""
+    workers = Workers(tmp_path, database)
+    performed = workers.work(kills)
+    assert workers.crashes == len(kills)
     assert max(performed) < 40, "the work is shared"
     assert sum(performed) == 40 or kills
     run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
-    assert report(begun) == report(tmp_path / "file"), "I3 and I4"
-    calls = Counter(ledger.read())
+    assert report(workers.begun) == report(tmp_path / "file"), "I3 and I4"
+    calls = Counter(workers.ledger.read())
     repeats = sum(n - 1 for call, n in calls.items() if call.startswith(("answer", "judge")))
-    assert repeats <= concurrency * crashes, "I2"
-    with RunReader.open(begun) as run_reader:
+    assert repeats <= CONCURRENCY * workers.crashes, "I2"
+    with RunReader.open(workers.begun) as run_reader:
         assert run_reader.run(RUN.id).status == "complete"
-        assert repeats <= run_reader.possibly_charged_twice(RUN.id) <= concurrency * crashes
-    assert check_rows(journal_of(begun)).unchecked == 0
+        assert repeats <= run_reader.possibly_charged_twice(RUN.id) <= CONCURRENCY * workers.crashes
+    assert check_rows(journal_of(workers.begun)).unchecked == 0
+
+
+@pytest.mark.parametrize("kills", [(), (12, 25)], ids=["none", "two kills"])
+def test_workers_share_a_budget(database: str, tmp_path: Path, kills: tuple[int, ...]) -> None:
+    budget = 0.30
+    workers = Workers(tmp_path, database, run=RUN.model_copy(update={"spec": {**RUN.spec, "budget": budget}}))
+    workers.work(kills)
+    paid = sum(call.startswith(("end answer", "end judge")) for call in workers.ledger.read())
+    in_flight = CONCURRENCY * 4
+    assert budget <= paid * PRICE <= budget + in_flight * PRICE
+    with RunReader.open(workers.begun) as run_reader:
+        counts = run_reader.counts(RUN.id)
+        assert run_reader.run(RUN.id).status != "complete"
+    assert sum(counts.values()) == 40, "I4"
+    assert counts["blocked"] > 0
+
+
+def test_workers_share_the_concurrency_of_a_subject(database: str, tmp_path: Path) -> None:
+    workers = Workers(tmp_path, database, limits=Limits(concurrency=2, first_delay=0.0))
+    workers.work()
+    in_flight: Counter[str] = Counter()
+    for line in workers.ledger.read():
+        end, call = line.startswith("end "), line.removeprefix("end ")
+        subject = "memory" if call.startswith(("add", "wait", "search")) else "reader"
+        in_flight[subject] += -1 if end else 1
+        assert in_flight[subject] <= 2
+
+
+def test_workers_share_the_rate_of_a_subject(database: str, tmp_path: Path) -> None:
+    workers = Workers(tmp_path, database)
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(
+                reopen_run(results_folder(tmp_path / f"{n}", database), RUN.id, fingerprints=FINGERPRINTS)
+            )
+            for n in range(3)
+        ]
+        waits = [writer.next_turn("memory", 10.0) for writer in writers]
+        assert [round(wait, -1) for wait in waits] == [0, 10, 20]
+        assert writers[0].next_turn("reader", 10.0) <= 0
+    assert workers.crashes == 0
 
 
 def test_workers_finish_a_run_whose_driver_was_killed(command: Command, database: str) -> None:

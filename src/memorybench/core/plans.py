@@ -108,6 +108,8 @@ class Limits:
     """Concurrency, rate and retries of one subject."""
 
     concurrency: int | None = None
+    per_process: bool = False
+    """Whether each process of a run has its own `concurrency`: the subject is in the process."""
     per_second: float | None = None
     tries: int = TRIES
     first_delay: float = FIRST_DELAY

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from memorybench.core.errors import Blocked
 from memorybench.core.spending import Spending
 
@@ -17,9 +19,13 @@ class Budget:
         self.spent = spent
         self._highest = highest
         self._unknown = unknown
+        self.read_total: Callable[[], tuple[float, float, int]] | None = None
+        """Reads what all processes of the run have spent, if there may be several."""
 
     def allow(self) -> None:
         """Raise Blocked if no more paid work may start."""
+        if self.dollars is not None and self.read_total is not None:
+            self.spent, self._highest, self._unknown = self.read_total()
         if self.dollars is None or not self.exhausted:
             return
         if self._unknown and not self._highest:

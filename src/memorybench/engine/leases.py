@@ -63,6 +63,10 @@ class LeasedJobs:
         """The job has an outcome, or was interrupted."""
         self._in_flight[_unit(job)] -= 1
 
+    def is_any_blocked(self) -> bool:
+        """Return whether the budget has blocked a job of any process."""
+        return self._run_writer.has_outcome("blocked")
+
     async def _next_waiting(self) -> Job | None:
         """Return a job whose unit is free by now; wait while other processes work on all of them."""
         async with self._polling:

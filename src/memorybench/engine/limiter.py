@@ -7,14 +7,18 @@ import time
 
 from memorybench.core.errors import Denied
 from memorybench.core.plans import Limits
+from memorybench.journal.run_writer import RunWriter
 
 from .stopping import Stop
+
+_SECONDS_BETWEEN_TRIES = 0.05
 
 
 class RateLimiter:
     """Delays calls to one subject until its limits allow them: `async with limiter` around each call."""
 
-    def __init__(self, name: str, limits: Limits, stopping: Stop) -> None:
+    def __init__(self, name: str, limits: Limits, stopping: Stop, shared_by: RunWriter | None = None) -> None:
+        """`shared_by` writes a run that several processes perform: the limits hold for all of them together."""
         self.limits = limits
         self.stopping = stopping
         self.name = name
@@ -25,10 +29,18 @@ class RateLimiter:
         self._next_start = 0.0
         self._paused_until = 0.0
         self._closed: str | None = None
+        self._shared_by = shared_by
+        self._shared_slots: list[int] = []
+        """Numbers of the slots that this process has, of those that all processes share."""
 
     async def __aenter__(self) -> None:
         if self._slots is not None:
             await self._slots.acquire()
+            try:
+                await self._take_shared_slot()
+            except BaseException:
+                self._slots.release()
+                raise
         try:
             await self._wait_for_turn()
         except BaseException:
@@ -37,7 +49,23 @@ class RateLimiter:
 
     async def __aexit__(self, *_: object) -> None:
         if self._slots is not None:
+            if self._shared_by is not None and not self.limits.per_process:
+                self._shared_by.end_lease(self._slot_name(self._shared_slots.pop()))
             self._slots.release()
+
+    async def _take_shared_slot(self) -> None:
+        """Take one of the slots of all processes; each is a lease."""
+        if self._shared_by is None or self.limits.per_process:
+            return
+        while True:
+            for slot in range(self.limits.concurrency or 0):
+                if slot not in self._shared_slots and self._shared_by.try_lease(self._slot_name(slot)):
+                    self._shared_slots.append(slot)
+                    return
+            await self.stopping.pause(_SECONDS_BETWEEN_TRIES)
+
+    def _slot_name(self, slot: int) -> str:
+        return f"slot {slot} of {self.name}"
 
     def pause(self, seconds: float) -> None:
         """Delay all calls: a 429 applies to every caller."""
@@ -46,6 +74,14 @@ class RateLimiter:
     def close(self, reason: str) -> None:
         """Refuse all further calls: the subject denied access (401, 402, 403)."""
         self._closed = self._closed or reason
+
+    def _next_turn(self, now: float) -> float:
+        """Take the next turn, and return when it begins."""
+        if self._shared_by is not None:
+            return now + self._shared_by.next_turn(self.name, self._interval)
+        start = max(now, self._next_start)
+        self._next_start = start + self._interval
+        return start
 
     async def _wait_for_turn(self) -> None:
         start = None
@@ -60,8 +96,7 @@ class RateLimiter:
             if not self._interval:
                 return
             if start is None:
-                start = max(now, self._next_start)
-                self._next_start = start + self._interval
+                start = self._next_turn(now)
             if start <= now:
                 return
             await self.stopping.pause(start - now)

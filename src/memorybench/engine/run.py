@@ -44,6 +44,8 @@ async def perform(
     """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight."""
     stopping = Stop()
     budget = budget or Budget()
+    if run_writer.is_shared:
+        budget.read_total = run_writer.spending
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency, watch)
     queue = _JobQueue(plan, run_writer, stopping)
     with stop_on_signals(stopping), _older_objects_frozen():
@@ -107,7 +109,8 @@ class _JobQueue:
         done = self.performed + self._scored + (self._leased.ended_elsewhere if self._leased else 0)
         if stopping.is_set() and (self.interrupted or next(self._jobs, None)):
             return Ending("partial", True, self.performed)
-        is_complete = done == self._size and not (budget.exhausted and self.blocked)
+        is_blocked = self.blocked > 0 or (self._leased is not None and self._leased.is_any_blocked())
+        is_complete = done == self._size and not (budget.exhausted and is_blocked)
         return Ending("complete" if is_complete else "partial", False, self.performed)
 
 

@@ -179,7 +179,10 @@ class RunSteps:
         limiter = self._limiters.get(key)
         if limiter is None:
             name = f"{subject.role} {subject.name}" if subject else "step"
-            limiter = self._limiters[key] = RateLimiter(name, self._limits.get(key, Limits()), self._stopping)
+            shared_by = self.run_writer if self.run_writer.is_shared else None
+            limiter = self._limiters[key] = RateLimiter(
+                name, self._limits.get(key, Limits()), self._stopping, shared_by
+            )
         return limiter
 
     def _as_recorded(self, value: T, adapter: TypeAdapter[T]) -> tuple[T, str]:

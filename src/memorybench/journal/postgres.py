@@ -37,6 +37,13 @@ _TYPES = ((r"\bTEXT\b", 'TEXT COLLATE "C"'), (r"\bINTEGER\b", "BIGINT"), (r"\bRE
 """Types of SQLite. Texts are compared by their bytes, as SQLite does, so that rows have the same order."""
 
 
+_SHARED_TABLES = (
+    "CREATE TABLE spending (run TEXT PRIMARY KEY, cost REAL NOT NULL, highest REAL NOT NULL, unknown INTEGER NOT NULL)",
+    "CREATE TABLE turns (run TEXT NOT NULL, subject TEXT NOT NULL, next REAL NOT NULL, PRIMARY KEY (run, subject))",
+)
+"""What the processes of a run have spent together, and when each subject may be called next. See RunWriter."""
+
+
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
     """Return a statement for SQLite as psycopg expects it for Postgres."""
@@ -226,6 +233,8 @@ class PostgresJournal(Journal):
                 db.execute("CREATE SCHEMA IF NOT EXISTS memorybench")
                 db.execute("CREATE TABLE schema_version (version INTEGER NOT NULL)")
                 db.execute("INSERT INTO schema_version (version) VALUES (0)")
+                for table in _SHARED_TABLES:
+                    db.execute(table)
             for migration in MIGRATIONS[version:]:
                 migration(db)
             db.execute("UPDATE schema_version SET version = ?", (len(MIGRATIONS),))

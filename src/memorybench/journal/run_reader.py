@@ -252,14 +252,7 @@ class RunReader:
 
     def costs(self, run: str) -> tuple[float, float, int]:
         """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
-        total, highest, unknown = self.connection.execute(
-            "SELECT coalesce(sum(cost), 0.0), coalesce(max(cost), 0.0),"
-            " coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
-            " FROM (SELECT calls, cost FROM steps WHERE run = :run"
-            " UNION ALL SELECT calls, cost FROM attempts WHERE run = :run) AS spending",
-            {"run": run},
-        ).fetchone()
-        return total, highest, int(unknown)
+        return costs_of(self.connection, run)
 
     def possibly_charged_twice(self, run: str) -> int:
         """Count paid calls without a reply: interrupted by a crash or a lost connection. Scripted models are free."""
@@ -302,6 +295,17 @@ class RunReader:
     def _few(self, table: str, condition: str, *values: object) -> Iterator[Row]:
         """Return rows of which there are not many, in one round trip to the database."""
         return checked_rows(self._journal.name, self.connection, table, condition, values, many=False)
+
+
+def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
+    total, highest, unknown = connection.execute(
+        "SELECT coalesce(sum(cost), 0.0), coalesce(max(cost), 0.0),"
+        " coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0)"
+        " FROM (SELECT calls, cost FROM steps WHERE run = :run"
+        " UNION ALL SELECT calls, cost FROM attempts WHERE run = :run) AS spending",
+        {"run": run},
+    ).fetchone()
+    return total, highest, int(unknown)
 
 
 def _spending(row: Row) -> Spending:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from memorybench.core.errors import BadInput, JournalError, RunConflict
 from memorybench.core.records import canonical
 from memorybench.core.spending import Spending
-from memorybench.core.trials import Case, Outcome
+from memorybench.core.trials import Case, Outcome, Status
 
 from .checksums import crc, update_statements
 from .contract import Connection, Journal, Lock
@@ -24,7 +24,7 @@ from .lock import LOCK_NAME
 from .places import journal_of
 from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_changes import Fault, spec_statements, tag_statement
-from .run_reader import OPEN_ATTEMPT, RunReader
+from .run_reader import OPEN_ATTEMPT, RunReader, costs_of
 from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
@@ -42,6 +42,19 @@ _DELETE_OUTCOME = "DELETE FROM outcomes WHERE run = ? AND trial = ?"
 _INSERT_OUTCOME = (
     "INSERT INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
+_SET_SPENDING = (
+    "INSERT INTO spending (run, cost, highest, unknown) VALUES (:run, :cost, :highest, :unknown)"
+    " ON CONFLICT (run) DO UPDATE SET cost = :cost, highest = :highest, unknown = :unknown"
+)
+_ADD_SPENDING = (
+    "UPDATE spending SET cost = cost + :cost, highest = greatest(highest, :cost), unknown = unknown + :unknown"
+    " WHERE run = :run"
+)
+_EPOCH = "extract(epoch FROM clock_timestamp())::float8"
+_NEXT_TURN = (
+    f"INSERT INTO turns (run, subject, next) VALUES (:run, :subject, {_EPOCH} + :interval) ON CONFLICT (run, subject)"  # noqa: S608
+    f" DO UPDATE SET next = greatest(turns.next, {_EPOCH}) + :interval RETURNING next - :interval - {_EPOCH}"
 )
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
 """The columns of an attempt that are filled when it ends, as the table's defaults set them."""
@@ -78,7 +91,6 @@ class RunWriter:
         redact: Redact,
         fault: Fault,
         reuse: str | None,
-        is_shared: bool,
     ) -> None:
         self.run = run
         self._lock = lock
@@ -95,7 +107,7 @@ class RunWriter:
         self._reuse = reuse
         # random, so that no commit has to return an id; consecutive, so that rows share pages
         self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
-        self.is_shared = is_shared
+        self.is_shared = journal.can_share
         """Whether other processes may write the run at the same time."""
         self.has_earlier_steps = reuse is not None
         """Whether the journal held steps of this run, or of the run to reuse, when it was opened."""
@@ -114,7 +126,8 @@ class RunWriter:
         )
         self.open()
         row = (sql, (*columns, crc(*columns)))
-        self._writer.write_now([row, _set_status(run.id, "running", None), *self._tag_statements(tags)])
+        statements = [row, _set_status(run.id, "running", None), *self._tag_statements(tags), *self._set_spending()]
+        self._writer.write_now(statements)
         self._lock.share()
 
     def add_tags(self, tags: Sequence[str]) -> None:
@@ -172,10 +185,37 @@ class RunWriter:
     def end_lease(self, name: str) -> None:
         self._reads.end_lease(f"{self.run.id}/{name}")
 
+    def next_turn(self, subject: str, interval: float) -> float:
+        """Take the next turn to call a subject, of all processes; return the seconds until then."""
+        values = {"run": self.run.id, "subject": subject, "interval": interval}
+        (seconds,) = self._reads.execute(_NEXT_TURN, values).fetchone()
+        return float(seconds)
+
+    def spending(self) -> tuple[float, float, int]:
+        """Return what all processes have spent, as RunReader.costs does."""
+        sql = "SELECT cost, highest, unknown FROM spending WHERE run = ?"
+        cost, highest, unknown = self._reads.execute(sql, (self.run.id,)).fetchone()
+        return cost, highest, unknown
+
+    def _set_spending(self, cost: float = 0.0, highest: float = 0.0, unknown: int = 0) -> list[Statement]:
+        values = {"run": self.run.id, "cost": cost, "highest": highest, "unknown": unknown}
+        return [(_SET_SPENDING, values)] if self.is_shared else []
+
+    def _add_spending(self, spent: Spending) -> list[Statement]:
+        """Add to the common total, in the transaction that records the work."""
+        if not self.is_shared or not (spent.calls or spent.cost):
+            return []
+        unknown = spent.calls if spent.cost is None else 0
+        return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost or 0.0, "unknown": unknown})]
+
     def ended_trials(self) -> set[str]:
         """Return the keys of trials that are scored, or that any process has tried since this one began."""
         sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
         return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._newest_outcome))}
+
+    def has_outcome(self, status: Status) -> bool:
+        sql = "SELECT 1 FROM outcomes WHERE run = ? AND status = ? LIMIT 1"
+        return self._reads.execute(sql, (self.run.id, status)).fetchone() is not None
 
     def has_ended(self, trial: str) -> bool:
         sql = "SELECT 1 FROM outcomes WHERE run = ? AND trial = ? AND (status = 'scored' OR rowid > ?)"
@@ -220,7 +260,7 @@ class RunWriter:
         self._recorded.add(hash(step.key))  # before the commit, because a cancelled caller does not return here
         # another process may have performed the same step for another unit of work: the first result counts
         sql = f"{_INSERT_STEP} ON CONFLICT DO NOTHING" if self.is_shared else _INSERT_STEP
-        await self._writer.write([(sql, (*columns, crc(*columns)))])
+        await self._writer.write([(sql, (*columns, crc(*columns))), *self._add_spending(spent)])
 
     async def record_failure(self, attempt: int, error: str, *, tries: int, uncertain: int, spent: Spending) -> None:
         """Record that paid work failed, and what it cost."""
@@ -231,7 +271,7 @@ class RunWriter:
         cost = (spent.calls, spent.input_tokens, spent.output_tokens, spent.cost)
         columns = (now(), storable(self._redact(error)), tries, uncertain, *cost)
         checksum = crc(*self._open_attempts.pop(attempt), *columns)
-        await self._writer.write([(sql, (*columns, checksum, attempt))])
+        await self._writer.write([(sql, (*columns, checksum, attempt)), *self._add_spending(spent)])
 
     async def record_outcome(
         self, outcome: Outcome, ordinal: int, case: Case | Callable[[], Case] | None = None
@@ -282,8 +322,10 @@ class RunWriter:
         ended = {"ended": now(), "error": "interrupted"}
         attempts = update_statements(self._reads, "attempts", OPEN_ATTEMPT, {"run": self.run.id}, ended)
         status = _set_status(self.run.id, "running", None)
-        interrupted = list(attempts) if self._lock.is_alone else []
-        self._writer.write_now([*interrupted, status, *self._change_spec(spec_changes)])
+        earlier: list[Statement] = []
+        if self._lock.is_alone:
+            earlier = [*attempts, *self._set_spending(*costs_of(self._reads, self.run.id))]
+        self._writer.write_now([*earlier, status, *self._change_spec(spec_changes)])
         self._lock.share()
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
@@ -313,7 +355,7 @@ def open_run(
     """
     check_new(folder, run.id, reuse)
     run = run.model_copy(update={"created": now(), "status": "running"})
-    with _locked(folder, run, redact, fault, reuse, can_share=run.spec.get("budget") is None) as run_writer:
+    with _locked(folder, run, redact, fault, reuse) as run_writer:
         if begin:
             run_writer.begin()
         yield run_writer
@@ -359,9 +401,8 @@ def reopen_run(
             f" with --reuse {run_id}, which reuses unchanged steps"
         )
     reuse = run.spec.get("reuse")
-    can_share = {**run.spec, **(spec_changes or {})}.get("budget") is None  # a budget is counted by one process
     reuse = reuse if isinstance(reuse, str) else None
-    with _locked(folder, run, redact, fault, reuse, can_share=can_share) as run_writer:
+    with _locked(folder, run, redact, fault, reuse) as run_writer:
         with RunReader.open(folder, thorough=False) as run_reader:
             run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
         run_writer.open()
@@ -370,15 +411,12 @@ def reopen_run(
 
 
 @contextmanager
-def _locked(
-    folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None, *, can_share: bool
-) -> Iterator[RunWriter]:
+def _locked(folder: Path, run: Run, redact: Redact, fault: Fault, reuse: str | None) -> Iterator[RunWriter]:
     """Hold the lock of a run while it is written. A run that is not begun leaves no lock and no empty folder."""
     journal, own = journal_of(folder), folder / run.id
     new = [place for place in (own, *own.parents) if not place.exists()]
-    is_shared = can_share and journal.can_share
-    lock = journal.lock(run.id, shared=is_shared)
-    run_writer = RunWriter(run, journal, lock, redact=redact, fault=fault, reuse=reuse, is_shared=is_shared)
+    lock = journal.lock(run.id, shared=True)
+    run_writer = RunWriter(run, journal, lock, redact=redact, fault=fault, reuse=reuse)
     try:
         with closing(run_writer):
             yield run_writer

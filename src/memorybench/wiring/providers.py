@@ -187,6 +187,7 @@ class ProviderOpener:
         rate = config.rate_limit
         limits = Limits(
             concurrency=rate.concurrency or (1 if registered is not None and registered.single_threaded else None),
+            per_process=rate.concurrency is None,
             per_second=rate.requests_per_second,
             tries=rate.max_retries + 1,
             first_delay=rate.retry_delay_ms / 1000,
