@@ -32,6 +32,13 @@ _MIGRATING = 0x6D656D62  # the advisory lock of processes that create or migrate
 _RUN_LOCKS = 0x6D656D62  # the first of the two numbers of the advisory lock of a run
 _LEASES = 0x6D656D63  # the first number of the advisory lock of a lease
 _ROWS_PER_FETCH = 1000
+_SETTINGS = {
+    "search_path": "memorybench",
+    "synchronous_commit": "on",  # COMMIT returns after the log is on disk
+    "tcp_keepalives_idle": "30",  # the leases of a machine that is cut off end after a minute
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
 _CREATE_TABLE = re.compile(r"^(\s*CREATE TABLE \w+ \()")
 _TYPES = ((r"\bTEXT\b", 'TEXT COLLATE "C"'), (r"\bINTEGER\b", "BIGINT"), (r"\bREAL\b", "DOUBLE PRECISION"))
 """Types of SQLite. Texts are compared by their bytes, as SQLite does, so that rows have the same order."""
@@ -198,9 +205,9 @@ class PostgresJournal(Journal):
             raise BadInput(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
         db = PostgresConnection(self, connection)
         connection.read_only = read_only
-        db.execute("SET search_path TO memorybench")
-        if not read_only:
-            db.execute("SET synchronous_commit TO on")  # COMMIT returns after the log is on disk
+        db.execute(
+            f"SELECT {', '.join(f'set_config({name!r}, {value!r}, false)' for name, value in _SETTINGS.items())}"
+        )
         return db
 
     def _version(self, db: Connection) -> int:
