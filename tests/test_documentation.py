@@ -31,7 +31,7 @@ def test_every_page_is_in_the_navigation() -> None:
 
 def test_every_page_is_in_the_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    for page in (ROOT / "docs").iterdir():
+    for page in (ROOT / "docs").glob("*.*"):
         assert page.name == "index.md" or f"({page.name})" in index, page.name
 
 
