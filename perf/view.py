@@ -191,7 +191,7 @@ def _get(address: str, path: str) -> float:
         connection.request("GET", path)
         with closing(connection), connection.getresponse() as response:
             text = response.read().decode()
-            if response.status == 200 and not ("/charts" in path and "being drawn" in text):
+            if response.status == 200 and not ("/charts" in path and "hx-get" in text):
                 return time.perf_counter() - started
             assert response.status in (200, 202), f"{path}: {text}"
     raise AssertionError
