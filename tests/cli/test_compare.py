@@ -18,6 +18,7 @@ from memorybench.journal.rows import Fingerprint, differences
 from tests.cli.command import Command
 
 SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
+KNOWN_EXTRACTORS = Path(__file__).parents[1] / "extractors/known.py"
 BENCHMARK = """
 name: sample
 data: {type: local, path: sample.json}
@@ -359,9 +360,9 @@ def test_runs_of_every_suite_are_compared_by_their_main_measures(
 
 
 def test_pooled_measures_get_an_exchange_test(command: Command) -> None:
-    for name in ("hoarder", "amnesiac"):
-        command("extraction", "run", "--no-targets", "--extractor", name, "--run-id", name)
-    said = command("compare", "hoarder", "amnesiac", "--measure", "coverage_recall", "--json")
+    for name, extractor in (("perfect", f"{KNOWN_EXTRACTORS}:perfect"), ("amnesiac", "amnesiac")):
+        command("extraction", "run", "--no-targets", "--extractor", extractor, "--allow-code", "--run-id", name)
+    said = command("compare", "perfect", "amnesiac", "--measure", "coverage_recall", "--json")
     recall = only_comparison(said)
     assert recall["comparison"]["difference"] == pytest.approx(recall["first_value"] - recall["second_value"])
     assert recall["comparison"]["significant"]
