@@ -21,6 +21,7 @@ from memorybench.suites.failures import find_failures
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
 from memorybench.view.index import Filter
+from memorybench.view.jobs import Jobs, Pending
 from memorybench.view.results import Results
 from tests.cli.command import Command
 from tests.view.conftest import get, opened
@@ -316,6 +317,25 @@ def test_a_changed_row_is_named(recorded: Path, tmp_path: Path) -> None:
             reply = client.get("/run/0/first")
         assert reply.status_code == 422
         assert "is damaged" in reply.text
+
+
+@pytest.mark.parametrize(
+    ("path", "header", "value"),
+    [
+        ("/run/0/first/questions?type=x", "hx-redirect", "/run/0/first/questions?type=x"),
+        ("/run/0/first/charts", "hx-refresh", "true"),
+    ],
+)
+def test_a_page_that_is_not_ready_is_opened_instead_of_swapped_in(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, path: str, header: str, value: str
+) -> None:
+    def not_ready(*_: object) -> None:
+        raise Pending
+
+    with opened(recorded / "results") as client:
+        monkeypatch.setattr(Jobs, "get", not_ready)
+        assert client.get(path, headers={"HX-Request": "true"}).headers[header] == value
+        assert client.get(path).headers["refresh"] == "1"
 
 
 def test_no_results_folder_yet(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ FILES = {
     "view.js": (HERE / "static" / "view.js", "text/javascript; charset=utf-8"),
 }
 """The only files that are served, by name."""
+_PARTS = ("/progress", "/charts")
+"""Parts of a page, which have no address of their own."""
 PAGES: dict[str, Callable[[Request], Response]] = {
     "/": runs.page,
     "/compare": compare.page,
@@ -96,7 +98,11 @@ def _error(request: Request, status: int, title: str, text: str) -> Response:
 
 def _pending(request: Request, error: Exception) -> Response:
     template = request.app.state.templates.get_template("pending.html")
-    return HTMLResponse(template.render(here=""), 202, {"Refresh": "1"})
+    headers = {"Refresh": "1"}
+    if "hx-request" in request.headers:  # htmx must not put this page into the one that is shown
+        is_part = request.url.path.endswith(_PARTS)
+        headers = {"HX-Refresh": "true"} if is_part else {"HX-Redirect": f"{request.url.path}?{request.url.query}"}
+    return HTMLResponse(template.render(here=""), 202, headers)
 
 
 def _not_found(request: Request, error: Exception) -> Response:
