@@ -25,6 +25,7 @@ from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites import saved_report
 from memorybench.suites.failures import failure_reason, outcome_mark, question_type
+from memorybench.suites.report_parts import VERDICTS
 from memorybench.view import results as view_results
 from memorybench.view.index import Filter
 from memorybench.view.jobs import Jobs
@@ -33,7 +34,11 @@ from tests.view.conftest import get, opened
 from tests.view.hostile import MARKER, Markup
 
 RUNS = [("results", "first"), ("results", "second"), ("results", "h"), ("results", "e"), ("audit-results", "a")]
-SCORES = ("correct", "passed", "recall@5", "miss_not_used", "miss_not_retrieved", "answer_f1")
+SCORES = {
+    **dict.fromkeys(VERDICTS, (None, 0.0, 1.0)),
+    **dict.fromkeys(("miss_stale", "miss_invented", "miss_not_used", "miss_not_retrieved", "answer_f1"), (None, 1.0)),
+}
+"""Values of each score."""
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def write_outcomes(folder: Path, outcomes: list[Outcome]) -> None:
 def test_each_mark_in_the_index_is_that_of_its_outcome(tmp_path: Path) -> None:
     subject = Subject(role="provider", name="m")
     outcomes: list[Outcome] = []
-    for values in product((None, 0.0, 1.0), repeat=len(SCORES)):
+    for values in product(*SCORES.values()):
         scores = [
             Score(name=name, value=value) for name, value in zip(SCORES, values, strict=True) if value is not None
         ]

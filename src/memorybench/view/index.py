@@ -32,7 +32,7 @@ CREATE TABLE trials (question INTEGER, subject TEXT, variant TEXT, repeat INTEGE
 CREATE INDEX subjects ON trials (run, subject, reason);
 """
 _CHUNK = 2000
-_DECIDING = (*VERDICTS, "miss_not_used", "miss_not_retrieved")
+_DECIDING = (*VERDICTS, "miss_stale", "miss_invented", "miss_not_used", "miss_not_retrieved")
 """The scores that decide about the mark and the reason of a trial."""
 _ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
 
@@ -67,6 +67,8 @@ WITH scored AS MATERIALIZED (
 explained AS (
     SELECT *, CASE WHEN status != 'scored' THEN status
         WHEN coalesce({", ".join(map(_score, VERDICTS))}) IS NOT 0 THEN ''
+        WHEN {_score("miss_stale")} = 1 THEN 'stale'
+        WHEN {_score("miss_invented")} = 1 AND {_score("miss_not_retrieved")} IS NOT 1 THEN 'invented'
         WHEN {_score("miss_not_used")} = 1 THEN 'not-used'
         WHEN coalesce({", ".join(map(_score, JUDGED))}) IS NULL OR {_score("miss_not_retrieved")} = 1
             THEN 'not-retrieved'
