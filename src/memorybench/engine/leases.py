@@ -29,7 +29,10 @@ async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterat
 
 
 class LeasedJobs:
-    """Hands out jobs whose unit no other process works on. Jobs of other units wait until they are done or free."""
+    """Hands out jobs whose unit no other process works on.
+
+    A job whose unit another process has a lease on waits until that process ends the job or the lease.
+    """
 
     def __init__(self, jobs: Iterator[Job], run_writer: RunWriter, stopping: Stop) -> None:
         self._jobs = jobs
@@ -38,7 +41,7 @@ class LeasedJobs:
         self._waiting: list[Job] = []
         self._polling = asyncio.Lock()
         self._leases: OrderedDict[str, None] = OrderedDict()
-        """Units of this process, the least recently used first."""
+        """Units that this process has a lease on, the least recently used first."""
         self._in_flight: Counter[str] = Counter()
         self.ended_elsewhere = 0
 
@@ -86,14 +89,16 @@ class LeasedJobs:
         if unit not in self._leases:
             if not self._run_writer.try_lease(unit):
                 return False
-            self._leases[unit] = None
             self._end_oldest()
+            self._leases[unit] = None
         self._leases.move_to_end(unit)
         return True
 
     def _end_oldest(self) -> None:
+        """Make room for one more lease, if units without a job in flight have leases."""
+        surplus = len(self._leases) + 1 - _MOST_UNITS
         idle = [unit for unit in self._leases if not self._in_flight[unit]]
-        for unit in idle[: len(self._leases) - _MOST_UNITS]:
+        for unit in idle[: max(surplus, 0)]:
             del self._leases[unit]
             self._run_writer.end_lease(unit)
 

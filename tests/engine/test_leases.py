@@ -1,0 +1,56 @@
+"""Leases of a process that shares a run with others."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from memorybench.core.plans import Job, Performed, Steps
+from memorybench.core.trials import Subject, Trial
+from memorybench.engine.leases import LeasedJobs
+from memorybench.engine.stopping import Stop
+from memorybench.journal.run_writer import RunWriter
+
+
+@dataclass
+class Leases:
+    """The leases of a run that no other process works on."""
+
+    names: set[str] = field(default_factory=set)
+
+    def try_lease(self, name: str) -> bool:
+        self.names.add(name)
+        return True
+
+    def end_lease(self, name: str) -> None:
+        self.names.remove(name)
+
+    def has_ended(self, trial: str) -> bool:
+        return False
+
+
+async def perform(steps: Steps) -> Performed:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(("end", "kept"), [(True, 64), (False, 100)])
+def test_a_process_keeps_64_leases_and_those_of_jobs_in_flight(end: bool, kept: int) -> None:
+    subject = Subject(role="provider", name="m")
+    trials = [Trial(suite="bench", case_id=f"q{n}", subject=subject, cluster=f"h{n}") for n in range(100)]
+    jobs = [Job(trial, perform, ordinal) for ordinal, trial in enumerate(trials)]
+    leases = Leases()
+
+    async def take() -> list[Any]:
+        leased = LeasedJobs(iter(jobs), cast(RunWriter, leases), Stop())
+        taken = []
+        while (job := await leased.next()) is not None:
+            taken.append(job)
+            if end:
+                leased.end(job)
+        return taken
+
+    assert asyncio.run(take()) == jobs
+    assert len(leases.names) == kept
