@@ -87,7 +87,7 @@ class RunResult:
         return measures[0]
 
     def write_reports(self, output: str | Path | None = None, formats: Iterable[str] = FORMATS) -> list[Path]:
-        """Writes report.json and report.md again: into the run's folder, or into `output`. "html" is a format, too."""
+        """Write reports again, into the run's folder or `output`; `formats`: "json", "markdown", "html"."""
         formats = list(formats)
         with open_run([self.run_id], [self.folder]) as stored:
             report = report_of(stored)
@@ -159,7 +159,7 @@ def audit(dataset: str | Path | None = None, **values: Any) -> RunResult:
 
 
 def load_run(run_id: str, results: str | Path | None = None, *, journal: str | None = None) -> RunResult:
-    """A run that was made before, by this program or on another machine; by default in ./results or ./audit-results.
+    """Load an existing run; by default from ./results or ./audit-results.
 
     `journal` is the address of a Postgres database, if the rows are in one.
     """

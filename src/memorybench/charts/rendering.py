@@ -76,7 +76,7 @@ def empty(spec: Spec) -> str:
 
 
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:
-    """Return titles and SVG for a page, drawn by a process of its own: the renderer keeps 80 MB, and stops threads."""
+    """Return titles and SVG for a page, drawn by a child: the renderer keeps 80 MB and blocks other threads."""
     command = [sys.executable, "-m", __name__]
     child = subprocess.run(command, input=json.dumps(specs), capture_output=True, text=True, check=True)
     return [(title, svg) for title, svg in json.loads(child.stdout).items()]

@@ -243,7 +243,7 @@ def _labels(grouped: Sequence[Result]) -> list[str]:
 
 
 def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_format: str) -> Spec | None:
-    """Of the first benchmark that has values for two providers."""
+    """Draw the frontier of the first benchmark that has values for two providers."""
     for benchmark, names in charts.measures.items():
         points = []
         for result in charts.stored.summary.overall(benchmark):

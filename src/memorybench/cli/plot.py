@@ -17,7 +17,7 @@ _SLOPE = "slope"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", metavar="RUN", help="Draw this run, or FOLDER/RUN")
-    parser.add_argument("chart", metavar="CHART", nargs="?", help="Draw this chart; without it, list them")
+    parser.add_argument("chart", metavar="CHART", nargs="?", help="Draw this chart (default: list the available ones)")
     parser.add_argument("--output", metavar="FILE", type=Path, help="Write to this file: .svg, .png or .pdf")
     parser.add_argument("--sides", metavar="SIDE", nargs="+", help="With slope: compare these two providers or runs")
     parser.add_argument(

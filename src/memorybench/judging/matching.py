@@ -183,7 +183,7 @@ class Matching:
         return None if undecided else False
 
     def _repeats(self, found: int, among: Collection[int]) -> bool:
-        """Whether it repeats the partner of one of these gold facts."""
+        """Return whether a found fact repeats another one that is paired with one of these gold facts."""
         partners = (self.grid.found[self.pairs[g]] for g in among if g in self.pairs)
         return found in self.twins and any(is_same(self.grid.found[found], partner) for partner in partners)
 

@@ -28,7 +28,7 @@ FAILURE_REASONS = {
     "not-retrieved": "the gold evidence was not among the memories shown; without a verdict: not among the first 5",
     "not-used": "the gold evidence was among the memories shown, and the answer did not use it",
     "stale": "the answer is an outdated value",
-    "invented": "the answer states something that was not said",
+    "invented": "the answer is wrong, and not an outdated value",
     "wrong": "the result is wrong; the sources of the memories are unknown, or there are none",
 }
 """Why a trial is a failure, in the order in which failures are listed."""

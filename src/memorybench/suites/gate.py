@@ -44,7 +44,7 @@ class Baseline(Record):
     """By measure: the drop that fails the gate even if it is not significant; "" for each main measure. In percentage
     points, or in the unit of the measure."""
 
-    def side(self, results: Path) -> tuple[str, list[Path]]:
+    def locate(self, results: Path) -> tuple[str, list[Path]]:
         """Return its name for `open_sides`, and the folders to search."""
         name = f"{self.run}:{self.subject}" if self.subject else self.run
         if isinstance(results, DatabaseFolder) and not self.folder:
@@ -136,7 +136,7 @@ def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
 def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path) -> None:
     """Raise before anything is spent if the run cannot be compared with its baseline."""
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
-    name, folders = baseline.side(results)
+    name, folders = baseline.locate(results)
     with open_sides([name], folders, runs_only=True) as (side,):
         if side.run.suite != suite.name:
             expected, found = verb_of(suite.name), verb_of(side.run.suite)
@@ -187,7 +187,7 @@ def check_gate(stored: StoredRun) -> Gate | None:
     measures = tuple(dict.fromkeys((*main, *(metric.name for metric in named))))
     try:
         costs = are_costs(measures)
-        name, folders = baseline.side(folder)
+        name, folders = baseline.locate(folder)
         with open_sides([name], folders, runs_only=True, costs=costs) as (side,):
             own = Side(stored.run.id, ComparedRun(stored, folder, costs))
             comparison = compare_sides([own, side], measures=measures)

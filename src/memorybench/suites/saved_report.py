@@ -15,7 +15,7 @@ from .summary import Summary
 
 FILE_NAME = "view.json"
 LARGE = 5_000
-"""Trials of a run whose report is saved; that of a smaller one is computed each time."""
+"""A run with at least this many trials saves its report; that of a smaller one is computed each time."""
 
 
 class SavedReport(Record):

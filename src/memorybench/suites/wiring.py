@@ -58,11 +58,6 @@ class ResolvedProvider(Resolved, Protocol):
         ...
 
     @property
-    def asks_model(self) -> bool:
-        """Whether it calls a model when data is added."""
-        ...
-
-    @property
     def spends(self) -> bool:
         """Whether its calls may cost money."""
         ...

@@ -277,7 +277,7 @@ def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
 def _short_report(run: Run) -> Report:
     """The report of a large run that has not saved one: to compute it would take minutes, again and again."""
     command = suite_of(run).command_of(run).name
-    advice = f"The figures of a large run are computed when it is complete: `memorybench results {run.id}` does so now."
+    advice = f"This large run has no figures yet; `memorybench results {run.id}` computes those of the trials so far."
     if run.status == "complete":
         advice = f"The report of this large run is missing: `memorybench report {run.id}` makes it."
     facts = Provenance(suite_of(run).facts([run]))

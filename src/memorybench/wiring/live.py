@@ -55,10 +55,6 @@ class ResolvedProvider:
         return self.entry.kind == "baseline"
 
     @property
-    def asks_model(self) -> bool:
-        return not self.is_baseline and self.catalog.provider(self.name).enhancement_model is not None
-
-    @property
     def spends(self) -> bool:
         return not self.is_baseline and may_spend(self.catalog.provider(self.name))
 

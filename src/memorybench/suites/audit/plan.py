@@ -28,7 +28,7 @@ from .verification import ProbeModel
 from .writing import write
 
 MISS_STALE, MISS_INVENTED = "miss_stale", "miss_invented"
-"""Scores: 1 if a wrong answer is an outdated value, or something that nobody said."""
+"""Scores: 1 if a wrong answer is an outdated value, or another wrong one."""
 SHOWN = 10
 SEARCH_LIMITS = SearchLimits(SHOWN, SHOWN)
 _SHOWN_CONTEXT = 600
@@ -309,7 +309,7 @@ class _Probing:
             raise Lacking(f"answered correctly without context, so it does not test memory: {probe.question!r}")
 
     async def _miss_scores(self, steps: Steps, probe: Probe, reply: _Reply) -> list[Score]:
-        """Return why a wrong answer is wrong: outdated, invented, or its evidence was not retrieved or not used."""
+        """Return the scores that say why an answer is wrong, as far as it is known."""
         if names_stale(probe, reply.answer):
             return [Score(name=MISS_STALE, value=1.0)]
         is_silent = False if probe.abstain else await is_declined(steps, self._plan.judge, probe, reply.answer)
@@ -369,7 +369,7 @@ def find_oversized(transcripts: Transcripts, probes: Sequence[Probe], window: in
         if tokens > window:
             problems.append(
                 f"conversation {conversation} has about {tokens:,} tokens; the context window of the model has"
-                f" {window:,}; use a memory with --provider"
+                f" {window:,}; use a memory with --providers"
             )
     return problems
 

@@ -43,7 +43,7 @@ REASONS = {
     "leak": "with a word of the answer in the question",
     "no date between": "without a date between the two values",
     "no gap": "about free text without a name or number to leave out (--probe-model writes questions)",
-    "no past form": "with a template that has no past form",
+    "no past form": "that cannot be asked about a past date",
     "no shared attribute": "about changed facts without a common attribute (--probe-model writes questions)",
     "no twin": "about absent facts without a fact that was stated",
     "no value": "without a content word in the answer",

@@ -24,7 +24,7 @@ class AuditSpec(SearchSpec, RepeatedSpec):
     )
     model: tuple[str, ...] = flag(
         (),
-        help="Audit these models, or answer with them.",
+        help="Answer with these models.",
         name="--model",
         metavar="MODEL",
         default_text="$MEMAUDIT_MODEL or gpt-4o-mini",

@@ -21,7 +21,7 @@ from .verification import ProbeModel, read_object, shown_turns
 
 STEP = "probe"
 _MOST_ABSENT = 4
-"""Absent probes that a model writes for one conversation."""
+"""The most probes about absent facts that a model writes for one conversation."""
 
 
 class Written(Record):

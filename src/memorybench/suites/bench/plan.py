@@ -62,7 +62,7 @@ def with_evidence(question: Question, haystack: Haystack, history: str) -> Recor
 
 
 def _history_digest(haystack: Haystack) -> str:
-    """Faster than `digest`, which writes JSON."""
+    """Return a digest of the turns of a haystack. `digest` would take longer, because it writes JSON."""
     parts = (
         f"{session.id}\0{session.at}\0{turn.role}\0{turn.speaker}\0{turn.at}\0{turn.content}\0"
         for session in haystack.sessions

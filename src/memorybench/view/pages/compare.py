@@ -54,7 +54,7 @@ def page(request: Request) -> Response:
         first=first,
         size=_PAGE,
         total=_most_cases(compared, only),
-        link=_linker(results, sides, compared),
+        link=_linker(sides, compared),
         address=lambda **changes: _address(chosen, {"only": query.get("only", ""), **changes}),
     )
 
@@ -99,7 +99,7 @@ def _most_cases(compared: RunComparison | None, only: Only | None) -> int:
     return max((len(select_cases(pair, only)) for pair in compared.comparisons), default=0)
 
 
-def _linker(results: Results, sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
+def _linker(sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
     """Return a function from a row of a table of questions to the page of the question."""
     benchmarks = list(dict.fromkeys(pair.benchmark for pair in compared.comparisons)) if compared else []
 
