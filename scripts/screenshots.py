@@ -49,7 +49,7 @@ def take(page: Page, site: str) -> None:
     shoot("run", "/run/0/starter", 1100)
     shoot("judge", "/run/0/judged", 1000)
     shoot("questions", f"/run/0/starter/questions?{BEST}", 700)
-    shoot("compare", "/compare?side=0/starter:hybrid&side=0/starter:bm25", 1000)
+    shoot("compare", "/compare?side=0/starter", 1000)
     shoot("question", f"/run/0/starter/question?benchmark=starter&case=amara-q05&{BEST}", 1000)
     page.emulate_media(color_scheme="dark")
     shoot("run-dark-narrow", "/run/0/starter", 900, 360)

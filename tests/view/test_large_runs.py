@@ -212,7 +212,7 @@ def test_only_the_compared_providers_are_read(client: TestClient, monkeypatch: p
 
 
 def test_a_comparison_of_too_many_trials_is_refused(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(view_results, "_MOST_COMPARED", 24)
+    monkeypatch.setattr(view_results, "MOST_COMPARED", 24)
     reply = client.get("/compare?side=0/first")
     assert reply.status_code == 422
     assert "memorybench compare" in reply.text

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from memorybench.cli.main import main
 from memorybench.core.report_sections import Table
 from memorybench.journal.lock import RunLock
 from memorybench.reporting.formatting import cell_text
@@ -171,6 +172,18 @@ def test_without_a_choice_the_newest_run_is_compared(client: TestClient) -> None
     page = get(client, "/compare")
     assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/second:bm25", "0/second:oracle"]
     assert "oracle is better in accuracy" in page or "no significant difference" in page
+
+
+def test_without_a_choice_all_providers_are_compared_not_the_best_two(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    providers = ("bm25", "bm25(around_weight=0)", "bm25(around_weight=2.0)")
+    assert main(["eval", "--providers", *providers, "--end", "8", "--run-id", "three"]) == 0
+    with opened(tmp_path / "results") as client:
+        page = get(client, "/compare")
+        assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/three"]
+        assert "3 tests" in Markup(page).text
 
 
 def test_a_run_with_one_provider_does_not_offer_to_compare_providers(client: TestClient) -> None:
@@ -352,3 +365,34 @@ def test_the_first_page_is_that_of_the_named_run(recorded: Path) -> None:
     assert _start(["first", "second"], folders)[1] == "/compare?side=0/first&side=0/second"
     assert _start([], folders) == (folders, "/")
     assert json.dumps(_start([str(recorded / "audit-results" / "a")], folders)[1]) == '"/run/1/a"'
+
+
+def test_a_damaged_run_does_not_hide_the_others(recorded: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    shutil.copytree(recorded / "results", folder)
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        db.execute("UPDATE runs SET spec = 'nonsense' WHERE id = 'second'")
+        db.commit()
+    with opened(folder) as client:
+        for path in ("/", "/trends", "/compare"):
+            assert get(client, path)
+        page = get(client, "/")
+        assert 'href="/run/0/first"' in page
+        assert 'href="/run/0/second"' not in page
+        assert "second" in Markup(page).text
+
+
+def test_a_report_that_is_a_link_to_another_folder_is_not_shown(recorded: Path, tmp_path: Path) -> None:
+    folder, outside = tmp_path / "results", tmp_path / "report.json"
+    shutil.copytree(recorded / "results", folder)
+    report = folder / "first" / "report.json"
+    outside.write_text(report.read_text().replace('"bm25"', '"elsewhere"'))
+    report.unlink()
+    report.symlink_to(outside)
+    with opened(folder) as client:
+        assert "elsewhere" not in get(client, "/")
+        assert "elsewhere" not in get(client, "/trends")
+
+
+def test_a_search_text_may_have_any_length(client: TestClient) -> None:
+    assert get(client, f"/run/0/first/questions?text={'x' * 60_000}")

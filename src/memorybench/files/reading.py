@@ -40,6 +40,14 @@ def read_text(path: Path, largest: int = LARGEST) -> str:
     return text
 
 
+def read_inside(folder: Path, name: str) -> bytes:
+    """Read a file of a folder. Raise OSError if there is none, or if it is a link to a file elsewhere."""
+    path = (folder / name).resolve(strict=True)
+    if not path.is_relative_to(folder.resolve()):
+        raise PermissionError(f"{folder / name} is a link to another folder")
+    return path.read_bytes()
+
+
 def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:
     """Yield (line number, line with its line end). A file with only blank lines is an error."""
     size, cap, blank = 0, unpacked_cap(path, largest), True

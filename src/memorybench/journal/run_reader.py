@@ -104,6 +104,10 @@ class RunReader:
         """Return all runs, oldest first."""
         return [_run(row) for row in self._rows("runs", "true ORDER BY created, id")]
 
+    def run_ids(self) -> list[str]:
+        """Return the ids of all runs, oldest first, also of those whose row is damaged."""
+        return [run for (run,) in self.connection.execute("SELECT id FROM runs ORDER BY created, id")]
+
     def has(self, run: str) -> bool:
         return self.connection.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchone() is not None
 

@@ -15,6 +15,7 @@ from memorybench.core.plans import Adding
 from memorybench.core.reasons import Reasons
 from memorybench.core.records import Record
 from memorybench.core.trials import STATUSES, Outcome
+from memorybench.files.reading import read_inside
 
 FILE_NAME = ".progress"
 """In the folder of a run while a process performs it; read by `results --watch`."""
@@ -310,6 +311,6 @@ def every_second(work: Callable[[], None]) -> Iterator[None]:
 def read_progress(folder: Path) -> Snapshot | None:
     """The progress that another process wrote; None: it wrote none, or an earlier version is running."""
     try:
-        return Snapshot.model_validate_json((folder / FILE_NAME).read_bytes())
+        return Snapshot.model_validate_json(read_inside(folder.parent, f"{folder.name}/{FILE_NAME}"))
     except (OSError, ValueError):
         return None

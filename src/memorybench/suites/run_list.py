@@ -12,6 +12,7 @@ from typing import Any
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import STATUSES
+from memorybench.files.reading import read_inside
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.formatting import value
@@ -81,7 +82,7 @@ class ListedRun:
     def saved_report(self) -> Mapping[str, Any]:
         """The JSON report that the run wrote; empty if it wrote none, or has changed since."""
         try:
-            report: dict[str, Any] = json.loads((self.folder / self.run.id / FORMATS["json"][0]).read_bytes())
+            report: dict[str, Any] = json.loads(read_inside(self.folder, f"{self.run.id}/{FORMATS['json'][0]}"))
             written = report["run_id"], report["status"], report["circumstances"]["finished"]
             numbers = [report["circumstances"][name] for name in ("known_cost", "calls_of_unknown_cost")]
             numbers += [report["counts"][status] for status in STATUSES]

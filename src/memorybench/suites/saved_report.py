@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Report
+from memorybench.files.reading import read_inside
 from memorybench.files.writing import write_file
 
 from .stored_run import StoredRun
@@ -38,7 +39,7 @@ def load_report(stored: StoredRun) -> tuple[StoredRun, Report] | None:
     """Return the run with its summary, and its report, as they were saved; None if the run has changed since."""
     run = stored.run
     try:
-        saved = SavedReport.model_validate_json((stored.folder / run.id / FILE_NAME).read_bytes())
+        saved = SavedReport.model_validate_json(read_inside(stored.folder, f"{run.id}/{FILE_NAME}"))
     except (OSError, ValidationError):
         return None
     written = saved.created, saved.summary.run_id, saved.summary.status, saved.summary.finished

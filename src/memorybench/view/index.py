@@ -20,7 +20,7 @@ from memorybench.suites.failures import JUDGED, TYPE_LABELS
 from memorybench.suites.report_parts import NO_VERDICTS, VERDICTS
 
 PAGE = 50
-_LONGEST_TEXT = 1000
+LONGEST_TEXT = 1000
 _TABLES = """
 CREATE TABLE runs (id INTEGER PRIMARY KEY, folder TEXT, name TEXT, created TEXT, last INTEGER, state TEXT,
     UNIQUE (folder, name));
@@ -38,7 +38,7 @@ _ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
 
 
 def _text(path: str) -> str:
-    return f"substr(coalesce(json_extract(body, '$.{path}'), ''), 1, {_LONGEST_TEXT})"
+    return f"substr(coalesce(json_extract(body, '$.{path}'), ''), 1, {LONGEST_TEXT})"
 
 
 def _score(name: str) -> str:

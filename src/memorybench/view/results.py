@@ -37,7 +37,7 @@ from memorybench.suites.summary import subjects_of
 from .index import QuestionIndex
 from .jobs import Jobs
 
-_MOST_COMPARED = 30_000
+MOST_COMPARED = 30_000
 """Trials of a run whose providers are compared on its page; `Compare` compares those of larger runs."""
 _MOST_COMPUTED = 2_000
 """Trials of a run without a report whose headline is computed for the list of runs."""
@@ -82,7 +82,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A results folder; `problem` says why it cannot be read."""
+    """A results folder; `problem` says why it, or a run of it, cannot be read."""
 
     place: int
     path: Path
@@ -109,12 +109,16 @@ class Results:
     def _list_folder(self, place: int, path: Path) -> Folder:
         try:
             with RunReader.open(path, thorough=False) as reader:
-                tags = reader.tags()
-                runs = [with_current_status(run, path) for run in reader.runs()]
-                rows = [self._row(place, reader, run, tags.get(run.id, ())) for run in reversed(runs)]
+                tags, rows, problems = reader.tags(), [], []
+                for run_id in reversed(reader.run_ids()):
+                    try:
+                        run = with_current_status(reader.run(run_id), path)
+                        rows.append(self._row(place, reader, run, tags.get(run_id, ())))
+                    except MemorybenchError as error:  # one damaged run must not hide the others
+                        problems.append(str(error))
         except MemorybenchError as error:
             return Folder(place, path, problem=str(error))
-        return Folder(place, path, tuple(rows))
+        return Folder(place, path, tuple(rows), "; ".join(problems))
 
     def _row(self, place: int, reader: RunReader, run: Run, tags: tuple[str, ...]) -> RunRow:
         """Return a run with what its report says; that of a finished run is read once."""
@@ -196,7 +200,7 @@ class Results:
 
     def comparison(self, place: int, stored: StoredRun) -> RunComparison | None:
         """Compare the providers of a run; None if there is one only, or the run is too large to do so on its page."""
-        if stored.run.planned > _MOST_COMPARED:
+        if stored.run.planned > MOST_COMPARED:
             return None
         key = ("compare", *self._state(place, stored))
         return self.jobs.get(key, lambda: self._compare(((place, stored.run.id, None),)))
@@ -208,11 +212,11 @@ class Results:
             with self.open(place, run_id) as stored:
                 states.append(self._state(place, stored))
                 trials += stored.run.planned // (max(len(subjects_of(stored.run)), 1) if subject else 1)
-        if trials > _MOST_COMPARED:
+        if trials > MOST_COMPARED:
             raise BadInput(
                 "side",
                 f"{trials:,} trials are too many for a page",
-                expected=f"at most {_MOST_COMPARED:,}",
+                expected=f"at most {MOST_COMPARED:,}",
                 remedy="choose two providers, or use `memorybench compare`",
             )
         found = self.jobs.get(("compare", tuple(sides), *states), lambda: self._compare(sides))

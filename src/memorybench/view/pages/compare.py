@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.requests import Request
@@ -9,9 +10,10 @@ from starlette.responses import Response
 
 from memorybench.charts.rendering import is_installed
 from memorybench.charts.run_charts import slope
-from memorybench.core.report_sections import Provenance, Row, Table
+from memorybench.core.report_sections import Provenance, Report, Row, Table
+from memorybench.suites.html_report import verdict_of
 from memorybench.suites.run_comparison import SETTINGS, Only, RunComparison, select_cases
-from memorybench.view.results import NotFound, Results, run_url, with_query
+from memorybench.view.results import MOST_COMPARED, NotFound, Results, run_url, with_query
 
 from . import number, render, results_of
 
@@ -24,7 +26,7 @@ def page(request: Request) -> Response:
     results = results_of(request)
     query = request.query_params
     chosen = [text for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
-    chosen = chosen or _best_two(results)
+    chosen = chosen or _default_sides(results)
     sides = [parse_side(text) for text in chosen]
     only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
     choices = [
@@ -46,7 +48,7 @@ def page(request: Request) -> Response:
         chosen=chosen,
         compared=compared,
         chart=_chart(results, compared),
-        verdict=[compared.comparisons[0].sentence()] if compared and len(compared.sides) == 2 else [],
+        verdict=_verdict(compared, report),
         settings=sections[:split],
         sections=sections[split:],
         report=report,
@@ -59,9 +61,17 @@ def page(request: Request) -> Response:
     )
 
 
-def _best_two(results: Results) -> list[str]:
-    """Return what is compared if nothing is chosen: the best two providers of the newest run that has two."""
-    rows = [row for folder in results.list_runs() for row in folder.rows if row.headlines and len(row.subjects) > 1]
+def _default_sides(results: Results) -> list[str]:
+    """Return what is compared if nothing is chosen: the newest run that has two providers.
+
+    With more than two, all are compared: choosing the best two by their scores would need more than one test.
+    """
+    rows = [
+        row
+        for folder in results.list_runs()
+        for row in folder.rows
+        if row.headlines and len(row.subjects) > 1 and row.run.planned <= MOST_COMPARED
+    ]
     for row in sorted(rows, key=lambda row: row.run.created, reverse=True):
         with results.open(row.place, row.run.id) as stored:
             roles = results.subjects(results.questions(row.place, stored), stored.run)
@@ -74,9 +84,20 @@ def _best_two(results: Results) -> list[str]:
         }
         names = sorted(values, key=lambda name: values[name], reverse=lead.measure.higher_is_better)
         names.sort(key=lambda name: roles.get(name) == "baseline")
+        if len([name for name in names if roles.get(name) != "baseline"]) > 2:
+            return [f"{row.place}/{row.run.id}"]
         if len(names) > 1:
             return [f"{row.place}/{row.run.id}:{name}" for name in names[:2]]
     return []
+
+
+def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[str]:
+    if compared is None or report is None or not compared.comparisons:
+        return ()
+    if len(compared.comparisons) == 1 or len(compared.sides) == 2:
+        return [compared.comparisons[0].sentence()]
+    heading, sentences = verdict_of(report, compared)
+    return [heading, *sentences]
 
 
 def _chart(results: Results, compared: RunComparison | None) -> str | None:

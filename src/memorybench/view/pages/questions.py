@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.suites.failures import FAILURE_REASONS
-from memorybench.view.index import PAGE, Filter
+from memorybench.view.index import LONGEST_TEXT, PAGE, Filter
 from memorybench.view.results import run_url
 
 from . import number, render, results_of
@@ -16,7 +16,8 @@ OUTCOMES = ("right", "wrong", "undecided", *(reason for reason in FAILURE_REASON
 
 
 def filter_of(query: QueryParams) -> Filter:
-    return Filter(**{name: query.get(name, "") for name in Filter.__slots__})
+    """Read the filter of a page. SQLite refuses very long patterns, and no text of the index is that long."""
+    return Filter(**{name: query.get(name, "")[:LONGEST_TEXT] for name in Filter.__slots__})
 
 
 def page(request: Request) -> Response:
