@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, load_audit
+from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, AuditFact, load_audit
 from memorybench.suites.audit.answers import content, is_same, leaks, occurs
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
@@ -181,13 +181,16 @@ def test_what_is_easy_to_guess_is_not_asked(value: str) -> None:
 
 
 def chain(*values: str, **more: object) -> AuditConversation:
-    return conversation(
+    """Facts of which each supersedes the previous one, and is told on the day on which it becomes true."""
+    told = conversation(
         *(
             fact(f"f{n}", f"User's favourite tea is {value}", attribute="favourite tea", value=value,
                  valid_from=day(60 * n), supersedes=f"f{n - 1}" if n else None, **more)
             for n, value in enumerate(values)
         )
     )  # fmt: skip
+    turns = tuple(replace(turn, at=day(60 * n)) for n, turn in enumerate(told.turns))
+    return told.model_copy(update={"turns": turns})
 
 
 def test_recall_asks_only_about_current_facts() -> None:
@@ -195,6 +198,41 @@ def test_recall_asks_only_about_current_facts() -> None:
     expired = fact("f", "User lives in Rome", valid_to=day(0))
     made = probes_of(conversation(expired, fact("g", "User plays chess at Rook 64")))
     assert reasons(made)["f"] == "no longer valid"
+
+
+def employer(id: str, value: str, **more: object) -> AuditFact:
+    return fact(id, f"User works at {value}", attribute="employer", value=value, **more)
+
+
+def test_a_fact_that_is_not_yet_valid_is_not_current() -> None:
+    """`I'm starting at Tamar on 2 April`, told in January: the user still works at Ashgrove."""
+    planned = employer("g", "Tamar", supersedes="f", valid_from=day(100))
+    made = probes_of(conversation(employer("f", "Ashgrove"), planned))
+    assert questions(made) == {"Who does the user work for?": "Ashgrove"}
+    assert not [probe for probe in made.probes if probe.type == "conflict"]
+    assert (reasons(made), made.gates["a plan"]) == ({"g": "a plan"}, 1)
+    started = employer("g", "Tamar", supersedes="f", valid_from=day(20))
+    (now,) = of_kind(probes_of(conversation(employer("f", "Ashgrove"), started)), "latest")
+    assert (now.expected_answer, now.stale) == ("Tamar", ("Ashgrove",))
+
+
+def test_a_plan_that_another_fact_superseded_leaves_that_fact_current() -> None:
+    facts = (
+        employer("f", "Ashgrove", valid_from=day(-400)),
+        employer("g", "Tamar", supersedes="f", valid_from=day(300)),
+        employer("h", "Brill", supersedes="g", valid_from=day(40)),
+    )
+    made = probes_of(conversation(*facts))
+    assert questions(made) == {"Who does the user work for?": "Brill"}
+    for probe in of_kind(made, "as of"):
+        assert probe.question.endswith("2022?") or probe.question.endswith("2023?"), "before Brill began"
+
+
+def test_a_start_is_not_compared_without_a_date_of_asking() -> None:
+    told = conversation(employer("f", "Ashgrove", valid_from=day(3)))
+    undated = told.model_copy(update={"turns": tuple(replace(turn, at=None) for turn in told.turns)})
+    made = probes_of(undated)
+    assert (made.probes, reasons(made), made.gates["undated"]) == ((), {"f": "undated"}, 1)
 
 
 def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None:

@@ -74,10 +74,11 @@ def as_of_probes(material: Material) -> Iterator[Probe]:
 def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe | str:
     question, values, spans = asked
     since, until = chain[place].valid_from, chain[place + 1].valid_from
+    later = [one.valid_from for one in chain[place + 1 :] if one.valid_from is not None]
     places = sorted({at for span in spans for at in span})
     if since is None or until is None or any(turn.at is None for turn in material.indexed.turns(places)):
         return "undated"
-    when = _between(since, until)
+    when = _between(since, min(later))  # a later fact may have replaced a plan before it became true
     if when is None:
         return "no date between"
     text = ask_then(question.text, when) if question.origin == "structured" else None

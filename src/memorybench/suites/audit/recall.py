@@ -11,7 +11,7 @@ from memorybench.datasets.audit import AuditFact
 from .answers import content, is_same, leaks, normalise
 from .cloze import gaps
 from .evidence import IndexedConversation
-from .history import History, history
+from .history import PLAN, UNDATED, History, history
 from .probes import Origin
 from .templates import GAP, question_for
 
@@ -100,4 +100,5 @@ def choose_facts(material: Material) -> tuple[list[AskableFact], dict[str, str]]
             chosen[one.fact.id] = "asked already" if unique else "not unique"
     reasons = {id: one for id, one in chosen.items() if isinstance(one, str)}
     material.dropped.update(reasons.values())
+    material.dropped.update(reason for _, reason in material.history.past if reason in (PLAN, UNDATED))
     return [one for one in chosen.values() if isinstance(one, AskableFact)], reasons

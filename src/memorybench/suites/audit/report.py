@@ -34,7 +34,7 @@ MEANINGS = {
     "dating_accuracy": "durations, and what was true at a given time",
 }
 REASONS = {
-    "a plan": "about events that were still to come when they were stated",
+    "a plan": "about facts and events that were still to come",
     "answerable without the conversation": "that can be answered without the conversation",
     "asked already": "that repeat another question",
     "beyond the limit": "left out by --limit",
@@ -58,7 +58,7 @@ REASONS = {
     "tie": "about events at the same time",
     "told": "about absent facts that the conversation tells",
     "unanswerable": "without a turn that contains the answer",
-    "undated": "about events without a date (validFrom) that a turn tells",
+    "undated": "about facts or events whose date (validFrom) has no dated turn to compare with",
     "values overlap": "with an outdated value that contains the latest, or the reverse",
 }
 """By check: what is wrong with the questions or facts that it rejects. Runs of earlier versions have other checks."""
