@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     rejected = ", ".join(f"{n} {name}" for name, n in made.gates.items() if n)
     print(f"gates: {rejected or 'no probe was rejected'}")
     if made.gates.get("not English"):
-        print("facts in other languages than English need --probe-model, or a question of their own")
+        print("facts that are not in English, or too short to tell, need --probe-model, or a question of their own")
     for skipped in made.skipped:
         print(f"no probe: {skipped.conversation} {skipped.fact}: {skipped.reason}")
     return 0

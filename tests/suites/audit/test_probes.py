@@ -382,6 +382,37 @@ def test_other_languages_are_not_asked_about_in_english(said: list[str], value: 
     assert questions(probes_of(conversation(own, said=said))) == {"Wo wohnt die Nutzerin?": value}
 
 
+@pytest.mark.parametrize(
+    ("text", "attribute", "value"),
+    [
+        ("Am Freitag war ich in Kiel, in der Nähe vom Hafen.", "Ort", "Kiel"),
+        ("Ik was in mei in Delft en we zijn daar met de boot.", "stad", "Delft"),
+        ("Ho un cane di nome Argo e abito a Pisa.", "cane", "Argo"),
+        ("He ido a Murcia a ver a me hermana Nuria, no me gusta el tren.", "hermana", "Nuria"),
+        ("Vi var i Lund i juni, men hon har en hund i Malmö.", "resa", "Lund"),
+        ("Je suis à Lyon en mars, on a un chat.", "ville", "Lyon"),
+        ("Moro em Faro com a minha irmã e trabalho no porto.", "cidade", "Faro"),
+    ],
+)
+def test_short_texts_that_share_words_with_english_are_not_asked_about(text: str, attribute: str, value: str) -> None:
+    structured = fact("f", text, attribute=attribute, value=value)
+    made = probes_of(conversation(structured, fact("g", text), said=[text]))
+    assert (made.probes, made.gates["not English"]) == ((), 2)
+
+
+def test_facts_in_another_language_than_the_turns_are_not_asked_about() -> None:
+    turn = "I have lived in Hamburg since the spring, and I work at the harbour with my brother."
+    german = fact(
+        "f", "Die Nutzerin wohnt seit dem Frühling in Hamburg", attribute="Wohnort", value="Hamburg", turn="t1"
+    )
+    assert reasons(probes_of(conversation(german, said=[turn]))) == {"f": "not English"}
+
+
+@pytest.mark.parametrize("text", ["I am in Oslo", "Anna met Dr. Okafor in South Boston", "My boss is Bo."])
+def test_short_english_is_asked_about(text: str) -> None:
+    assert probes_of(conversation(fact("f", text))).probes
+
+
 def test_every_probe_of_the_sample_is_answerable_and_has_passed_checks() -> None:
     made = generate(sample(), PROBE_TYPES)
     assert {probe.type for probe in made.probes} == set(PROBE_TYPES)

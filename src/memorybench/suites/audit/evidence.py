@@ -6,18 +6,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 
 from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditFact
-from memorybench.text.stop_words import FUNCTION_WORDS
-from memorybench.text.words import words
+from memorybench.text.languages import is_english
 
 from .answers import content, stems
 
-_LEAST_ENGLISH = 0.12
-"""The least share of English function words in an English conversation; German has about 0.06, Dutch 0.09."""
-_ENGLISH_WORDS = FUNCTION_WORDS | {"user"}
-_SAMPLE, _LONGEST_SAMPLE = 400, 4000
+_SAMPLE, _LONGEST = 50, 200
+"""The number of texts by which a language is identified, and their characters: one long text does not decide."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +50,9 @@ class IndexedConversation:
 
     @cached_property
     def is_english(self) -> bool:
-        sample: list[str] = []
-        for text in (
-            *(turn.content for turn in self.conversation.turns),
-            *(f.content for f in self.conversation.facts),
-        ):
-            sample += words(text[:_LONGEST_SAMPLE])
-            if len(sample) >= _SAMPLE:
-                break
-        return not sample or sum(word in _ENGLISH_WORDS for word in sample) >= _LEAST_ENGLISH * len(sample)
+        """Whether turns and facts are in English beyond doubt."""
+        turns, facts = self.conversation.turns, self.conversation.facts
+        return is_english(_sample(turn.content for turn in turns), _sample(fact.content for fact in facts))
 
     @cached_property
     def speakers(self) -> frozenset[str]:
@@ -113,3 +105,7 @@ class IndexedConversation:
 
     def _states(self, place: int, value: str) -> bool:
         return place < len(self.conversation.turns) and f" {' '.join(stems(value))} " in self._stems(place)
+
+
+def _sample(texts: Iterable[str]) -> str:
+    return "\n".join(text[:_LONGEST] for text in islice(texts, _SAMPLE))

@@ -73,7 +73,7 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
     problem = f"no probes of the kinds {', '.join(spec.kinds)}"
     if generated.gates.get("not English"):
-        problem += "; the templates are English, and the conversations are not"
+        problem += "; the templates are English, and the conversations are not, or too short to tell"
         return BadInput(
             spec.dataset, problem, remedy="add --probe-model MODEL, or give each fact a question and a value"
         )

@@ -47,7 +47,7 @@ REASONS = {
     "no shared attribute": "about changed facts without a common attribute (--probe-model writes questions)",
     "no twin": "about absent facts without a fact that was stated",
     "no value": "without a content word in the answer",
-    "not English": "about facts in other languages than English (--probe-model writes questions)",
+    "not English": "about facts that are not in English, or too short to tell (--probe-model writes questions)",
     "not answerable from its evidence": "that their evidence does not answer",
     "not two dated events": "about events without dates of their own",
     "not unique": "with several answers",

@@ -1,0 +1,41 @@
+"""Tells English from other languages."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from .words import words
+
+_SAMPLE = 1000
+"""Characters that suffice to identify a language."""
+_SURE = 0.9
+_PIDGIN = "pcm"
+"""Nigerian Pidgin: a short English sentence with few small words looks like it."""
+
+
+def is_english(*texts: str) -> bool:
+    """Return whether the texts together are in English and none of them is surely in another language.
+
+    Texts without words are in English; a few words that could be of several languages are not.
+    """
+    samples = [text[:_SAMPLE] for text in texts if words(text[:_SAMPLE])]
+    if not samples:
+        return True
+    language, probability = _identify("\n".join(samples))
+    if language != "en" and not (language == _PIDGIN and probability < 0.5):
+        return False
+    found = [_identify(text) for text in samples] if len(samples) > 1 else []
+    return not any(language not in ("en", _PIDGIN) and probability >= _SURE for language, probability in found)
+
+
+def _identify(text: str) -> tuple[str, float]:
+    language, probability = _identifier().classify(text)
+    return str(language), float(probability)
+
+
+@cache
+def _identifier() -> Any:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # loads a model of 5 MB
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
