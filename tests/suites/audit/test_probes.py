@@ -44,10 +44,33 @@ def sample() -> AuditDataset:
         ("user", "interested in", "Fill the gap in this note about the user: interested in ____."),
         ("James", "favourite tea", "What is James' favourite tea?"),
         ("user", "status", "What is the user's status?"),
+        ("workshop", "opening time", "What is the workshop's opening time?"),
+        ("bakery", "bookkeeper", "Who is the bakery's bookkeeper?"),
+        ("his van", "colour", "What is his van's colour?"),
+        ("user", "number of EpiPens", "How many EpiPens does the user have?"),
+        ("user", "favouriteTea", "What is the user's favourite tea?"),
+        ("user", "GP practice", "What is the user's GP practice?"),
+        ("Declan", "keeps", "Fill the gap in this note about Declan: keeps ____."),
     ],
 )
 def test_each_template_reads_as_english(subject: str | None, attribute: str, question: str) -> None:
     assert question_for(subject, attribute) == question
+
+
+@pytest.mark.parametrize("attribute", ["event", "Notes", "Wednesdays", "monday", "misc"])
+def test_an_attribute_that_names_no_kind_of_answer_has_no_question(attribute: str) -> None:
+    assert question_for("user", attribute) is None
+    known = fact("f", "User rows at Tamar Pool", attribute=attribute, value="Tamar Pool")
+    assert questions(probes_of(conversation(known))) == {"Fill the gap: User rows at ____.": "Tamar Pool"}
+
+
+def test_the_statement_tells_names_verbs_and_compounds_from_other_words() -> None:
+    verb = question_for("Declan", "grafts", "Declan grafts old apple varieties")
+    assert verb == "Fill the gap in this note about Declan: grafts ____."
+    assert question_for("user", "hobbies", "User hobbies are chess and go") == "What are the user's hobbies?"
+    assert question_for("declan", "job", "Declan is a roofer") == "What is Declan's job?"
+    assert question_for("user", "epiPens", "User carries two EpiPens") is None
+    assert question_for("user", "home town", "User's hometown is Leeds") == "What is the user's home town?"
 
 
 def test_templates_have_forms_for_now_and_then() -> None:
@@ -170,6 +193,14 @@ def test_a_turn_that_answers_the_one_before_is_evidence_with_it() -> None:
 def test_a_question_with_two_answers_is_not_asked() -> None:
     facts = [
         fact(id, f"User plays {value}", attribute="hobby", value=value) for id, value in (("f", "chess"), ("g", "golf"))
+    ]
+    assert reasons(probes_of(conversation(*facts))) == {"f": "not unique", "g": "not unique"}
+
+
+def test_one_attribute_in_singular_and_plural_is_one_question() -> None:
+    facts = [
+        fact(id, f"User speaks {value}", attribute=attribute, value=value)
+        for id, attribute, value in (("f", "languages", "Irish"), ("g", "language", "Welsh"))
     ]
     assert reasons(probes_of(conversation(*facts))) == {"f": "not unique", "g": "not unique"}
 

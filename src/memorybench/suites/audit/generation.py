@@ -89,14 +89,16 @@ def _recall(material: Material, one: AskableFact) -> Probe:
 def _absent_probes(material: Material, recalled: Sequence[Probe]) -> Iterator[Probe]:
     """Yield what the dataset declares not to be told. Each probe has an answerable twin."""
     for number, entry in enumerate(material.indexed.conversation.absent):
+        question = entry.question or question_for(entry.subject, entry.attribute or "")
         if not entry.question and not material.indexed.is_english:
             material.dropped["not English"] += 1
+        elif question is None:
+            material.dropped["no question"] += 1
         elif number >= _SERVES * len(recalled):
             material.dropped["no twin"] += 1
         else:
             yield probe(
-                material.indexed, f"absent/{entry.id}", "hallucination", "declared",
-                entry.question or question_for(entry.subject, entry.attribute or ""), NOT_TOLD, abstain=True,
+                material.indexed, f"absent/{entry.id}", "hallucination", "declared", question, NOT_TOLD, abstain=True,
                 origin="given" if entry.question else "structured", twin=recalled[number % len(recalled)].id,
                 checks=("declared absent",),
             )  # fmt: skip

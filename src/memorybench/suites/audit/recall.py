@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import content, is_same, leaks, normalise
+from .answers import content, is_same, leaks, normalise, stems
 from .cloze import gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
@@ -56,8 +56,8 @@ class Material:
             yield Question(fact.question, fact.value, "given")
         elif not self.indexed.is_english:
             return
-        elif fact.attribute and fact.value:
-            yield Question(question_for(fact.subject, fact.attribute), fact.value, "structured")
+        elif fact.attribute and fact.value and (text := question_for(fact.subject, fact.attribute, fact.content)):
+            yield Question(text, fact.value, "structured")
         elif not self.gaps:
             return
         elif fact.value:
@@ -93,7 +93,7 @@ def choose_facts(material: Material) -> tuple[list[AskableFact], dict[str, str]]
     answers: dict[str, list[AskableFact]] = {}
     for one in chosen.values():
         if isinstance(one, AskableFact):
-            answers.setdefault(normalise(one.question.text), []).append(one)
+            answers.setdefault(_question_key(one.question), []).append(one)
     for same in answers.values():
         unique = all(is_same(one.question.value, same[0].question.value) for one in same)
         for one in same[1:] if unique else same:
@@ -102,3 +102,10 @@ def choose_facts(material: Material) -> tuple[list[AskableFact], dict[str, str]]
     material.dropped.update(reasons.values())
     material.dropped.update(reason for _, reason in material.history.past if reason in (PLAN, UNDATED))
     return [one for one in chosen.values() if isinstance(one, AskableFact)], reasons
+
+
+def _question_key(question: Question) -> str:
+    """Return a text that equal questions share; an attribute in singular and in plural is one question."""
+    if question.origin != "structured":
+        return normalise(question.text)
+    return " ".join(stems(question.text.replace(" are ", " is ", 1)))

@@ -44,6 +44,7 @@ REASONS = {
     "no date between": "without a date between the two values",
     "no gap": "about free text without a name or number to leave out (--probe-model writes questions)",
     "no past form": "that cannot be asked about a past date",
+    "no question": "about an attribute that does not name a kind of answer",
     "no shared attribute": "about changed facts without a common attribute (--probe-model writes questions)",
     "no twin": "about absent facts without a fact that was stated",
     "no value": "without a content word in the answer",

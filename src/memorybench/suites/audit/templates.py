@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 USER = "the user"
@@ -22,46 +23,81 @@ _TEMPLATES = (
     (r"(?:\w+ )?(?:wife|husband|partner|spouse|fiancée?|sister|brother|mother|father|son|daughter|friend|boss|manager"
      r"|doctor|dentist|coach|teacher|landlord|landlady|neighbour|neighbor|colleague|supervisor|mentor|therapist"
      r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|guide|tailor|trainer|tutor"
-     r"|photographer|caterer|best man|lead|leader|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
+     r"|photographer|caterer|bookkeeper|best man|lead|leader|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
     # a verb with its preposition, or a verb alone: neither is a noun that `what is` can ask for
     (r".* (?:at|for|in|to|from|with|on|as|of|by|into|about)", _NOTE),
     (r"likes|loves|plays|owns|drinks|eats|teaches|wants|prefers|hates|dislikes|wears|reads|collects|speaks|drives|knows"
-     r"|studies|uses|needs|has|is|was|did|does|avoids|enjoys|born|married|adopted|bought|sold|joined|left|started",
+     r"|keeps|works|lives|runs|sells|grows|makes|takes|visits|attends|supports|studies|uses|needs|has|is|was|did|does|avoids|enjoys|born|married|adopted|bought|sold|joined|left|started",
      _NOTE),
     (r".*[^sui]s", "What are {own {attribute}}?"),
     (r".*", "What is {own {attribute}}?"),
 )  # fmt: skip
 """Spelling of an attribute and its question; the first that fits is used."""
 _COMPILED = tuple((re.compile(spelling), question) for spelling, question in _TEMPLATES)
+_NO_QUESTION = re.compile(
+    r"(?:event|fact|note|plan|detail|thing|update|statement|other|(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?"
+    r"|memory|memories|info|information|misc|miscellaneous|news|general",
+    re.IGNORECASE,
+)
+"""Attributes that do not name a kind of answer."""
+_DETERMINED = re.compile(r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|\w+'s?)\b", re.IGNORECASE)
 _PAST = {"does": "did", "do": "did", "is": "was", "are": "were", "has": "had"}
 _PRESENT = re.compile(r"^(\S+(?: \S+){0,3}?) (does|do|is|are|has)\b")
 
 
-def named_subject(subject: str | None) -> str:
-    """Return the subject as a question names it: `the user`, `the user's sister`, `Anna`."""
+def named_subject(subject: str | None, statement: str = "") -> str:
+    """Return the subject as a question names it: `the user`, `the user's sister`, `the bakery`, `Anna`."""
     text = (subject or USER).strip()
     if text.casefold() in ("user", "the user", "i", "me", "speaker"):
         return USER
-    return re.sub(r"^(?:the )?user's\b|^my\b", f"{USER}'s", text, flags=re.IGNORECASE)
+    text = re.sub(r"^(?:the )?user's\b|^my\b", f"{USER}'s", text, flags=re.IGNORECASE)
+    if not text.islower() or _DETERMINED.match(text):
+        return text
+    return text.title() if re.search(rf"\b{re.escape(text.title())}\b", statement) else f"the {text}"
 
 
 def attribute_name(attribute: str) -> str:
-    """Return the attribute as words: `favourite_tea` becomes `favourite tea`."""
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute).replace("_", " ").replace("-", " ")
-    return " ".join(spaced.split()).lower() if not spaced.isupper() else spaced
+    """Return the attribute as words: `favourite_tea` becomes `favourite tea`. `EpiPens` and `GP` stay in a phrase."""
+    if " " not in attribute.strip():
+        attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
+    words = re.sub(r"[_-]", " ", attribute).split()
+    return " ".join(word.lower() if word[1:].islower() or len(word) == 1 else word for word in words)
 
 
-def question_for(subject: str | None, attribute: str) -> str:
-    """Return the question that asks for an attribute of a subject."""
-    named, name = named_subject(subject), attribute_name(attribute)
-    for spelling, template in _COMPILED:
-        found = spelling.fullmatch(name)
-        if found:
-            noun = found.groupdict().get("noun") or ""
-            text = template.replace("{noun}", noun).replace("{attribute}", name).replace("{s}", named)
-            text = re.sub(r"\{own ([^}]*)\}", lambda thing: _owned(named, thing[1]), text)
-            return text[0].upper() + text[1:]
-    raise AssertionError("the last template fits every attribute")
+def question_for(subject: str | None, attribute: str, statement: str = "") -> str | None:
+    """Return the question that asks for an attribute of a subject; None if the attribute does not make one.
+
+    The statement of the fact tells whether the attribute is a verb, and how its words are written.
+    """
+    named, name = named_subject(subject, statement), attribute_name(attribute)
+    if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):
+        return None
+    if _is_verb(named, name, statement):
+        return _fill(_NOTE, named, name)
+    return next(
+        _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)
+        for spelling, template in _COMPILED
+        if (found := spelling.fullmatch(name))
+    )
+
+
+def _fill(template: str, named: str, name: str) -> str:
+    text = template.replace("{attribute}", name).replace("{s}", named)
+    text = re.sub(r"\{own ([^}]*)\}", lambda thing: _owned(named, thing[1]), text)
+    return text[0].upper() + text[1:]
+
+
+def _splits_word(attribute: str, name: str, statement: str) -> bool:
+    """Return whether camel case was split inside a word of the statement: `epi pens` of `EpiPens`."""
+    words = name.casefold().split() if attribute.isalpha() else []
+    return any(f"{one}{other}".rstrip("s") in statement.casefold() for one, other in itertools.pairwise(words))
+
+
+def _is_verb(named: str, name: str, statement: str) -> bool:
+    """Return whether the statement has the attribute right after its subject, as in `Declan keeps bees`."""
+    subject = re.escape(named.removeprefix("the "))
+    after = r"(?!\s*[:=]| (?:is|are|was|were|includes?|has|have)\b)"
+    return bool(re.search(rf"\b{subject} {re.escape(name)}\b{after}", statement, re.IGNORECASE)) and name.endswith("s")
 
 
 def _owned(subject: str, thing: str) -> str:
