@@ -169,6 +169,21 @@ def test_defects_are_found_and_good_probes_kept(errs: float) -> None:
         }  # fmt: skip
 
 
+@pytest.mark.parametrize("defect", ["", "an old turn answers another question"])
+def test_each_outdated_value_is_answered_from_its_own_turns(defect: str) -> None:
+    values = {"t1": "Larkfield", "t2": "Oakmill", "t3": "Redfern"}
+    *old, newest = (turn(id, f"{value} supplies the kiosk.") for id, value in values.items())
+    question = "Who supplies the kiosk now?"
+    made = probe(
+        1, "conflict", question, "Redfern", current="Redfern", stale=("Larkfield", "Oakmill"),
+        gold_context=(newest,), stale_context=tuple(old),
+    )  # fmt: skip
+    told = {id: value for id, value in values.items() if not defect or id != "t1"}
+    found, reasons = admitted([Candidate(made, defect, told)], 0.0)
+    assert bool(found) == (not defect)
+    assert not defect or reasons == {"the facts do not answer one question": 1}
+
+
 def test_no_told_fact_is_asked_as_absent() -> None:
     """A4: 100 conversations with an answer in odd wording."""
     rng = random.Random(4)

@@ -28,7 +28,7 @@ from memorybench.judging.prompts import fenced, mark_for
 from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
 
-from .answers import is_same, leaks, normalise, overlaps
+from .answers import is_same, leaks, normalise, occurs, overlaps
 from .probes import Check, Probe
 
 T = TypeVar("T")
@@ -111,8 +111,9 @@ class ProbeModel:
             ("answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, [current])),
         ]
         if probe.type == "conflict":
-            outdated = answers(probe.stale_context, probe.stale)
-            found.append(("old turns give an old value", "the facts do not answer one question", outdated))
+            outdated = [answers(_own_turns(probe, value), [value]) for value in dict.fromkeys(probe.stale)]
+            all_outdated = partial(_all_hold, outdated)
+            found.append(("old turns give the old values", "the facts do not answer one question", all_outdated))
             differ = partial(_agree, partial(self._differ, steps, probe))
             found.append(("values differ", "the values do not differ", differ))
         return found
@@ -190,6 +191,13 @@ async def _agree(check: Callable[[int], Awaitable[bool]]) -> bool:
     return votes[-1]
 
 
+async def _all_hold(checks: Sequence[_Check]) -> bool:
+    for check in checks:
+        if not await check():
+            return False
+    return True
+
+
 _Check = Callable[[], Awaitable[bool]]
 _NamedCheck = tuple[str, str, _Check]
 _ATTEMPTS = (1, 2, 3)
@@ -198,6 +206,16 @@ _ATTEMPTS = (1, 2, 3)
 def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:
     """Return whether a turn contains the words of the quote."""
     return bool(quote.strip()) and any(normalise(quote) in normalise(turn.content) for turn in turns)
+
+
+def _own_turns(probe: Probe, value: str) -> list[Turn]:
+    """Return the old turns of a conflict without those that state only another outdated value."""
+    others = [other for other in probe.stale if other != value]
+    return [
+        turn
+        for turn in probe.stale_context
+        if occurs(value, turn.content) or not any(occurs(other, turn.content) for other in others)
+    ]
 
 
 def _values(probe: Probe) -> tuple[str, ...]:
