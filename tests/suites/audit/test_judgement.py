@@ -48,6 +48,16 @@ def by_code(asked: Probe, response: str) -> bool | None:
 
 
 @pytest.mark.parametrize(
+    "response",
+    ["I can't share personal information.", "I'm sorry, but I cannot answer that.", "Sorry, I don't know."],
+)
+def test_a_refusal_is_not_an_invented_answer(response: str) -> None:
+    assert by_code(ABSENT, response) is True
+    assert by_code(NOT_EATEN, response) is False
+    assert by_code(ABSENT, f"{response} It is PureGym.") is None
+
+
+@pytest.mark.parametrize(
     ("asked", "response", "right"),
     [
         (NOT_EATEN, "Fish.", True),

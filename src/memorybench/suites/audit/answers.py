@@ -39,7 +39,10 @@ _ABSTENTIONS = frozenset((
     "not known", "no information", "it was not mentioned", "it was never mentioned", "that was not mentioned",
     "that was never mentioned", "i have no information about that", "i don't have that information",
     "i'm not sure", "i am not sure", "n/a", "none", "conversation does not tell", "conversation doesn't say",
-    "conversation does not say",
+    "conversation does not say", "i can't share personal information", "i cannot share personal information",
+    "i can't share that", "i cannot share that", "i can't share that information", "i cannot share that information",
+    "i can't answer that", "i cannot answer that", "i can't help with that", "i cannot help with that",
+    "i'd rather not say",
 ))  # fmt: skip
 """Normalised replies that decline to answer. Any other wording is for the judge."""
 
@@ -82,9 +85,10 @@ def is_same(one: str, other: str) -> bool:
 
 def is_abstention(text: str) -> bool:
     """Return whether the whole reply is a common way to decline."""
-    return normalise(text) in _NORMALISED_ABSTENTIONS
+    return _APOLOGY.sub("", normalise(text)) in _NORMALISED_ABSTENTIONS
 
 
+_APOLOGY = re.compile(r"^(?:i'm |i am )?sorry (?:but )?")
 _NORMALISED_ABSTENTIONS = frozenset(normalise(text) for text in _ABSTENTIONS)
 
 
