@@ -1,8 +1,11 @@
 """Puts a fact into one spelling: two facts with the same normal form say the same.
 
 Unicode, case, number words, number formats, units, money, dates and times of day are unified; nothing else is, so facts
-with different normal forms may still say the same. Names of units and months come from CLDR (babel), conversions from
-pint, number words from text2num; each is imported only when a text needs it.
+with different normal forms may still say the same. A text that can be read in two ways stays as it is: 1,859 (with a
+decimal comma or not), dollars (of which country), 03.05.2024 (March or May), one day (24 hours or a working day).
+
+Names of units and months come from CLDR (babel), conversions from pint, number words from text2num; each is imported
+only when a text needs it.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ _UNITS = {
     "length-inch": "", "length-foot": "", "length-yard": "", "length-mile": "",
     "area-square-meter": "meter**2", "area-square-kilometer": "kilometer**2", "area-square-foot": "foot**2",
     "area-hectare": "", "area-acre": "",
-    "mass-milligram": "", "mass-gram": "", "mass-kilogram": "", "mass-pound": "", "mass-ounce": "",
+    "mass-milligram": "", "mass-gram": "", "mass-kilogram": "",
     "volume-milliliter": "", "volume-liter": "",
     "duration-millisecond": "", "duration-second": "", "duration-minute": "", "duration-hour": "",
     "duration-day": "", "duration-week": "", "duration-month": "", "duration-year": "",
@@ -40,12 +43,24 @@ _UNITS = {
     "concentr-percent": "%",
 }  # fmt: skip
 """CLDR unit → the same unit for pint; "": the last part of the name."""
+_NOT_CONVERTED = frozenset((
+    "day", "week", "kilobyte", "megabyte", "gigabyte", "terabyte", "megabit", "gigabit", "degC", "degF", "%",
+))  # fmt: skip
+"""Units with one spelling but no conversion: a day may be a working day, a gigabyte may be 1000 or 1024 megabytes, and
+a temperature may be a difference."""
+_DURATIONS = frozenset(("millisecond", "second", "minute", "hour", "month", "year"))
+_OTHER_WORDS = frozenset((
+    "in", "mi", "cal", "cale", "cali", "pie", "pies", "mila", "mil", "an", "ora", "ore", "lat", "lata", "分", "日",
+    "once", "dos", "cent", "cents", "mille", "elf", "sept", "neuf", "onze", "un", "uno", "seize", "null", "primer",
+))  # fmt: skip
+"""Names of units and numbers that mean something else in another language."""
 _CURRENCIES = {
     "€": "EUR", "eur": "EUR", "euro": "EUR", "euros": "EUR", "欧元": "EUR",
-    "$": "USD", "usd": "USD", "us$": "USD", "dollar": "USD", "dollars": "USD", "美元": "USD",
-    "£": "GBP", "gbp": "GBP", "chf": "CHF", "franken": "CHF", "¥": "¥", "jpy": "JPY", "yen": "JPY", "inr": "INR",
-    "元": "CNY", "cny": "CNY", "人民币": "CNY",
+    "$": "$", "dollar": "dollars", "dollars": "dollars", "usd": "USD", "us$": "USD", "美元": "USD",
+    "£": "£", "gbp": "GBP", "chf": "CHF", "¥": "¥", "jpy": "JPY", "yen": "JPY", "inr": "INR",
+    "cny": "CNY", "人民币": "CNY",
 }  # fmt: skip
+"""Signs and names that several currencies share stand for themselves."""
 
 _STRAIGHT = str.maketrans("‘’“”„«»–—−⁄", '\'\'"""""---/')
 _DATES = (
@@ -57,32 +72,63 @@ _DATES = (
     ),
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
-_TIME = re.compile(r"\b(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE)
+_TIME = re.compile(
+    r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
+)
 _NUMBER = re.compile(
-    r"(?:(?P<sign>[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
-    r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
+    r"(?:(?P<sign>\bUS\$|[€$£¥])\s?)?(?<![A-Za-z0-9_.,:/#'-])(?P<number>-?\d+(?:[.,']\d+)*)(?![\d:/]|[.,']\d|-\d)"
+    r"(?:\s(?P<scale>10{3,})\b|\s?(?P<sinogram>[万亿])(?!\d)|(?P<letter>[kKM])(?![^\W\d_]|[23/]))?"
     r"(?P<unit>\s?(?P<word>[%€$£¥]|°?[^\W\d_]+[23]?(?:/[^\W\d_]+)?)(?P<next>\s[^\W\d_]+)?)?"
 )
 """A number, perhaps with a currency sign before it, a scale, and one or two words that may be its unit."""
 _SCALES = {"万": 4, "亿": 8, "k": 3, "K": 3, "M": 6}
 _GROUPED = re.compile(r"-?[1-9]\d{0,2}([.,'])\d{3}(?:\1\d{3})*")
 _SEPARATORS = re.compile("[.,']")
+_VULGAR_FRACTION = re.compile("(?<=\\d)(?=[¼-¾⅐-⅞])")
+_TWO_NUMBERS = re.compile(r"(?<=\d)\s(?=10{3,}\b)")
+_DIGIT_WORD = (
+    "(?:one|two|three|four|five|six|seven|eight|nine|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth)"
+)
+_NOT_ONE_NUMBER = re.compile(
+    rf"(?<=\bno)\s(?=one\b)|(?<=ty)\s(?=(?:and\s)?{_DIGIT_WORD}\b)"
+    rf"|(?:(?<=hundred)|(?<=thousand))\s(?={_DIGIT_WORD}\b)",
+    re.IGNORECASE,
+)
+"""Blanks in "no one", "sixty and five" and "forty five inch screens", which may be forty screens."""
+_IN_RANGE = re.compile(
+    r"\d\s?(?:to|and|or|by|x|×|-|~|,|/|bis|und|oder|à|a|et|ou|y|o|e|tot|en|of|до|и|到|至|和)\s?$", re.IGNORECASE
+)
+"""The end of the text before the last number of a range, a list or a size, whose unit belongs to all the numbers."""
+_LONGEST_RANGE_WORD = 8
+_RATE = re.compile(
+    r"\s?(?:/|(?:an?|per|each|every|daily|weekly|monthly|yearly|pro|je|jede\w*|am|im|par|por|al?|alla|à|на|в|na|w)\b|[每/])",
+    re.IGNORECASE,
+)
+_AGE = re.compile(
+    r"\b(?:old|aged?|ages|alt|alter|âgée?|âge|edad|oud|возраст)\b|[岁歳]|\b(?:is|am|are|was|turn\w*|ist|war|wird|est)\s\d",
+    re.IGNORECASE,
+)
+_CASED = re.compile(r"((?<=\d)\s?[^\W\d_]{1,3}\b|\b[A-Z]{2,}\b)")
+"""A short word after a number, such as mW or MW, and a word in capitals, such as US or IT."""
 _CJK = "\u2e80"
 """From this character on, scripts write no blank after a unit."""
 _LONGEST_CJK_UNIT = 4
+_MONTHS = 12
 _DECIMALS = 12
 """Decimal places of a converted quantity."""
 
 
 @lru_cache(maxsize=10_000)
 def normal_form(text: str) -> str:
-    text = _number_words_as_digits(plain(text).translate(_STRAIGHT))
+    text = plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
+    text = _number_words_as_digits(_TWO_NUMBERS.sub(" | ", text))
     if any(map(str.isdigit, text)):
         for pattern in _DATES:
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _TIME.sub(_clock, text))
     # lower() keeps ß, where casefold() would make one word of "Maßen" and "Massen"
-    return text.lower().strip(" .!。！")
+    parts = [part if place % 2 else part.lower() for place, part in enumerate(_CASED.split(text))]
+    return "".join(parts).strip().rstrip(" .!。！")
 
 
 def _number_words_as_digits(text: str) -> str:
@@ -91,25 +137,30 @@ def _number_words_as_digits(text: str) -> str:
     if "billion" in text.lower():  # which is a thousand or a million millions, depending on the language
         return text
     words = [word for word in text.split() if word.lower() != word.upper()]  # neither digits nor Chinese
-    languages: frozenset[str] = frozenset().union(*map(_number_word_languages, words))
+    languages = set(map(_number_word_language, words))
+    text = _NOT_ONE_NUMBER.sub(" | ", text)
     for language in filter(languages.__contains__, _NUMBER_WORD_LANGUAGES):
         text = alpha2digit(text, language, 0)
     return text
 
 
 @lru_cache(maxsize=50_000)
-def _number_word_languages(word: str) -> frozenset[str]:
-    """Returns the languages in which a word is part of a number; most words are in none, and occur often."""
+def _number_word_language(word: str) -> str | None:
+    """Returns the first language in which a word is surely part of a number. Most words have none, and occur often."""
     from text_to_num import alpha2digit
 
-    return frozenset(language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word)
+    if word.lower().strip(".,;:!?()'\"") in _OTHER_WORDS:
+        return None
+    return next((language for language in _NUMBER_WORD_LANGUAGES if alpha2digit(word, language, 0) != word), None)
 
 
 def _iso_date(found: re.Match[str]) -> str:
     parts = found.groupdict()
-    month = _months().get(parts["name"].lower()) if "name" in parts else int(parts["month"])
+    month, day = _months().get(parts["name"].lower()) if "name" in parts else int(parts["month"]), int(parts["day"])
+    if "." in found[0] and "name" not in parts and month != day <= _MONTHS:
+        return found[0]  # some write the month first
     try:
-        return date(int(parts["year"]), month or 0, int(parts["day"])).isoformat()
+        return date(int(parts["year"]), month or 0, day).isoformat()
     except ValueError:
         return found[0]
 
@@ -120,18 +171,23 @@ def _clock(found: re.Match[str]) -> str:
 
 
 def _quantity(found: re.Match[str]) -> str:
-    unit, rest = (_CURRENCIES[found["sign"]], found["unit"] or "") if found["sign"] else _read_unit(found)
+    start = found.start()
+    if _IN_RANGE.search(found.string[max(0, start - _LONGEST_RANGE_WORD) : start]):
+        return found[0]
+    unit, rest = (_CURRENCIES[found["sign"].lower()], found["unit"] or "") if found["sign"] else _read_unit(found)
     is_money = unit in _CURRENCIES.values()
     if found["letter"] and not is_money:
         return found[0]  # "5k" may be a run, and "5M" a size
-    value = _read_number(found["number"], is_money, is_amount=bool(unit or found["scale"]))
+    value = _read_number(found["number"], is_amount=bool(unit or found["scale"]))
     if value is None:
         return found[0]
     power = _SCALES.get(found["sinogram"] or found["letter"] or "", len(found["scale"] or "1") - 1)
     value = value.scaleb(power)
-    if is_money or unit in ("", "%"):
-        return f"{_digits(value)} {unit}".rstrip() + rest
-    return _convert(value, unit) + rest
+    is_rate = _RATE.match(found.string, found.end() - len(rest))
+    is_converted = not (is_money or unit in _NOT_CONVERTED or not unit)
+    if is_converted and not (unit in _DURATIONS and (is_rate or _AGE.search(found.string))):
+        return _convert(value, unit) + rest
+    return f"{_digits(value)} {unit}".rstrip() + rest
 
 
 def _read_unit(found: re.Match[str]) -> tuple[str, str]:
@@ -140,6 +196,7 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
         names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 0, -1)]
+    names = [name for name in names if name.lower() not in _OTHER_WORDS]
     readings = [_CURRENCIES.get(name.lower()) for name in names]
     if word and not any(readings):
         symbols, long_names = _units()
@@ -150,10 +207,10 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     return "", whole
 
 
-def _read_number(text: str, is_money: bool, is_amount: bool) -> Decimal | None:
+def _read_number(text: str, is_amount: bool) -> Decimal | None:
     """Returns the value; None if it may be a version, a code, or a decimal with three places."""
     if grouped := _GROUPED.fullmatch(text):
-        is_certain = grouped[1] != "." or text.count(".") > 1 or is_money
+        is_certain = grouped[1] == "'" or text.count(grouped[1]) > 1
         return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
     whole, _, places = max((text.rpartition(mark) for mark in ".,"), key=lambda parts: len(parts[0]))
     whole, places = (whole, places) if whole else (places, "")
@@ -169,7 +226,8 @@ def _digits(value: Decimal) -> str:
 
 @lru_cache(maxsize=10_000)
 def _convert(value: Decimal, unit: str) -> str:
-    quantity = _registry().Quantity(value, unit).to_base_units()
+    written = _registry().Quantity(value, unit)
+    quantity = written.to("month") if unit in ("month", "year") else written.to_base_units()
     return f"{_digits(round(quantity.magnitude, _DECIMALS))} {quantity.units}"
 
 
