@@ -12,12 +12,21 @@ from memorybench.suites.extraction.cases import load_cases
 from memorybench.suites.extraction.findings import Findings
 from memorybench.suites.extraction.mutants import INVENTED, MutationResult, mutants_of, mutation_summary, run_mutants
 from memorybench.suites.extraction.scores import scores_of
-from tests.suites.extraction.known import BUNDLED, CHANGING, CHATTING, case, compare_output, filed, judge_output
+from tests.suites.extraction.known import (
+    BUNDLED,
+    CHANGING,
+    CHATTING,
+    DENYING,
+    case,
+    compare_output,
+    filed,
+    judge_output,
+)
 
 CASES = load_cases(BUNDLED)
 SPELLINGS = (str.upper, str.title, lambda name: name.replace("_", "-"), lambda name: name.replace("_", " ") + "s")
 DECIDED = frozenset(("drop", "invent", "stale", "forbid", "amnesia"))
-OPEN = frozenset(("negate", "swap", "doubt", "renumber", "sign", "tense", "used to", "third party"))
+OPEN = frozenset(("negate", "swap", "word order", "doubt", "renumber", "sign", "tense", "used to", "third party"))
 
 
 def is_a_line_of(first: str, second: str) -> bool:
@@ -98,7 +107,7 @@ def test_the_expected_output_of_every_case_scores_1_on_everything(case: Any) -> 
 
 def test_every_case_kills_a_mutant_and_altered_facts_need_a_judge() -> None:
     results = [run_mutants(one) for one in CASES]
-    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 341 of 1050 mutants killed")
+    assert mutation_summary(results).startswith("mutation score 80 of 80 cases (100%); 341 of 1064 mutants killed")
     assert [result for result in results if not result.killed or result.survived] == []
     assert {kind for result in results for kind in result.killed} >= DECIDED
     assert OPEN <= {kind for result in results for kind in result.undecided} <= OPEN | {"invent"}
@@ -109,6 +118,29 @@ def test_every_case_kills_a_mutant_and_altered_facts_need_a_judge() -> None:
 def test_a_judge_kills_every_mutant(case: Any) -> None:
     survivors = [one.kind for one in mutants_of(case) if judge_output(case, one.output, is_a_line_of).flawless]
     assert survivors == []
+
+
+@pytest.mark.parametrize(
+    ("fact", "swapped"),
+    [
+        ("Mira manages Olek", ["Olek manages Mira"]),
+        ("Manages Olek in Ghent", ["Olek manages the user in Ghent"]),
+        ("Adopted a dog named Olek", ["Olek adopted a dog named the user"]),
+        ("Married to Olek", []),
+        ("Manages two bakeries on Fridays", []),
+        ("Trade fairs", []),
+    ],
+)
+def test_the_mutant_swap_exchanges_subject_and_object(fact: str, swapped: list[str], tmp_path: Path) -> None:
+    conversation = [{"role": "user", "content": f"I met Mira and Olek. {fact}."}]
+    values = {
+        **DENYING,
+        "conversation": conversation,
+        "expected_output": {"constraints": [fact]},
+        "expected_facts": [f"constraints: {fact}"],
+    }
+    mutants = mutants_of(case(values, tmp_path))
+    assert [one.output[-1]["content"] for one in mutants if one.kind == "swap"] == swapped
 
 
 def test_the_summary_lists_survivors() -> None:

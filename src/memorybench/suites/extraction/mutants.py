@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import calendar
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from memorybench.core.records import Record
@@ -20,13 +21,21 @@ _AMOUNT = re.compile(
 )
 """The position before a number that is a word on its own and not a day of a month."""
 _NEGATION = re.compile(r"\b(?:not|no|never|without)\s+|n't\b", re.IGNORECASE)
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]\w*")
+"""A word with a capital within a sentence."""
+_CALENDAR = (*calendar.month_name[1:], *calendar.day_name)
+_SYMMETRIC = re.compile(
+    r"\b(?:married|engaged|friends?|siblings?|twins?|cousins?|neighbou?rs?|colleagues?|partners?)\b"
+)
+"""Relations that hold in both directions, so that a swap says the same."""
 _PAST_OF = {"is": "was", "are": "were", "has": "had", "lives": "lived", "works": "worked", "wants": "wanted"}
 _PRESENT = re.compile(rf"\b(?:{'|'.join(_PAST_OF)})\b", re.IGNORECASE)
 
 
 class Mutant(Record):
     kind: str
-    """drop, negate, swap, renumber, sign, doubt, tense, used to, third party, invent, stale, forbid or amnesia."""
+    """drop, negate, swap, word order, renumber, sign, doubt, tense, used to, third party, invent, stale, forbid or
+    amnesia."""
     output: Any
 
 
@@ -48,10 +57,12 @@ def mutants_of(case: ExtractionCase) -> Iterator[Mutant]:
     """
     gold = case.gold
     whole = (*gold.kept, *gold.added)
+    texts = [*(turn.content for turn in case.conversation), *(fact.text for fact in whole)]
+    names = {name for text in texts for name in _NAME.findall(text) if not name.startswith(_CALENDAR)}
     for fact in gold.added or gold.kept:
         others = [other for other in whole if other is not fact]
         yield Mutant(kind="drop", output=_memory(others))
-        for kind, text in _alterations(fact.text):
+        for kind, text in _alterations(fact.text, names):
             yield Mutant(kind=kind, output=_memory([*others, MemoryFact(text, fact.categories)]))
     categories = next((fact.categories for fact in whole), ())
     yield Mutant(kind="invent", output=_memory([*whole, MemoryFact(INVENTED, categories)]))
@@ -85,14 +96,16 @@ def mutation_summary(results: Sequence[MutationResult]) -> str:
     )
 
 
-def _alterations(text: str) -> Iterator[tuple[str, str]]:
+def _alterations(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yields wrong versions of a fact: denied, with swapped roles, doubted, past, of another person or number."""
     lowered = text[:1].lower() + text[1:]
     affirmed = _NEGATION.sub("", text)
     yield "negate", affirmed if affirmed != text else f"It is not true that {lowered}"
+    if swapped := _swap_roles(text, names):
+        yield "swap", swapped
     first, *middle, last = text.split() if len(text.split()) > 1 else ("", "")
     if middle:
-        yield "swap", " ".join((last, *middle, first))
+        yield "word order", " ".join((last, *middle, first))
     yield "doubt", f"Maybe {lowered}"
     yield "used to", f"Used to: {lowered}"
     yield "third party", f"The sister: {lowered}"
@@ -102,6 +115,24 @@ def _alterations(text: str) -> Iterator[tuple[str, str]]:
         yield "renumber", _NUMBER.sub(lambda number: str(int(number[0]) + 1), text, count=1)
     if (negative := _AMOUNT.sub("-", text, count=1)) != text:
         yield "sign", negative
+
+
+def _swap_roles(text: str, names: Collection[str]) -> str | None:
+    """Exchanges subject and object; None if no name shows which words they are, or if the relation is symmetric.
+
+    A fact that does not begin with a name is about the user.
+    """
+    found = [word for word in re.finditer(r"\w+", text) if word[0] in names]
+    if not found or _SYMMETRIC.search(text.lower()):
+        return None
+    if found[0].start() > 0:
+        [name, *_] = found
+        rest = text[: name.start()] + "the user" + text[name.end() :]
+        return f"{name[0]} {rest[:1].lower()}{rest[1:]}"
+    if len(found) == 1:
+        return None
+    subject, object_, *_ = found
+    return object_[0] + text[subject.end() : object_.start()] + subject[0] + text[object_.end() :]
 
 
 def _memory(facts: Sequence[MemoryFact]) -> list[dict[str, str]]:
