@@ -115,27 +115,26 @@ def _cells(
 
 
 def score_cost(charts: RunCharts) -> Spec | None:
-    summary = charts.stored.summary
-    trials = {result.subject: max((one.n for one in result.measures), default=0) for result in _overall(charts)}
-    costs: dict[str, float] = {}
-    for stage in summary.stages:
-        if stage.spent.cost is None:
-            return None  # a price is unknown
-        if trials.get(stage.subject):
-            costs[stage.subject] = costs.get(stage.subject, 0.0) + stage.spent.cost / trials[stage.subject]
-    return _frontier(charts, costs, "dollars per question", "$~g") if any(costs.values()) else None
+    """Leaves out providers whose cost is unknown, and names them."""
+    of_benchmarks = charts.stored.summary.question_costs
+    if not any(cost for costs in of_benchmarks.values() for cost in costs.values()):
+        return None
+    return _frontier(charts, of_benchmarks, "dollars per question", "$~g")
 
 
 def score_latency(charts: RunCharts) -> Spec | None:
     searches = {stage.subject: stage for stage in charts.stored.summary.stages if stage.name == "search"}
     medians = {subject: percentile(stage.seconds, 50) for subject, stage in searches.items()}
     values = {subject: 1000 * value for subject, value in medians.items() if value is not None}
-    return _frontier(charts, values, "milliseconds per search (median)", "~s")
+    return _frontier(charts, dict.fromkeys(charts.measures, values), "milliseconds per search (median)", "~s")
 
 
 def score_context(charts: RunCharts) -> Spec | None:
-    found = {result.subject: result.measure("context_tokens") for result in _overall(charts)}
-    values = {subject: one.value for subject, one in found.items() if one is not None and one.value is not None}
+    values: dict[str, dict[str, float]] = {}
+    for result in _overall(charts):
+        tokens = result.measure("context_tokens")
+        if tokens is not None and tokens.value is not None:
+            values.setdefault(result.benchmark, {})[result.subject] = tokens.value
     return _frontier(charts, values, "context tokens per question", "~s")
 
 
@@ -242,16 +241,22 @@ def _labels(grouped: Sequence[Result]) -> list[str]:
     return [name for name in dict.fromkeys((*TYPE_LABELS, *usable)) if name in usable]
 
 
-def _frontier(charts: RunCharts, costs: Mapping[str, float], x_title: str, x_format: str) -> Spec | None:
-    """Draw the frontier of the first benchmark that has values for two providers."""
+def _frontier(
+    charts: RunCharts, costs: Mapping[str, Mapping[str, float | None]], x_title: str, x_format: str
+) -> Spec | None:
+    """Draw the first benchmark that has values for two providers; those whose cost is None are named as left out."""
     for benchmark, names in charts.measures.items():
-        points = []
+        points, left_out = [], []
         for result in charts.stored.summary.overall(benchmark):
             found = charts.estimate(result, names[0], result.subject)
-            if found is not None and result.subject in costs:
-                points.append((costs[result.subject], found))
+            cost = costs.get(benchmark, {}).get(result.subject)
+            if found is not None and cost is not None:
+                points.append((cost, found))
+            elif found is not None and result.subject in costs.get(benchmark, {}):
+                left_out.append(result.subject)
         if len(points) > 1:
-            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format)
+            note = f"left out, because a price is unknown: {', '.join(left_out)}" if left_out else ""
+            return specs.frontier(points, x_title, f"{benchmark}: {names[0]}", x_format, note)
     return None
 
 

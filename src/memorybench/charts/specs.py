@@ -109,7 +109,9 @@ def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
     return _stacked(parts, resolve={"scale": {"x": "independent"}})
 
 
-def frontier(points: Sequence[tuple[float, Estimate]], x_title: str, y_title: str, x_format: str) -> Spec:
+def frontier(
+    points: Sequence[tuple[float, Estimate]], x_title: str, y_title: str, x_format: str, note: str = ""
+) -> Spec:
     """Shares against a cost; a line joins the providers that no other one beats in both."""
     data = [{**one.plain(), "cost": cost} for cost, one in points]
     best: list[dict[str, Any]] = []
@@ -128,6 +130,7 @@ def frontier(points: Sequence[tuple[float, Estimate]], x_title: str, y_title: st
         row["label_at"] = label_at
     return _whole(
         {
+            **({"title": {"text": printable(note), "fontWeight": "normal", "limit": _WIDTH}} if note else {}),
             "width": _WIDTH,
             "height": _HEIGHT,
             "encoding": {"x": x},

@@ -241,6 +241,25 @@ class RunReader:
             for key in sorted(steps)
         ]
 
+    def paid_steps(self, run: str, *, leave_out: Collection[str]) -> dict[str, float | None]:
+        """Return the cost of each step that is not free, by key, with its failed attempts; None: a price is unknown.
+
+        A reused step has the cost that it had in the run that made it. Steps of the names in `leave_out` do not count.
+        """
+        rows = self.connection.execute(
+            "SELECT own.key, CASE WHEN source.key IS NULL THEN own.cost ELSE source.cost END AS cost, own.name"
+            " FROM steps AS own LEFT JOIN steps AS source ON source.run = own.reused_from AND source.key = own.key"
+            " WHERE own.run = :run"
+            " UNION ALL SELECT key, cost, name FROM attempts WHERE run = :run",
+            {"run": run},
+        )
+        costs: dict[str, float | None] = {}
+        for key, cost, name in rows:
+            if cost != 0 and name not in leave_out:
+                known = costs.get(key, 0.0)
+                costs[key] = None if cost is None or known is None else known + cost
+        return costs
+
     def step_inputs(self, run: str, name: str) -> str | None:
         """Return the inputs of one step of that name, as JSON."""
         row = next(self._few("steps", "run = ? AND name = ? LIMIT 1", run, name), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby
 from types import MappingProxyType
@@ -25,6 +25,8 @@ from memorybench.text.spelling import suggestion
 
 from .comparison import HEADLINES, HeadlineScores, Pair
 
+_OF_THE_JUDGE = ("judge", "canary")
+"""Steps whose cost is that of measuring, not of the provider."""
 NOTHING_SELECTED: Mapping[str, int] = MappingProxyType({})
 
 
@@ -69,6 +71,8 @@ class Summary(Record):
     known_cost: float = 0.0
     """Dollars, without the calls of unknown cost."""
     calls_of_unknown_cost: int = 0
+    question_costs: Mapping[str, Mapping[str, float | None]] = Field(default_factory=dict)
+    """By benchmark and subject: dollars per scored trial, without the judge; None: a price is unknown."""
     possibly_charged_twice: int = 0
     notes: tuple[tuple[str, str], ...] = ()
     created: str = ""
@@ -125,6 +129,38 @@ class _Accumulator:
             )
             for metric in metrics
         )
+
+
+@dataclass(slots=True)
+class _QuestionCosts:
+    """Adds up what the trials of each subject cost; a step that several of them share counts once."""
+
+    trials: Counter[tuple[str, str]] = field(default_factory=Counter)
+    dollars: dict[tuple[str, str], float | None] = field(default_factory=dict)
+
+    def watch(self, run_reader: RunReader, run: str) -> Iterator[Outcome]:
+        """Yield the outcomes of a run after adding the costs of their steps."""
+        paid = run_reader.paid_steps(run, leave_out=_OF_THE_JUDGE)
+        counted: set[tuple[str, str, str]] = set()
+        for outcome in run_reader.outcomes(run):
+            if paid and outcome.status == "scored":
+                subject = (outcome.trial.benchmark, outcome.trial.subject.name)
+                self.trials[subject] += 1
+                total = self.dollars.setdefault(subject, 0.0)
+                for key in outcome.steps:
+                    if key in paid and (*subject, key) not in counted:
+                        counted.add((*subject, key))
+                        cost = paid[key]
+                        total = None if cost is None or total is None else total + cost
+                self.dollars[subject] = total
+            yield outcome
+
+    def averages(self) -> dict[str, dict[str, float | None]]:
+        found: dict[str, dict[str, float | None]] = {}
+        for (benchmark, subject), total in self.dollars.items():
+            average = None if total is None else total / self.trials[benchmark, subject]
+            found.setdefault(benchmark, {})[subject] = average
+        return found
 
 
 def _rows(repeats: Sequence[Outcome], metrics: Sequence[Metric]) -> dict[str, tuple[float, ...]]:
@@ -185,9 +221,9 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         planned.update({name: asked[name] for name in run.spec.get("benchmarks", asked) if name in asked})
     stages = [stage for run_reader, run in parts for stage in run_reader.stages(run.id)]
     costs = [run_reader.costs(run.id) for run_reader, run in parts]
-    headlines = HeadlineScores()
+    headlines, question_costs = HeadlineScores(), _QuestionCosts()
     results = measure(
-        headlines.watch(chain.from_iterable(run_reader.outcomes(run.id) for run_reader, run in parts)),
+        headlines.watch(chain.from_iterable(question_costs.watch(run_reader, run.id) for run_reader, run in parts)),
         metrics,
         planned,
         subjects_of(runs[0]),
@@ -206,6 +242,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         spent=sum((stage.spent for stage in stages), NOTHING),
         known_cost=sum(known for known, _, _ in costs),
         calls_of_unknown_cost=sum(unknown for _, _, unknown in costs),
+        question_costs=question_costs.averages(),
         possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),
