@@ -82,7 +82,14 @@ def test_the_frontier_leaves_out_what_another_provider_beats() -> None:
     points = [(1.0, Estimate("cheap", 0.4)), (2.0, Estimate("beaten", 0.3)), (3.0, Estimate("good", 0.8))]
     spec = specs.frontier([*points, (0.5, Estimate("oracle", 1.0, is_baseline=True))], "cost", "score", "~s")
     line = spec["layer"][0]["data"]["values"]
-    assert [row["name"] for row in line] == ["cheap", "good", "good"]
+    assert [(row["cost"], row["name"]) for row in line] == [(1.0, "cheap"), (3.0, "good")]
+
+
+def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
+    points = [(10.0, Estimate("a", 0.4)), (95.0, Estimate("b", 0.5)), (100.0, Estimate("c", 0.5))]
+    for costs, sides in ((points, [False, False, False]), (points[::2], [False, True])):
+        rows = specs.frontier(costs, "cost", "score", "~s")["layer"][1]["data"]["values"]
+        assert [row["is_before"] for row in rows] == sides
 
 
 def test_labels_of_a_slope_chart_do_not_overlap() -> None:
@@ -150,6 +157,25 @@ def test_a_page_leaves_about_the_room_of_a_chart(stored: StoredRun) -> None:
         drawn = re.search(r'height="([\d.]+)"', render_inline(spec, "t"))
         assert drawn is not None
         assert abs(specs.size(spec)[1] - float(drawn[1])) < 30
+
+
+def test_a_chart_fits_a_page_of_360_pixels(recorded: Path) -> None:
+    pytest.importorskip("vl_convert")
+    with open_run(["second"], [recorded / "results"]) as stored:
+        for name, spec in page_specs(stored, report_of(stored)).items():
+            widths = [float(width) for width in re.findall(r'<svg[^>]* width="([\d.]+)"', render_inline(spec, "t"))]
+            assert len(widths) == 2, name
+            assert widths[1] <= 330, name  # the card has 310: the text becomes 6 % smaller at most
+
+
+def test_a_narrow_forest_plot_keeps_its_figures(recorded: Path) -> None:
+    pytest.importorskip("vl_convert")
+    with open_run(["first"], [recorded / "results"]) as stored:
+        spec = CHARTS["forest"][1](RunCharts(stored))
+    assert spec is not None
+    slim = render_inline(spec, "t").split("<svg")[2]
+    assert "slim" in slim.split(">")[0]
+    assert all(row["text"] in slim for row in spec["data"]["values"])
 
 
 def test_a_page_has_no_heat_map_beside_that_of_its_tables(recorded: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from memorybench.core.errors import BadInput
 
 from .look import LIGHT, THEMES
-from .specs import Spec, size
+from .specs import Spec, narrow, size
 
 FORMS = ("svg", "png", "pdf")
 _VERSION = "5.20"
@@ -56,23 +56,40 @@ def render(spec: Spec, form: str, theme: str = "light") -> bytes:
 
 
 def render_inline(spec: Spec, title: str) -> str:
-    """Return SVG for a page, with the colours and fonts of the page: light or dark. It has no styles of its own."""
+    """Return SVG for a page, with the colours and fonts of the page: light or dark. It has no styles of its own.
+
+    A second drawing, of the class `slim`, is for narrow pages.
+    """
     # the font of a page may be wider than the one that is measured here
-    svg = render(
-        {**spec, "background": None, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, "svg"
-    ).decode()
-    svg = _NOT_INLINE.sub("", svg)
+    drawn = _inline({**spec, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, title)
+    slim = narrow(spec)
+    if slim is not None:
+        drawn += _inline({**slim, "padding": {"left": 4, "right": 14, "top": 4, "bottom": 4}}, title, "slim")
+    return drawn
+
+
+def _inline(spec: Spec, title: str, kind: str = "") -> str:
+    svg = _NOT_INLINE.sub("", render({**spec, "background": None}, "svg").decode())
     svg = _COLOR.sub(lambda found: f'{found[1]}="var(--{_NAMES[found[2]]})"' if found[2] in _NAMES else found[0], svg)
     width = re.search(r'width="([\d.]+)"', svg)
-    wide = ' class="wide"' if width and float(width[1]) > _WIDE else ""
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"{wide}', 1)
+    kind = "wide" if width and float(width[1]) > _WIDE else kind
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(title)}"{_class(kind)}', 1)
 
 
 def empty(spec: Spec) -> str:
     """Return SVG that takes about as much room as the chart will."""
+    slim = narrow(spec)
+    return _empty(spec) + ("" if slim is None else _empty(slim, "slim"))
+
+
+def _empty(spec: Spec, kind: str = "") -> str:
     width, height = size(spec)
-    wide = ' class="wide"' if width > _WIDE else ""
-    return f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}"{wide}></svg>'
+    kind = "wide" if width > _WIDE else kind
+    return f'<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}"{_class(kind)}></svg>'
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
 
 
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:

@@ -18,9 +18,13 @@ from .look import CONFIG, LIGHT
 Spec = dict[str, Any]
 _WIDTH = 420
 _HEIGHT = 220
+_NARROW = 190
+"""The width of axes on a page of 360 pixels."""
 _ROW = 24
 _LABEL_GAP = 15
 """Pixels between the labels of two lines."""
+_BESIDE: Mapping[str, Any] = {"value": _WIDTH + 12}
+"""Where figures stand: on the right of the axes."""
 _LONGEST_NAME = 60
 _SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("series-"))
 _SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
@@ -78,7 +82,7 @@ def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
     layers = [
         _layer({"type": "rule", "strokeWidth": 2}, x={**x, "field": "low"}, x2={"field": "high"}),
         _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, x={**x, "field": "value"}),
-        _layer({"type": "text", "align": "left"}, x={"value": _WIDTH + 12}, text={"field": "text"}, color=None),
+        _layer({"type": "text", "align": "left"}, x=_BESIDE, text={"field": "text"}, color=None),
     ]
     return _stacked({title: _rows([one.plain() for one in rows], layers) for title, rows in panels.items()})
 
@@ -119,15 +123,14 @@ def frontier(
     for place in sorted(own, key=lambda place: (points[place][0], -points[place][1].value)):
         if not best or data[place]["value"] > best[-1]["value"]:
             best.append(data[place])
-    best += [{**one, "cost": max(cost for cost, _ in points)} for one in best[-1:]]
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": _name(y_title)}}
     axis = {"title": _name(x_title), "format": x_format, "tickCount": 6}
     x = {"field": "cost", "type": "quantitative", "scale": {"zero": True}, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
-    label = {"type": "text", "align": "left", "dx": 7, "dy": -8}
     placed = _spread([one["value"] for one in data], _HEIGHT, (0, 1))
     for row, label_at in zip(data, placed, strict=True):
         row["label_at"] = label_at
+        row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points])
     return _whole(
         {
             **({"title": {"text": printable(note), "fontWeight": "normal", "limit": _WIDTH}} if note else {}),
@@ -141,12 +144,27 @@ def frontier(
                     "layer": [
                         _layer({"type": "rule"}, y={**y, "field": "low"}, y2={"field": "high"}),
                         _layer({"type": "point", "filled": True, "size": 80, "opacity": 1}, y={**y, "field": "value"}),
-                        _layer(label, y={**y, "field": "label_at"}, text={"field": "name"}, color=None),
+                        *(_point_label(y, is_before, halo) for is_before in (False, True) for halo in (True, False)),
                     ],
                 },
             ],
         }
     )
+
+
+def _is_last_alone(cost: float, costs: Sequence[float]) -> bool:
+    """Whether a label would stick out of the chart, and there is room for it before the point."""
+    end = max(costs)
+    return cost > 0.75 * end and sum(other > cost - 0.25 * end for other in costs) == 1
+
+
+def _point_label(y: Mapping[str, Any], is_before: bool, halo: bool) -> Spec:
+    """The name of a point after or before it; a halo keeps it readable on lines."""
+    side = {"align": "right", "dx": -7} if is_before else {"align": "left", "dx": 7}
+    stroke = {"stroke": LIGHT["panel"], "strokeWidth": 3, "strokeJoin": "round"} if halo else {}
+    mark = {"type": "text", "dy": -8, **side, **stroke}
+    label = _layer(mark, y={**y, "field": "label_at"}, text={"field": "name"}, color=None)
+    return {"transform": [{"filter": f"datum.is_before === {str(is_before).lower()}"}], **label}
 
 
 def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
@@ -161,7 +179,7 @@ def latency(panels: Mapping[str, Sequence[Spread]]) -> Spec:
         _layer({"type": "rule"}, x={**x, "field": "p5"}, x2={"field": "p95"}),
         _layer({"type": "bar", "height": 10, "opacity": 0.35}, x={**x, "field": "p25"}, x2={"field": "p75"}),
         _layer({"type": "tick", "thickness": 3, "height": 14, "opacity": 1}, x={**x, "field": "p50"}),
-        _layer({"type": "text", "align": "left"}, x={"value": _WIDTH + 12}, text={"field": "text"}, color=None),
+        _layer({"type": "text", "align": "left"}, x=_BESIDE, text={"field": "text"}, color=None),
     ]
     parts = {}
     for title, rows in panels.items():
@@ -279,6 +297,39 @@ def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
             ],
         }
     return _stacked(parts, resolve={"scale": {"x": "independent"}})
+
+
+def narrow(spec: Spec) -> Spec | None:
+    """Return the spec for a page of 360 pixels, with figures above their rows; None: it has a width per column."""
+    parts = spec.get("vconcat", [spec])
+    if any(part["width"] != _WIDTH for part in parts):
+        return None
+    slim = [_narrow_part(part) for part in parts]
+    config = {
+        **CONFIG,
+        "axisX": {"labelOverlap": True, "labelSeparation": 10},
+        "axisY": {"labelLimit": 84},
+        "legend": {**CONFIG["legend"], "columns": 2},
+        "title": {**CONFIG["title"], "limit": _NARROW},
+    }
+    return {**spec, **({"vconcat": slim} if "vconcat" in spec else slim[0]), "config": config}
+
+
+def _narrow_part(part: Spec) -> Spec:
+    above = {"x": {"value": 0}}
+    layers = [
+        {**one, "mark": {**one["mark"], "dy": -14}, "encoding": {**one["encoding"], **above}}
+        if one.get("encoding", {}).get("x") == _BESIDE
+        else one
+        for one in part.get("layer", ())
+    ]
+    has_rows = any(one.get("encoding", {}).get("x") == above["x"] for one in layers)
+    return {
+        **part,
+        "width": _NARROW,
+        **({"layer": layers} if layers else {}),
+        **({"height": {"step": _ROW + 16}} if has_rows else {}),
+    }
 
 
 def size(spec: Spec) -> tuple[int, int]:
