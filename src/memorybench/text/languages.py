@@ -7,7 +7,7 @@ from typing import Any
 
 from .words import words
 
-_SAMPLE = 1000
+_SAMPLE = 600
 """Characters that suffice to identify a language."""
 _SURE = 0.9
 _PIDGIN = "pcm"
@@ -22,11 +22,13 @@ def is_english(*texts: str) -> bool:
     samples = [text[:_SAMPLE] for text in texts if words(text[:_SAMPLE])]
     if not samples:
         return True
-    language, probability = _identify("\n".join(samples))
-    if language != "en" and not (language == _PIDGIN and probability < 0.5):
+    found = [_identify(text) for text in samples]
+    if all(language == "en" for language, _ in found):
+        return True
+    if any(language not in ("en", _PIDGIN) and probability >= _SURE for language, probability in found):
         return False
-    found = [_identify(text) for text in samples] if len(samples) > 1 else []
-    return not any(language not in ("en", _PIDGIN) and probability >= _SURE for language, probability in found)
+    language, probability = _identify("\n".join(samples))
+    return language == "en" or (language == _PIDGIN and probability < 0.5)
 
 
 def _identify(text: str) -> tuple[str, float]:
