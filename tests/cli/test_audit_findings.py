@@ -34,11 +34,6 @@ def save(command: Command, turns: list[str], facts: list[dict[str, Any]], dates:
     return "mine.json"
 
 
-def counts(command: Command, dataset: str) -> dict[str, Any]:
-    document: dict[str, Any] = command("validate", dataset, "--json").json
-    return document
-
-
 def asked(command: Command, dataset: str, *more: str) -> list[dict[str, Any]]:
     said = command("audit", dataset, "--model", "scripted/quote", *JUDGED, "--json", *more)
     return [row["probe"] for row in said.json["probeResults"]] if said.code in (0, 1) else []
@@ -54,6 +49,28 @@ def test_a1_two_facts_that_do_not_answer_one_question_are_no_conflict(command: C
         {"content": "User increased the savings plan to 450 euros a month", "turn": 2, "supersedes": "f0"},
     ]
     assert not [probe for probe in asked(command, save(command, told, facts)) if probe["type"] == "conflict"]
+
+
+def test_a_planned_fact_is_not_asked_as_current(command: Command) -> None:
+    told = ["I work at Ashgrove as a nurse.", "I'm starting at Tamar on 2 April, and I'm looking forward to it."]
+    job = {"subject": "user", "attribute": "employer"}
+    plan = {"supersedes": "f0", "validFrom": "2024-04-02"}
+    facts = [
+        {"content": "User works at Ashgrove", "turn": 1, "value": "Ashgrove", **job},
+        {"content": "User works at Tamar", "turn": 2, "value": "Tamar", **job, **plan},
+    ]
+    dataset = save(command, told, facts)
+    assert {probe["expectedAnswer"] for probe in asked(command, dataset)} == {"Ashgrove"}
+    assert command("audit", "probes", dataset, "--json").json["rejected"]["a plan"] == 1
+
+
+def test_a_short_text_in_another_language_needs_a_probe_model(command: Command) -> None:
+    told = ["Ik was in mei in Delft en we zijn daar met de boot."]
+    facts = [{"content": told[0], "turn": 1, "subject": "user", "attribute": "stad", "value": "Delft"}]
+    dataset = save(command, told, facts)
+    said = command("audit", dataset, "--model", "scripted/quote", *JUDGED, "--json")
+    assert said.code == 2
+    assert "--probe-model" in said.err + said.out
 
 
 def test_a2_a_plan_is_not_an_event(command: Command) -> None:
