@@ -90,6 +90,20 @@ def test_a_program_is_an_extractor(command: Command) -> None:
     assert said.json["counts"]["scored"] == 12
 
 
+@pytest.mark.parametrize("prefix", ["", "The updated memory is:\n"], ids=["fenced", "prefixed"])
+def test_json_within_the_output_of_a_program_is_read_and_noted(command: Command, prefix: str) -> None:
+    program = command.folder / "echo.py"
+    printed = "'```json', memory, '```', sep='\\n'" if not prefix else f"{prefix!r}, memory"
+    program.write_text(
+        f"import json, sys\nmemory = json.dumps(json.load(sys.stdin)['existing_memory'])\nprint({printed})\n"
+    )
+    line = f"{sys.executable} {program}"
+    said = command("extraction", "run", "--extractor-command", line, "--limit", "3", "--json", "--no-targets")
+    assert said.json["counts"]["scored"] == 3
+    (overall,) = (row for row in said.json["results"] if not row["group"])
+    assert {one["name"]: one["value"] for one in overall["measures"]}["json_in_text"] == 3
+
+
 def test_the_reference_extractor_needs_a_model(command: Command) -> None:
     said = command("extraction", "run", "--extractor", "reference")
     assert said.code == 2

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
-from memorybench.core.extraction import MemoryState
+from memorybench.core.extraction import MemoryInText, MemoryState
 from memorybench.core.trials import Subject
 from memorybench.files.located import Document
 from memorybench.processes.programs import (
@@ -28,7 +28,7 @@ from memorybench.text.sanitize import printable
 
 from .config import ExtractorConfig
 from .plugin import ExtractorType, OpenContext
-from .states import Redact, messages, read_memory, redact_memory
+from .states import Redact, find_memory, messages, redact_memory
 
 DEADLINE = 120.0
 OUTPUT_CAP = 8 * 2**20
@@ -74,7 +74,7 @@ class CommandExtractor(ExtractorType):
             deadline=context.config.timeout / 1000,
         )
 
-    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState:
+    async def extract(self, existing: MemoryState, conversation: Sequence[Turn]) -> MemoryState | MemoryInText:
         where = printable(self.redact(Path(self.command[0]).name))
         try:
             finished = await run_program(
@@ -95,7 +95,10 @@ class CommandExtractor(ExtractorType):
             text = finished.output.decode("utf-8-sig")
         except UnicodeDecodeError:
             raise Malformed(f"{where}: the output is not UTF-8") from None
-        return redact_memory(read_memory(text, where), self.redact)
+        memory = find_memory(text, where)
+        if isinstance(memory, MemoryInText):
+            return MemoryInText(redact_memory(memory.memory, self.redact))
+        return redact_memory(memory, self.redact)
 
 
 @asynccontextmanager
