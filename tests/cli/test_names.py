@@ -114,3 +114,18 @@ def test_doctor_asks_the_docker_daemon(
     [row] = [row for row in command("doctor", "--json").json if row["name"] == "docker"]
     assert row["found"] is found
     assert ("daemon" in row["detail"]) == (not found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "remedy"),
+    [
+        ("extraction online --source jsonl x.jsonl --no-targets", None),
+        ("extraction run --extractor hoarder --no-target", "--no-targets"),
+        ("extraction run --limit", None),
+        ("eval --provders bm25", "--providers"),
+    ],
+)
+def test_only_arguments_of_the_same_command_are_suggested(command: Command, arguments: str, remedy: str | None) -> None:
+    said = command(*arguments.split())
+    assert said.code == 2
+    assert re.findall('did you mean "(.*)"', said.err) == ([remedy] if remedy else [])

@@ -27,6 +27,9 @@ _ALIASES = (
 class Parser(argparse.ArgumentParser):
     """Reports a wrong command line as one line, with the nearest word."""
 
+    given: Sequence[str] = ()
+    """The words on the command line."""
+
     def error(self, message: str) -> NoReturn:
         from memorybench.core.errors import BadInput
         from memorybench.text.spelling import suggestion
@@ -43,15 +46,18 @@ class Parser(argparse.ArgumentParser):
             where, problem = "", message
         word, _, choices = problem.removeprefix("invalid choice: ").rstrip(")").partition(" (choose from ")
         names = choices.replace("'", "").split(", ") if choices else self._option_names()
-        close = suggestion((word if choices else where).strip("'"), names)
+        unknown = (word if choices else where).strip("'")
+        close = "" if unknown in names else suggestion(unknown, names)
         raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
 
     def _option_names(self) -> list[str]:
+        """Return the options of the command that was given; of all commands, if none was."""
         parsers: list[argparse.ArgumentParser] = [self]
         for parser in parsers:  # grows by the parsers of its verbs
             for action in parser._actions:
                 if isinstance(action, argparse._SubParsersAction):
-                    parsers += action.choices.values()
+                    chosen = [action.choices[word] for word in self.given if word in action.choices]
+                    parsers += chosen[:1] or action.choices.values()
         return [name for parser in parsers for name in parser._option_string_actions if name.startswith("--")]
 
 

@@ -122,6 +122,7 @@ def _parser(
     program: str, purpose: str, verbs: Mapping[str, str], given: Sequence[str], epilog: str, *, whole: bool = False
 ) -> argparse.ArgumentParser:
     parser = Parser(prog=program, description=purpose, epilog=epilog, allow_abbrev=False)
+    parser.given = given
     parser.add_argument("--version", action="version", version=f"{program} {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     actions = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
