@@ -131,6 +131,13 @@ def test_the_heading_names_all_that_are_best(values: tuple[float, float], headin
     assert sentence == pair.sentence()
 
 
+def test_a_failure_has_its_reason_as_in_the_viewer(recorded: Path, tmp_path: Path) -> None:
+    page = write(recorded / "results" / "first", tmp_path / "page.html")
+    assert "✗ not-retrieved" in page
+    assert "✗ wrong" not in page
+    assert 'data-marks="not-retrieved wrong"' in page  # the filter finds it by either
+
+
 def test_only_a_table_with_one_column_of_names_is_shaded() -> None:
     shares = (Column("as judged", "interval"), Column("corrected", "interval"))
     assert is_heat_map(Table("by type", (text_column("type"), *shares), ()))

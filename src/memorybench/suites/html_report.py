@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput
-from memorybench.core.report_sections import Notes, Provenance, Report
+from memorybench.core.measures import Measure
+from memorybench.core.report_sections import Notes, Provenance, Report, Table
+from memorybench.reporting.formatting import with_interval
 
 from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
 from .stored_run import StoredRun
@@ -27,6 +29,8 @@ _MOST_TEXT = 1_200_000
 """Characters of all questions together: the file of a run with long answers stays below 3 MB."""
 _LONGEST_VALUE = 1000
 _MOST_SENTENCES = 4
+_MOST_FIGURES = 3
+_MOST_NAMES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ class Mark:
     reason: str
     got: str
     repeat: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a filter finds it by."""
+        return tuple(dict.fromkeys(name for name in (self.reason, self.mark) if name))
 
 
 @dataclass(slots=True)
@@ -76,7 +85,9 @@ def to_html(
         several_benchmarks=len({one.benchmark for one in questions}) > 1,
         subjects=list(dict.fromkeys(name for one in questions for name in one.marks)),
         types=list(dict.fromkeys(one.type for one in questions if one.type)),
-        marks=sorted({mark.mark for one in questions for marks in one.marks.values() for mark in marks}),
+        marks=sorted(
+            {name for one in questions for marks in one.marks.values() for mark in marks for name in mark.names}
+        ),
         reasons=FAILURE_REASONS,
         provenance=provenance_notes(stored),
         run_id=stored.summary.run_id,
@@ -121,7 +132,7 @@ def list_questions(stored: StoredRun) -> tuple[list[Question], int]:
 def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, Sequence[str]]:
     """Return the finding and the sentences that support it."""
     if report.verdict or comparison is None or not comparison.comparisons:
-        return report.title, report.verdict
+        return report.title, report.verdict or _main_figures(report)
     first = comparison.comparisons[0]
     pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
     values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
@@ -141,6 +152,34 @@ def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, S
     if len(tied) > 1:
         return lead, sentences[:_MOST_SENTENCES]
     return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
+
+
+def _main_figures(report: Report) -> list[str]:
+    """Return the first figures of a report as sentences: those of scenarios, or of each provider or extractor."""
+    tables = [one for one in report.sections if isinstance(one, Table)]
+    for table in tables:
+        if table.columns[0].heading == "scenario":
+            return [_scenario_sentence(table)]
+    sentences = []
+    for table in tables:
+        column = next((n for n, one in enumerate(table.columns) if one.shows == "interval"), 0)
+        found = {str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure) and cell.n}
+        texts = [(name, with_interval(measure)) for name, measure in found.items()]
+        if texts and table.columns[0].heading == "measure":
+            sentences.append(f"{table.title}: {', '.join(f'{name} {text}' for name, text in texts[:_MOST_FIGURES])}")
+        elif texts and table.columns[0].heading == "provider":
+            sentences += [f"{name}: {found[name].name} {text}" for name, text in texts]
+    return sentences[:_MOST_SENTENCES]
+
+
+def _scenario_sentence(table: Table) -> str:
+    states = {str(row[0]): [one for cell in row if isinstance(cell, tuple) for one in cell] for row in table.rows}
+    failed = [name for name, own in states.items() if any(one.good is False for one in own)]
+    undecided = sum(all(one.good is None for one in own) for own in states.values())
+    sentence = f"{len(failed)} of {len(states)} scenario{'s' * (len(states) != 1)} failed"
+    sentence += f", {undecided} were not decided" if undecided else ""
+    more = f" and {len(failed) - _MOST_NAMES} more" if len(failed) > _MOST_NAMES else ""
+    return f"{sentence}: {', '.join(failed[:_MOST_NAMES])}{more}" if failed else sentence
 
 
 def _values(pair: Pair) -> list[tuple[str, float | None]]:
