@@ -7,6 +7,7 @@ import re
 import shutil
 import sqlite3
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from starlette.testclient import TestClient
 from memorybench.cli.main import main
 from memorybench.core.report_sections import Table
 from memorybench.journal.lock import RunLock
-from memorybench.reporting.formatting import cell_text
+from memorybench.reporting.formatting import cell_text, with_interval
 from memorybench.reporting.progress import FILE_NAME as PROGRESS
 from memorybench.reporting.progress import Block, Snapshot
 from memorybench.suites.failures import find_failures
@@ -43,8 +44,8 @@ TAGS = """html head meta title link script body a header b nav main footer h1 h2
     br progress g line text tspan noscript"""
 ATTRIBUTES = """charset name content rel href type src defer class id lang aria-label aria-current aria-sort aria-hidden
     aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
-    r fill stroke stroke-width stroke-dasharray stroke-miterlimit opacity fill-opacity font-size font-weight text-anchor
-    transform display pointer-events x y x2 y2 dy
+    r fill stroke stroke-width stroke-dasharray stroke-linejoin stroke-miterlimit opacity fill-opacity font-size
+    font-weight text-anchor transform display pointer-events x y x2 y2 dy
     max hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
 
 
@@ -396,3 +397,29 @@ def test_a_report_that_is_a_link_to_another_folder_is_not_shown(recorded: Path, 
 
 def test_a_search_text_may_have_any_length(client: TestClient) -> None:
     assert get(client, f"/run/0/first/questions?text={'x' * 60_000}")
+
+
+@pytest.mark.parametrize("run", ["h", "e", "one"])
+def test_a_page_without_a_comparison_leads_with_its_figures(
+    recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: str
+) -> None:
+    shutil.copytree(recorded / "results", tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    if run == "one":
+        assert main(["eval", "--providers", "bm25", "--limit", "20", "--run-id", "one"]) == 0
+    with open_run([run], [tmp_path / "results"]) as stored:
+        summary = stored.summary
+        (result,) = [one for one in summary.results if not one.group]
+        names = {"h": (), "e": ("precision", "recall"), "one": ("recall@5",)}[run]
+        wanted = [f"{name} {with_interval(measure)}" for name in names if (measure := result.measure(name)) is not None]
+    wanted += ["0 of 1 scenario failed"] if run == "h" else []
+    with opened(tmp_path / "results") as client:
+        lead = " ".join(re.findall(r'<p class="lead">(.*?)</p>', get(client, f"/run/0/{run}")))
+    assert wanted
+    for text in wanted:
+        assert text in unescape(lead)
+
+
+def test_the_list_of_runs_shows_the_n_of_the_headline(client: TestClient) -> None:
+    row = get(client, "/").partition('href="/run/0/first"')[2].partition("</tr>")[0]
+    assert re.search(r'<td class="n" title="36/36 trials[^"]*"><div>12<', row)

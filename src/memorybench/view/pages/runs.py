@@ -18,7 +18,7 @@ SORTS: Mapping[str, Callable[[RunRow], Any]] = {
     "run": lambda row: row.run.id.lower(),
     "benchmark": lambda row: (row.run.suite, row.benchmarks),
     "headline": lambda row: max((one.measure.value or 0.0 for one in row.headlines), default=-1.0),
-    "n": lambda row: row.done,
+    "n": lambda row: max((one.measure.n for one in row.headlines), default=-1),
     "status": lambda row: row.run.status,
 }
 
