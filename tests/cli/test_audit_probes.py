@@ -105,7 +105,7 @@ ANSWERS = {"Who treats the user?": "Mrs Bell", "Where does the user train at pre
 
 
 def truthful(call: Call) -> str:
-    """Write and verify probes from what was said; the second absent question is told."""
+    """Write and verify probes as a truthful model. The second question about an absent fact has an answer."""
     prompt = call.json["messages"][-1]["content"]
     if "that the conversation does not answer" in prompt:
         return json.dumps({"questions": ["What does the user drink?", "Where does the user train at present?"]})

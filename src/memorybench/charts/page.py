@@ -44,7 +44,7 @@ def html_report(stored: StoredRun, report: Report) -> str:
 
 
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
-    """Compare the providers of a run; None if there are no two with questions in common, or too many trials."""
+    """Compare the providers of a run; None if fewer than two share questions, or the run has too many trials."""
     if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
         return None
     run = ComparedRun(stored, stored.folder)

@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_TRIES = 0.2
 
 @asynccontextmanager
 async def lease(run_writer: RunWriter, name: str, stopping: Stop) -> AsyncIterator[None]:
-    """Wait for a lease; raise Interrupted if the run is stopping. Without other processes there is no wait."""
+    """Wait until no other process has the lease, and take it. Raise Interrupted if the run is stopping."""
     while not run_writer.try_lease(name):
         await stopping.pause(_SECONDS_BETWEEN_TRIES)
     try:

@@ -211,7 +211,7 @@ class PostgresJournal(Journal):
         return db
 
     def _version(self, db: Connection) -> int:
-        """Return the number of the schema; 0 if there is none. Raise BadInput for one of a newer version."""
+        """Return the version of the schema, 0 in an empty database. Raise BadInput if it is newer than this program."""
         if not db.has_table("schema_version"):
             return 0
         (version,) = db.execute("SELECT version FROM schema_version").fetchone()

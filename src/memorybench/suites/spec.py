@@ -117,7 +117,7 @@ class JudgedSpec(Spec):
         raise ValueError("a number of canaries, or off")
 
     def check_canaries(self, *, has_judge: bool) -> None:
-        """Raise if canaries are asked for and there is no judge."""
+        """Raise BadInput if `--canaries` is given without a judge."""
         if self.canaries not in (None, "off", 0) and not has_judge:
             raise BadInput("--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or remove it")
 

@@ -51,7 +51,7 @@ def event_probes(material: Material) -> Iterator[Probe]:
             else:
                 material.dropped[found] += 1
     events.sort(key=lambda one: (one.at, one.place, one.fact.id))
-    apart = max(1, len(events) // 2)  # neighbours in time are paired only if there are no others
+    apart = max(1, len(events) // 2)  # pair events that are far apart in time
     for one, other in zip(events, events[apart:], strict=False):
         reason = _reject(material, one, other)
         if reason is not None:

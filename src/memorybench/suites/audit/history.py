@@ -50,7 +50,7 @@ def history(indexed: IndexedConversation) -> History:
 
 
 def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
-    """Return the ids of facts that become true after `now`, unless a fact that is no plan has superseded them."""
+    """Return the ids of facts that become true after `now` and were not superseded by a fact that is true."""
     plans = {
         fact.id
         for fact in facts

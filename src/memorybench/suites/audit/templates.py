@@ -67,7 +67,7 @@ def attribute_name(attribute: str) -> str:
 def question_for(subject: str | None, attribute: str, statement: str = "") -> str | None:
     """Return the question that asks for an attribute of a subject; None if the attribute does not make one.
 
-    The statement of the fact tells whether the attribute is a verb, and how its words are written.
+    The sentence of the fact shows whether the attribute is a verb, and how its words are spelled.
     """
     named, name = named_subject(subject, statement), attribute_name(attribute)
     if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):

@@ -77,7 +77,7 @@ def _conflict(indexed: IndexedConversation, chain: Sequence[AuditFact], policy: 
 
 
 def _orders(indexed: IndexedConversation, events: Sequence[AuditFact]) -> Iterator[Probe]:
-    """Pair events as they are told; the model says when they happened."""
+    """Pair events in the order in which the conversation mentions them; the model gives their dates."""
     apart = max(1, len(events) // 2)
     for one, other in zip(events, events[apart:], strict=False):
         first, second = option_text(one), option_text(other)
