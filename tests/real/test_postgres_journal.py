@@ -34,22 +34,6 @@ pytestmark = pytest.mark.real
 EVAL = ("eval", "--providers", "bm25", "--end", "24", "--run-id", "first")
 
 
-@pytest.fixture
-def database(postgres: str) -> str:
-    """The address of an empty database."""
-    import psycopg
-
-    with psycopg.connect(f"{postgres}postgres", autocommit=True) as db:
-        db.execute("DROP DATABASE IF EXISTS journal WITH (FORCE)")
-        db.execute("CREATE DATABASE journal")
-    return f"{postgres}journal"
-
-
-@pytest.fixture
-def results(tmp_path: Path, database: str) -> Path:
-    return results_folder(tmp_path / "results", database)
-
-
 class TestPostgres(JournalContract):
     def set_version(self, results: Path, version: int) -> None:
         execute(results, "UPDATE schema_version SET version = ?", version)
