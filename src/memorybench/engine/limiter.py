@@ -68,12 +68,18 @@ class RateLimiter:
         return f"slot {slot} of {self.name}"
 
     def pause(self, seconds: float) -> None:
-        """Delay all calls: a 429 applies to every caller."""
+        """Delay all calls: a 429 applies to every caller, in whichever process."""
         self._paused_until = max(self._paused_until, time.monotonic() + seconds)
+        if self._shared_by is not None:
+            self._shared_by.pause(self.name, seconds)
 
     def close(self, reason: str) -> None:
         """Refuse all further calls: the subject denied access (401, 402, 403)."""
         self._closed = self._closed or reason
+
+    def _pause_left(self, now: float) -> float:
+        left = self._paused_until - now
+        return left if self._shared_by is None else max(left, self._shared_by.pause_left(self.name))
 
     def _next_turn(self, now: float) -> float:
         """Take the next turn, and return when it begins."""
@@ -89,9 +95,9 @@ class RateLimiter:
             if self._closed is not None:
                 raise Denied(f"{self.name}: access denied earlier in this run: {self._closed}")
             now = time.monotonic()
-            if self._paused_until > now:
+            if (left := self._pause_left(now)) > 0:
                 start = None  # the turn is lost, so that callers do not all start when the pause ends
-                await self.stopping.pause(self._paused_until - now)
+                await self.stopping.pause(left)
                 continue
             if not self._interval:
                 return

@@ -56,6 +56,11 @@ _NEXT_TURN = (
     f"INSERT INTO turns (run, subject, next) VALUES (:run, :subject, {_EPOCH} + :interval) ON CONFLICT (run, subject)"  # noqa: S608
     f" DO UPDATE SET next = greatest(turns.next, {_EPOCH}) + :interval RETURNING next - :interval - {_EPOCH}"
 )
+_PAUSE = (
+    f"INSERT INTO turns (run, subject, next) VALUES (:run, :subject, {_EPOCH} + :seconds) ON CONFLICT (run, subject)"  # noqa: S608
+    f" DO UPDATE SET next = greatest(turns.next, {_EPOCH} + :seconds)"
+)
+_PAUSE_LEFT = f"SELECT next - {_EPOCH} FROM turns WHERE run = ? AND subject = ?"  # noqa: S608
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
 """The columns of an attempt that are filled when it ends, as the table's defaults set them."""
 
@@ -190,6 +195,15 @@ class RunWriter:
         values = {"run": self.run.id, "subject": subject, "interval": interval}
         (seconds,) = self._reads.execute(_NEXT_TURN, values).fetchone()
         return float(seconds)
+
+    def pause(self, subject: str, seconds: float) -> None:
+        """Delay the calls of all processes to a subject. The server's clock counts, so those of machines may differ."""
+        self._reads.execute(_PAUSE, {"run": self.run.id, "subject": f"pause of {subject}", "seconds": seconds})
+
+    def pause_left(self, subject: str) -> float:
+        """Return the seconds until a pause ends; at most 0 if there is none."""
+        row = self._reads.execute(_PAUSE_LEFT, (self.run.id, f"pause of {subject}")).fetchone()
+        return 0.0 if row is None else float(row[0])
 
     def spending(self) -> tuple[float, float, int]:
         """Return what all processes have spent, as RunReader.costs does."""
