@@ -42,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=Path("results"),
         help="Write results to this folder (default: ./results)",
     )
+    calibrate.add_argument("--journal", metavar="URL", help="Record the run in this Postgres database")
     add_json(calibrate)
 
 
@@ -59,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _calibration(args: argparse.Namespace) -> Calibration:
     from memorybench.core.errors import BadInput
+    from memorybench.journal.places import results_folder
     from memorybench.suites.calibration import calibrate, compare_verdicts, read_labels
     from memorybench.suites.judge_prompts import judge_prompts
     from memorybench.wiring.live import LiveWiring
@@ -75,7 +77,8 @@ def _calibration(args: argparse.Namespace) -> Calibration:
     wiring = LiveWiring()
     config = wiring.catalog.benchmark(args.benchmark) if args.benchmark else None
     prompts = judge_prompts(config, args.judge_prompt)
-    return calibrate(labels, wiring.model(args.judge_model), prompts, args.output, wiring, args.concurrency)
+    results = results_folder(args.output, args.journal)
+    return calibrate(labels, wiring.model(args.judge_model), prompts, results, wiring, args.concurrency)
 
 
 def _figures(calibration: Calibration, score: tuple[float, int | None] | None) -> dict[str, tuple[Interval, int]]:

@@ -66,9 +66,11 @@ def _choose(results: Path, name: str | None) -> Run:
     from memorybench import __version__
     from memorybench.core.errors import BadInput, RunConflict
     from memorybench.journal.run_reader import RunReader
+    from memorybench.suites.registry import suite
 
     with RunReader.open(results) as run_reader:
-        unfinished = [run for run in run_reader.runs() if run.status in ("running", "partial")]
+        # a calibration has no suite: only the command that began it can continue it
+        unfinished = [run for run in run_reader.runs() if run.status in ("running", "partial") and suite(run.suite)]
         if name is None and not unfinished:
             raise BadInput("--run", "every run of the journal is finished", remedy="start one with --journal first")
         chosen = run_reader.run(name) if name else unfinished[-1]

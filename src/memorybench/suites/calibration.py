@@ -17,6 +17,7 @@ from memorybench.core.trials import STATUSES, Exhibit, Score, Trial
 from memorybench.engine.run import perform
 from memorybench.files.loading import load
 from memorybench.files.validation import validated
+from memorybench.journal.places import journal_of
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
@@ -182,7 +183,7 @@ def _questions(labels: Labels) -> Sequence[Question]:
 
 
 def _was_started(output: Path, run_id: str) -> bool:
-    if not (output / "results.db").exists():
+    if not journal_of(output).exists():
         return False
     with RunReader.open(output) as run_reader:
         return run_reader.has(run_id)
