@@ -423,3 +423,18 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
 def test_the_list_of_runs_shows_the_n_of_the_headline(client: TestClient) -> None:
     row = get(client, "/").partition('href="/run/0/first"')[2].partition("</tr>")[0]
     assert re.search(r'<td class="n" title="36/36 trials[^"]*"><div>12<', row)
+
+
+def test_residue_in_files_has_its_place_on_the_pages_and_in_the_report(command: Command, tmp_path: Path) -> None:
+    run = command("hygiene", "run", "memory-deletion-on-request", "--run-id", "r", "--output", "results")
+    assert run.code in (0, 3)
+    (found,) = [one for one in command("results", "r", "--json").json["residue"] if one["phase"] == "violation"]
+    assert re.search(r"\S+ at byte [\d,]+ \(plain\)", found["files"])
+    report = (tmp_path / "results" / "r" / "report.html").read_text()
+    with opened(tmp_path / "results") as client:
+        run = get(client, "/run/0/r")
+        trial = get(client, "/run/0/r/question?benchmark=scenarios&case=memory-deletion-on-request")
+    for page in (report, run):
+        assert found["files"] in page
+    assert "Residue in files" in trial
+    assert "byte offset" in trial

@@ -10,13 +10,14 @@ import base64
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from memorybench.core.records import Record
 
-from .decoding import LOOK_ALIKES, decodings
+from .decoding import LOOK_ALIKES, decodings, text_in
 
 PIECE = 5
 """Minimum characters of a piece of a split secret; shorter pieces occur by chance."""
@@ -32,6 +33,9 @@ _SHORTEST_ENCODED = 6
 _SHORTEST_SPLIT = 2 * PIECE
 _SHORTEST_REVERSED = 10
 """Letters. A shorter word can be another word when reversed."""
+
+_LARGEST_ENCODED = 2**20
+"""Bytes of a file in which the place of an encoded text is looked for: each try decodes the file once more."""
 
 _NOT_WORDS = re.compile(r"[\W_]+")
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
@@ -49,6 +53,10 @@ class Sighting(Record):
     """The encoding; `…, in part` if only a part was found, `…, split` if pieces were found."""
     where: str
     """The name of the text; of all texts with a piece, if it is split."""
+
+
+FindText = Callable[[str, Mapping[str, str]], list[Sighting]]
+"""Finds a text in named texts."""
 
 
 def encodings(secret: str) -> dict[str, str]:
@@ -114,6 +122,26 @@ def find_text(text: str, texts: Mapping[str, str]) -> list[Sighting]:
         needles = {form: needle for form, needle in needles.items() if not form}
     encoded = {name: _whole(text, needles, _views(text, one)) for name, one in texts.items()}
     return [Sighting(encoding=encoding, where=name) for name, encoding in encoded.items() if encoding]
+
+
+def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] | None:
+    """Return the encoding in which bytes contain a text, and the first byte of it; None if they do not.
+
+    The byte is unknown if the text is encoded and the bytes are many. `find` is `find_text` or `find_secret`.
+    """
+    plain = [at for codec in ("utf-8", "utf-16-le", "utf-16-be") if (at := octets.find(text.encode(codec))) >= 0]
+    if plain:
+        return "plain", min(plain)
+
+    def is_in(start: int, end: int) -> bool:
+        return bool(find(text, {"": text_in(octets[start:end])}))
+
+    size, sightings = len(octets), find(text, {"": text_in(octets)})
+    if not sightings or size > _LARGEST_ENCODED:
+        return (sightings[0].encoding, None) if sightings else None
+    end = bisect_left(range(size), True, key=lambda end: is_in(0, end))
+    start = bisect_left(range(end), True, key=lambda start: not is_in(start, end)) - 1
+    return sightings[0].encoding, max(start, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,8 @@
 """Secrets and forgotten texts are detected in every file of a store; similar facts are not reported."""
 
 import asyncio
+import base64
+import json
 from typing import Any
 
 import pytest
@@ -154,3 +156,43 @@ def test_residue_of_a_planted_secret_is_detected_in_pieces() -> None:
     halves = "It began ${secret:password|left} and it ended ${secret:password|right}"
     finding = find_after_forgetting({"kind": "residue", "text": text}, text, halves)
     assert finding.found.endswith("is left in facts and files")
+
+
+class WritesPaddedBackup(WritesBackup):
+    """Writes the first fact after other bytes."""
+
+    padding = b"\x00\xff page header \x01\x02" * 50
+
+    def encode(self, text: str) -> bytes:
+        return self.padding + self.encode_fact(json.loads(text)[0][1]["content"].encode()) + b" the end"
+
+    def encode_fact(self, octets: bytes) -> bytes:
+        return octets
+
+
+class WritesBase64Backup(WritesPaddedBackup):
+    def encode_fact(self, octets: bytes) -> bytes:
+        return base64.b64encode(octets)
+
+
+@pytest.mark.parametrize(("kind", "encoding"), [(WritesPaddedBackup, "plain"), (WritesBase64Backup, "base64")])
+def test_residue_has_its_file_and_the_offset_in_it(kind: type[WritesPaddedBackup], encoding: str) -> None:
+    text = "The user lives at 14 Plain Street"
+    (place,) = find_after_forgetting({"kind": "residue", "text": text}, text, kind=kind).places
+    assert (place.file, place.offset, place.encoding) == ("notes.bak", len(kind.padding), encoding)
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [(LogsRefusals, ("refused.log", len("refused: The key is "))), (NamesFiles, (None, None))]
+)
+def test_a_secret_in_a_file_has_its_place(kind: type[Notebook], expected: tuple[str | None, int | None]) -> None:
+    (place,) = violate(secret_scenario(), kind).findings[0].places
+    file, offset = expected
+    assert place.offset == offset
+    assert place.file == file if file else place.file.startswith("the-key-is-sk-")
+
+
+def test_facts_without_files_have_no_places() -> None:
+    text = "The user prefers tabs"
+    residue = {"kind": "residue", "text": text, "places": ["facts"]}
+    assert find_after_forgetting(residue, text, text.upper()).places == ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -37,11 +37,11 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
                 raise Lacking(f"the store lacks {', '.join(missing)}")
             problem = await assertion.find_problem(evidence)
         except Lacking as error:
-            update = {"status": "skipped", "found": str(error)}
+            update: dict[str, Any] = {"status": "skipped", "found": str(error)}
         else:
             places = assertion.unreadable_places(evidence)
             update = {"found": f"could not read {places}"} if places else {}
             if problem:
-                update = {"status": "broken", "found": problem}
+                update = {"status": "broken", "found": problem, "places": assertion.find_places(evidence)}
         findings[assertion.claim] = finding.model_copy(update=update)
     return tuple(findings[assertion.claim] for assertion in assertions)

@@ -101,6 +101,19 @@ class Matcher(Record):
         return " and ".join(parts) or "any text"
 
 
+class FilePlace(Record):
+    """Where a file of the store still holds a text."""
+
+    file: str
+    """Relative to the store's folder."""
+    offset: int | None = None
+    """The first byte; None: the text is in the file's name, or its place is unknown."""
+    encoding: str
+
+    def __str__(self) -> str:
+        return f"{self.file} {'' if self.offset is None else f'at byte {self.offset:,} '}({self.encoding})"
+
+
 class Finding(Record):
     """The result of one assertion."""
 
@@ -110,6 +123,8 @@ class Finding(Record):
     found: str = ""
     """The problem, or the reason for the skip; of an assertion that held, the places that it could not read."""
     rate: Literal["adoption", "restraint"] | None = None
+    places: tuple[FilePlace, ...] = ()
+    """The files that hold a text which should not be there."""
 
 
 class BaseAssertion(Record):
@@ -126,6 +141,10 @@ class BaseAssertion(Record):
     async def find_problem(self, evidence: Evidence) -> str:
         """Return why the claim is not true, or "" if it is."""
         raise NotImplementedError
+
+    def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:
+        """Return where in files the problem is, if there is one."""
+        return ()
 
     def unreadable_places(self, evidence: Evidence) -> str:
         """Return the places that the assertion should read and the store does not expose."""

@@ -17,7 +17,7 @@ from memorybench.core.trials import Exhibit, Score, Subject
 from memorybench.processes.programs import temporary_folder
 
 from .assertions_base import Finding
-from .checks import add_skips, skip_scores
+from .checks import add_skips, residue_scores, skip_scores
 from .driver import Fixture, check_memory, check_users, open_fixture
 from .evidence import Activity, Call, OpenStore
 from .measures import rate_scores
@@ -141,7 +141,8 @@ async def attempt(
 
 def attempt_scores(report: AttemptReport) -> list[Score]:
     passed = Score(name="passed", value=float(report.result == "compliant"), reason=report.reason)
-    return [passed, *rate_scores(report.findings), *skip_scores(report.findings)]
+    findings = report.findings
+    return [passed, *rate_scores(findings), *skip_scores(findings), *residue_scores(findings)]
 
 
 async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path) -> list[Exchange]:

@@ -15,6 +15,9 @@ KILL = "kill: "
 SKIPPED = "skipped: "
 """Prefix of a score: the assertion with that claim could not read all places."""
 
+RESIDUE = "residue: "
+"""Prefix of a score: the number of files in which the assertion with that claim found a text, named in the reason."""
+
 
 class Kills(Record):
     """One row of the kill matrix."""
@@ -94,6 +97,20 @@ def skip_scores(findings: Sequence[Finding]) -> list[Score]:
     return [Score(name=f"{SKIPPED}{one.claim}", value=1.0, reason=one.found) for one in findings if _is_limited(one)]
 
 
+def residue_scores(findings: Sequence[Finding]) -> list[Score]:
+    """Return one score per assertion that found a text in files, with the places."""
+    return [
+        Score(name=f"{RESIDUE}{one.claim}", value=float(len(one.places)), reason="; ".join(map(str, one.places)))
+        for one in findings
+        if one.places
+    ]
+
+
+def residue(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
+    """Return (scenario, phase, claim, files with offsets) of each assertion that found a text in files."""
+    return _reasons(outcomes, RESIDUE)
+
+
 def add_skips(reason: str, findings: Sequence[Finding]) -> str:
     """Return the reason with a text such as `2 checks skipped: …; 1 check limited: …`, if there are any."""
     parts = [reason] if reason else []
@@ -106,11 +123,15 @@ def add_skips(reason: str, findings: Sequence[Finding]) -> str:
 
 def skipped_checks(outcomes: Iterable[Outcome]) -> list[tuple[str, str, str, str]]:
     """Return (scenario, phase, claim, reason) of each skipped assertion, without duplicates."""
+    return _reasons(outcomes, SKIPPED)
+
+
+def _reasons(outcomes: Iterable[Outcome], prefix: str) -> list[tuple[str, str, str, str]]:
     rows = (
-        (outcome.trial.case_id, outcome.trial.labels.get("phase", ""), score.name.removeprefix(SKIPPED), score.reason)
+        (outcome.trial.case_id, outcome.trial.labels.get("phase", ""), score.name.removeprefix(prefix), score.reason)
         for outcome in outcomes
         for score in outcome.scores
-        if score.name.startswith(SKIPPED)
+        if score.name.startswith(prefix)
     )
     return list(dict.fromkeys(rows))
 

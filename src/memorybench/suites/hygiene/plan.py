@@ -12,7 +12,7 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import digest
 from memorybench.core.trials import Exhibit, Score, Subject, Trial
 
-from .checks import add_skips, kill_scores, skip_scores
+from .checks import add_skips, kill_scores, residue_scores, skip_scores
 from .driver import StoreProbe, probe_store
 from .measures import MEASURES
 from .mutants import AGENTS, mutants_of
@@ -166,4 +166,4 @@ def _scores(scenario: Scenario, trial: ScriptTrial, report: PhaseReport, origina
     if trial.phase == "violation":
         scores.append(Score(name="caught", value=float(report.result in ("defended", "detected"))))
         scores += kill_scores(report.findings)
-    return [*scores, *skip_scores(report.findings)]
+    return [*scores, *skip_scores(report.findings), *residue_scores(report.findings)]

@@ -15,7 +15,7 @@ from memorybench.suites.case_sections import as_text
 from memorybench.suites.case_view import CaseTrial
 from memorybench.suites.stored_run import StoredRun
 
-from .checks import Kills, kill_matrix, skipped_checks, survivors
+from .checks import Kills, kill_matrix, residue, skipped_checks, survivors
 from .measures import MEASURES
 
 _HELD = {"held": True, "broken": False, "skipped": None}
@@ -35,7 +35,7 @@ def case_sections(trial: CaseTrial) -> list[Section]:
         for session, exchange in enumerate(report["exchanges"], 1):
             sections += _exchange_sections(trial, session, exchange)
     for report in (*phases, *agents):
-        sections.append(_assertion_table(report["findings"]))
+        sections += [_assertion_table(report["findings"]), *_residue_table(report["findings"])]
     result = " | ".join(
         text for text in (f"expected {shown.expected}", f"got {shown.got}" if shown.got else "") if text
     )
@@ -81,6 +81,22 @@ def _assertion_table(findings: Iterable[Mapping[str, Any]]) -> Table:
     rows = tuple(((State(one["status"], _HELD[one["status"]]),), one["claim"], one["found"]) for one in findings)
     columns = (text_column("state"), text_column("assertion", wrap=True), text_column("found", wrap=True))
     return Table("Assertions", columns, rows)
+
+
+def _residue_table(findings: Iterable[Mapping[str, Any]]) -> list[Table]:
+    """Where files of the store hold a text that should not be there. Runs of earlier versions do not say it."""
+    rows = tuple(
+        (place["file"], place["offset"], place["encoding"], one["claim"])
+        for one in findings
+        for place in one.get("places", ())
+    )
+    columns = (
+        text_column("file", wrap=True),
+        Column("byte offset"),
+        text_column("encoding", wrap=True),
+        text_column("assertion", priority=1, wrap=True),
+    )
+    return [Table("Residue in files", columns, rows)] if rows else []
 
 
 MEANINGS = {
@@ -142,6 +158,7 @@ def report(run: StoredRun) -> Report:
             scenarios,
             *([Notes(states, title="States")] if states else []),
             Notes(tuple(findings) or ("None.",), title="Findings", detail=not findings),
+            *_residue_section(outcomes),
             Notes(tuple(_check_lines(outcomes)), title="How well the checks work"),
             *_check_tables(kills, surviving),
             sections.provenance(facts(run.runs)),
@@ -236,6 +253,20 @@ def _findings(outcomes: Iterable[Outcome]) -> list[str]:
     return lines
 
 
+def _residue_section(outcomes: Iterable[Outcome]) -> list[Table]:
+    """Where files of the store still hold a text after each phase, as in a deleted row of a database."""
+    rows = tuple(
+        (scenario, _PHASES.get(phase, phase), files, claim) for scenario, phase, claim, files in residue(outcomes)
+    )
+    columns = (
+        text_column("scenario"),
+        text_column("phase"),
+        text_column("file and offset", wrap=True),
+        text_column("check", priority=1, wrap=True),
+    )
+    return [Table("Residue in files", columns, rows)] if rows else []
+
+
 def _check_lines(outcomes: Sequence[Outcome]) -> list[str]:
     lines = []
     skipped = skipped_checks(outcomes)
@@ -292,6 +323,9 @@ def _document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         ],
         "could_not_look": [
             dict(zip(("scenario", "phase", "claim", "why"), check, strict=True)) for check in skipped_checks(outcomes)
+        ],
+        "residue": [
+            dict(zip(("scenario", "phase", "claim", "files"), found, strict=True)) for found in residue(outcomes)
         ],
         "survivors": [
             dict(zip(("scenario", "mutant", "reason"), survivor, strict=True)) for survivor in survivors(outcomes)
