@@ -206,3 +206,23 @@ def test_rows_fit_in_a_terminal_without_unicode(width: int) -> None:
     assert rows
     assert {len(line) for line in rows} == {len(rows[0])}
     assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_wide_characters_that_a_terminal_lacks_keep_the_rows_equally_long() -> None:
+    raw = io.BytesIO()
+    out = Console(file=io.TextIOWrapper(raw, "ascii", errors="replace"), width=40, highlight=False)
+    show_table(out, Table("T", (text_column("run"), text_column("text")), (("a", "日本茶 🍵"), ("b", "tea"))))
+    out.file.flush()
+    rows = [line for line in raw.getvalue().decode("ascii").splitlines() if line.startswith("|")]
+    assert rows
+    assert {len(line) for line in rows} == {len(rows[0])}
+
+
+def test_a_heading_announces_no_interval_where_none_is_shown() -> None:
+    columns = (text_column("measure"), *(Column(f"{name} [95%]", "interval", priority=1) for name in ("raw", "fair")))
+    table = Table("T", columns, (("recall", SHARE, SHARE),))
+    assert "[95%]" in shown(Report(title="t", sections=(table,)), 80)
+    narrow = shown(Report(title="t", sections=(table,)), 36)
+    assert "raw" in narrow
+    assert "fair" in narrow
+    assert "[" not in narrow

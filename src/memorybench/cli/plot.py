@@ -38,7 +38,8 @@ def run(args: argparse.Namespace) -> int:
     form = args.output.suffix.lstrip(".").lower() if args.output else ""
     if not args.spec:
         if form not in FORMS:
-            raise BadInput("--output", "missing, or no format of a chart", expected="a file with .svg, .png or .pdf")
+            problem = f"{args.output.name} is no chart file" if args.output else "missing"
+            raise BadInput("--output", problem, expected="a file with .svg, .png or .pdf; or --spec for the chart's data")
         check_installed("plot")
     spec = _find(args)
     if args.spec:

@@ -54,7 +54,9 @@ def whole_in(run: Path) -> str:
 def _clean(out: Console, text: str) -> str:
     """The text as the console can print it: what the encoding lacks is replaced before lines are laid out."""
     text = sanitize(text)
-    return text if out.encoding.startswith("utf") else text.translate(PLAIN)
+    if out.encoding.startswith("utf"):
+        return text
+    return text.translate(PLAIN).encode(out.encoding, "replace").decode(out.encoding)
 
 
 def show_header(out: Console, title: str, facts: Mapping[str, str]) -> None:
@@ -178,7 +180,7 @@ def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
     columns = list(enumerate(table.columns))
     while True:
         broken = [(place, replace(one, heading=re.sub("([_-])| ", r"\1\n", one.heading))) for place, one in columns]
-        short = [(place, replace(one, shows="value") if _can_shorten(one) else one) for place, one in broken]
+        short = [(place, _shortened(one) if _can_shorten(one) else one) for place, one in broken]
         for form in (columns, broken, short):
             if _width(out, table, form) <= out.width:
                 return form
@@ -193,6 +195,11 @@ def _fitting_columns(out: Console, table: Table) -> list[tuple[int, Column]]:
 
 def _can_shorten(column: Column) -> bool:
     return column.priority > 0 and column.shows in ("interval", "value_of_n")
+
+
+def _shortened(column: Column) -> Column:
+    """The column with values only; its heading announces no interval."""
+    return replace(column, shows="value", heading=re.sub(r"\s*\[95%\]", "", column.heading))
 
 
 def _width(out: Console, table: Table, columns: Sequence[tuple[int, Column]], wrapped: int = _WRAPPED_WIDTH) -> int:
