@@ -166,7 +166,12 @@ class _Counts:
 
     @property
     def to_add(self) -> int:
-        """Sessions of all haystacks; those that were not read yet are expected to be as long as the others."""
+        """Sessions of all haystacks; those that were not read yet are expected to be as long as the others.
+
+        Once every trial is done there is none left: a resumed run adds only the haystacks of its remaining trials.
+        """
+        if self.done >= self.total:
+            return self.added
         read = len(self._haystacks)
         return round(self._known_to_add * max(self.haystacks, read) / read) if read else 0
 
