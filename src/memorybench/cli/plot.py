@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.spec:
         if form not in FORMS:
             problem = f"{args.output.name} is no chart file" if args.output else "missing"
-            raise BadInput("--output", problem, expected="a file with .svg, .png or .pdf; or --spec for the chart's data")
+            raise BadInput("--output", problem, expected="a file with .svg, .png or .pdf, or --spec for its data")
         check_installed("plot")
     spec = _find(args)
     if args.spec:
