@@ -132,7 +132,7 @@ def _cells(row: ListedRun) -> tuple[str, ...]:
         row.run.id,
         row.run.suite,
         row.run.status,
-        "; ".join(headline.text for headline in row.headlines) or "–",
+        row.headline_text or "–",
         f"{row.counts['scored']}/{row.run.planned}",
         _cost(row),
         ", ".join(row.tags),

@@ -16,6 +16,7 @@ from memorybench.journal.places import DatabaseFolder, journal_of
 from .comparison import format_p
 from .registry import suite_of, verb_of
 from .run_comparison import RunComparison, chosen_metrics, compare_sides, is_same_data, pair_subjects
+from .shards import shard_label
 from .sides import HISTORY, ComparedRun, Side, are_costs, content_of, open_sides
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, default_folders
@@ -196,7 +197,12 @@ def check_gate(stored: StoredRun) -> Gate | None:
         return Gate(
             baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
         )
-    return judge(comparison, baseline.run, {**baseline.max_drop, **_by_current_name(baseline, measures)})
+    gate = judge(comparison, baseline.run, {**baseline.max_drop, **_by_current_name(baseline, measures)})
+    label = shard_label(stored.runs)
+    if not label:
+        return gate
+    checks = [one.model_copy(update={"text": one.text.replace(": ", f": {label}: ", 1)}) for one in gate.checks]
+    return gate.model_copy(update={"checks": tuple(checks)})
 
 
 def report_of(stored: StoredRun) -> Report:

@@ -21,6 +21,7 @@ from memorybench.reporting.report_files import FORMATS
 from .comparison import HEADLINES
 from .registry import open_run, suite
 from .report_parts import document
+from .shards import shard_label
 from .stored_run import find_folder, with_current_status
 
 
@@ -56,6 +57,13 @@ class ListedRun:
         with RunReader.open(self.folder, thorough=False) as run_reader:
             known, _, unknown = run_reader.costs(self.run.id)
             return known, unknown
+
+    @property
+    def headline_text(self) -> str:
+        """The headlines on one line; those of a shard say so."""
+        text = "; ".join(headline.text for headline in self.headlines)
+        label = shard_label([self.run])
+        return f"{text} ({label})" if text and label else text
 
     @cached_property
     def headlines(self) -> list[Headline]:

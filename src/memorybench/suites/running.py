@@ -37,6 +37,7 @@ from .html_report import html_of_run
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
+from .shards import PART, plan_of_shard
 from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
@@ -427,10 +428,11 @@ def _row(start: Start) -> Run:
         spec={
             "benchmarks": list(dict.fromkeys(benchmark for benchmark, _ in prepared.totals)),
             "subjects": list(dict.fromkeys(subject for _, subject in prepared.totals)),
-            "questions": {benchmark: n // prepared.repeats for (benchmark, _), n in prepared.totals.items()},
+            "questions": _questions(prepared.totals, prepared.repeats),
             **prepared.spec.model_dump(mode="json"),
             **start.command.marks,
             **prepared.details,
+            **_saved_part(prepared),
             **({"targets": prepared.targets, "lower_bounds": prepared.lower_bounds} if prepared.targets else {}),
             "concurrency": start.options.concurrency or CONCURRENCY,
             SCOPE_SUFFIX: secrets.token_hex(4),
@@ -447,6 +449,26 @@ def _row(start: Start) -> Run:
         program=f"memorybench {__version__}",
         planned=prepared.planned,
     )
+
+
+def _questions(totals: Mapping[tuple[str, str], int], repeats: int) -> dict[str, int]:
+    return {benchmark: n // repeats for (benchmark, _), n in totals.items()}
+
+
+def _saved_part(prepared: PreparedRun) -> dict[str, Any]:
+    """What a shard is a part of, as its spec keeps it for reports and for `merge`."""
+    part = prepared.part
+    if part is None:
+        return {}
+    whole = {"questions": _questions(part.totals, prepared.repeats), **part.details}
+    return {
+        PART: {
+            "histories": len(part.units),
+            "histories_in_all": part.units_in_all,
+            "planned_in_all": sum(part.totals.values()),
+            "whole": whole,
+        }
+    }
 
 
 def _saved_baseline(start: Start) -> dict[str, Any]:
@@ -469,8 +491,7 @@ async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: W
         return Ending("blocked", False, prepared.planned)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
-    if prepared.write_files is not None:
-        await asyncio.to_thread(prepared.write_files, place)
+    await asyncio.to_thread(start.suite.write_files, place)
     return ending
 
 
@@ -480,6 +501,8 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
     scored, suffix = frozenset(run_writer.scored()), run_writer.run.spec.get(SCOPE_SUFFIX, "")
     async with AsyncExitStack() as stack:
         plan = await start.prepared.open_plan(Opening(stack, start.place.run_id, stores, scored, suffix))
+        if start.prepared.part is not None:
+            plan = plan_of_shard(plan, start.prepared.part.units, start.prepared.planned)
         if not run_writer.is_begun:
             run_writer.begin(start.options.tags)
         elif start.options.tags:

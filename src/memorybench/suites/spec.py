@@ -18,6 +18,8 @@ from memorybench.core.records import Record
 from memorybench.core.uses import Consent, Use
 from memorybench.text.spelling import suggestion
 
+from .shards import parse_shard
+
 SpecT = TypeVar("SpecT", bound=Record)
 
 
@@ -122,7 +124,18 @@ class JudgedSpec(Spec):
             raise BadInput("--canaries", "there is no judge to check", remedy="add --judge-model MODEL, or remove it")
 
 
-class RepeatedSpec(JudgedSpec):
+class ShardedSpec(Spec):
+    """The spec of a suite whose runs can be performed in parts."""
+
+    shard: str | None = flag(None, help="Perform part I of N; `merge` joins them.", metavar="I/N")
+
+    @field_validator("shard")
+    @classmethod
+    def _check_shard(cls, value: str | None) -> str | None:
+        return None if value is None else "{}/{}".format(*parse_shard(value))
+
+
+class RepeatedSpec(ShardedSpec, JudgedSpec):
     """The spec of a suite that asks a model and measures how much its answers vary."""
 
     repeats: int = flag(1, help="Ask the models N times per question.", metavar="N", ge=1)

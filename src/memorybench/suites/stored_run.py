@@ -20,13 +20,26 @@ from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.text.spelling import suggestion
 
+from .shards import PART, SHARD
 from .suite import SCOPE_SUFFIX, STARTED_WITH
 from .summary import Summary, summarise
 
 LATEST = "latest"
 """What the newest run can be called, too."""
 _SAMPLE_KEYS = ("start", "end", "questions", "sample_seed", "chosen", "samples")
-_SHARD_KEYS = (*_SAMPLE_KEYS, "thresholds", "threshold_on", "concurrency", SCOPE_SUFFIX, STARTED_WITH)
+_SHARD_KEYS = (
+    *_SAMPLE_KEYS,
+    SHARD,
+    PART,
+    "selected",
+    "probes",
+    "titles",
+    "thresholds",
+    "threshold_on",
+    "concurrency",
+    SCOPE_SUFFIX,
+    STARTED_WITH,
+)
 """Keys of a spec in which shards may differ."""
 
 
@@ -190,9 +203,25 @@ def _check_shards(runs: Sequence[Run]) -> None:
                 f"not shards of one spec; they differ in {'; '.join(changed)}",
                 remedy=f"compare them: memorybench compare {first.id} {other.id}",
             )
+    if first.spec.get(SHARD):
+        _check_numbers(runs)
+        return
     spans = sorted(((run.spec.get("start") or 1, run.spec.get("end") or float("inf")), run.id) for run in runs)
     for (earlier, name), (later, other_name) in pairwise(spans):
         if later[0] <= earlier[1]:
             raise BadInput(
                 f"{name} and {other_name}", "the shards overlap", expected="separate ranges of --start and --end"
             )
+
+
+def _check_numbers(runs: Sequence[Run]) -> None:
+    """Raise BadInput unless the runs are different shards of one run, of as many shards."""
+    found: dict[str, str] = {}
+    for run in runs:
+        shard = run.spec.get(SHARD) or ""
+        if shard in found:
+            raise BadInput(f"{found[shard]} and {run.id}", f"both are shard {shard}", remedy="name each shard once")
+        if shard.partition("/")[2] != runs[0].spec[SHARD].partition("/")[2]:
+            problem = f"is {f'shard {shard}' if shard else 'not a shard'}, and {runs[0].id} is {runs[0].spec[SHARD]}"
+            raise BadInput(run.id, problem, expected="shards of one run")
+        found[shard] = run.id

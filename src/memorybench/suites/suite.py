@@ -10,6 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .shards import mark_shards, shard_facts
+
 if TYPE_CHECKING:
     from memorybench.core.measures import Metric
     from memorybench.core.plans import Plan
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from .case_view import CaseTrial
     from .estimates import Estimate
+    from .shards import ShardPart
     from .spec import Spec
     from .stored_run import StoredRun
     from .wiring import ResolvedModel, Wiring
@@ -100,10 +103,10 @@ class PreparedRun:
     """Commands to try next, with what each does."""
     blocked: str = ""
     """Why nothing may be started; the run is recorded as blocked."""
-    write_files: Callable[[RunPlace], None] | None = None
-    """Writes further files into the run's folder, after its last trial."""
     discard: Callable[[], None] | None = None
     """Removes what preparing has fetched, for a run that does not take place."""
+    part: ShardPart | None = None
+    """What a shard performs. `open_plan` and `fingerprints` are those of the whole run, other fields of the shard."""
 
     @property
     def planned(self) -> int:
@@ -153,6 +156,8 @@ class Suite:
     user names others; without it, that is the first metric. Loaded when a report is made."""
     describe_file: Callable[[Path, Mapping[str, Any]], str | None] = lambda path, first: None
     """From a data file and its first row to a line about it; None: it is not a file of this suite."""
+    write_files: Callable[[RunPlace], None] = lambda place: None
+    """Writes further files into the folder of a run, after its last trial, from its journal."""
 
     def metrics(self, run: StoredRun) -> Sequence[Metric]:
         metrics: Sequence[Metric] = self._reporting.metrics(run)
@@ -167,11 +172,11 @@ class Suite:
     def facts(self, runs: Sequence[Run]) -> dict[str, str]:
         """What the header says about a run, or about the shards of one."""
         facts: dict[str, str] = self._reporting.facts(runs)
-        return facts
+        return {**facts, **shard_facts(runs)}
 
     def report(self, run: StoredRun) -> Report:
         report: Report = self._reporting.report(run)
-        return report
+        return mark_shards(report, run.runs)
 
     def passes(self, run: StoredRun) -> bool:
         """Whether a finished run passes the suite's own checks. Exit code 3 where it does not."""

@@ -227,7 +227,7 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         metrics,
         planned,
         subjects_of(runs[0]),
-        runs[0].spec.get("selected", NOTHING_SELECTED),
+        sum((Counter(run.spec.get("selected", NOTHING_SELECTED)) for run in runs), Counter()),
     )
     return Summary(
         run_id=" + ".join(run.id for run in runs),

@@ -134,7 +134,8 @@ def threshold_checks(
             bound = result.measure(threshold.lower_bound) if threshold.lower_bound else None
             text, missed = _compare(threshold, measure, bound, on)
             where = f"{result.benchmark} × {result.subject}"
-            line = f"threshold {'missed' if missed else 'met'}: {where}: {text}"
+            part = f"shard {summary.spec['shard']}: " if summary.spec.get("shard") else ""
+            line = f"threshold {'missed' if missed else 'met'}: {part}{where}: {text}"
             checks.append(
                 Check(
                     where=where,

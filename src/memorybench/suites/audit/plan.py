@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
@@ -20,6 +20,7 @@ from memorybench.suites.judge_check import record_judge_check
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import SearchLimits
+from memorybench.suites.shards import Unit
 
 from .judgement import Judgement, is_declined, judge_answer, judge_prompts, names_stale, question_of
 from .measures import DATED, REVERSED, measures
@@ -123,6 +124,8 @@ class AuditPlan:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     canaries: int = 0
     """Known answers that the judge is checked with."""
+    part: Collection[Unit] | None = None
+    """The conversations of a shard: memories are checked and cleared for these only."""
 
     @property
     def repeats(self) -> int:
@@ -160,8 +163,13 @@ class AuditPlan:
     async def _check_first(self, steps: Steps) -> None:
         """Check that live memories are empty and that the judge can judge, before anything is added."""
         for ingest in self._ingests:
-            await ingest.check_first(steps, self.probes[0].conversation)
+            await ingest.check_first(steps, self._conversations[0])
         await self._check_judge(steps)
+
+    @property
+    def _conversations(self) -> list[str]:
+        found = dict.fromkeys(probe.conversation for probe in self.probes)
+        return [one for one in found if self.part is None or (self.transcripts.name, one) in self.part]
 
     @property
     def _ingests(self) -> list[Ingest]:
@@ -180,7 +188,7 @@ class AuditPlan:
 
     async def _clear_all(self, steps: Steps) -> None:
         for ingest in self._ingests:
-            for conversation in dict.fromkeys(probe.conversation for probe in self.probes):
+            for conversation in self._conversations:
                 await ingest.clear(steps, conversation)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, still_pend
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.repeats import open_repeats
 from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
+from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
@@ -101,27 +102,31 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     spec.check_canaries(has_judge=judge is not None)
     writer = wiring.model(spec.probe_model) if spec.probe_model else None
     prompt = answer_prompt(spec.answer_prompt or load_prompt("audit-answer"), "--answer-prompt")
-    run = _AuditRun(spec, wiring, dataset, generated, providers, models, judge, writer, limits, prompt)
+    units, part, asked = {(dataset.id, probe.conversation) for probe in generated.probes}, None, generated.probes
+    if spec.shard is not None:
+        part = choose_units(spec.shard, units)
+        asked = tuple(probe for probe in asked if (dataset.id, probe.conversation) in part)
+    run = _AuditRun(
+        spec, wiring, dataset, generated, providers, models, judge, writer, limits, prompt, asked=asked, part=part
+    )
     if not providers or any(provider.name == FULL_CONTEXT for provider in providers):
         run.check_windows()
-    any_subject = Subject(role="", name="")
     return PreparedRun(
         spec=spec,
-        totals={(dataset.id, subject): len(generated.probes) * spec.repeats for subject in run.names()},
+        totals=run.totals(asked),
         repeats=spec.repeats,
         subjects=tuple(run.names(baselines=False)) or tuple(run.names()),
         fingerprints=run.fingerprints(),
         metrics=measures(),
         open_plan=run.open_plan,
-        cases={dataset.id: frozenset(probe.id for probe in generated.probes)},
+        cases={dataset.id: frozenset(probe.id for probe in asked)},
         details={
-            "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in generated.probes),
+            **_count_probes(dataset, asked),
             "answerer": ", ".join(model.name for model in models),
             DEFAULT_SETTINGS: default_settings(providers),
             "judge": judge.name if judge else None,
             "conversations": len(dataset.conversations),
             "facts": sum(len(conversation.facts) for conversation in dataset.conversations),
-            "probes": dict(Counter(probe.type for probe in generated.probes)),
             "gates": dict(generated.gates),
             "skipped": dict(Counter(skipped.reason for skipped in generated.skipped)),
         },
@@ -129,7 +134,19 @@ def prepare(spec: AuditSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         estimate=run.estimate,
         formats=FORMATS if spec.format == "all" else (spec.format,),
         hints={} if providers else run.hints(),
+        part=None
+        if part is None
+        else ShardPart(part, len(units), run.totals(generated.probes), _count_probes(dataset, generated.probes)),
     )
+
+
+def _count_probes(dataset: AuditDataset, probes: Sequence[Probe]) -> dict[str, dict[str, int]]:
+    """The numbers of probes by measure and by type."""
+    any_subject = Subject(role="", name="")
+    return {
+        "selected": selected(trial_of(probe, dataset.id, any_subject) for probe in probes),
+        "probes": dict(Counter(probe.type for probe in probes)),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +164,14 @@ class _AuditRun:
     """The model that writes and verifies probes; None: structure has verified them."""
     search_limits: SearchLimits
     prompt: Template
+    asked: Sequence[Probe]
+    """The probes of this shard; all, if the run is not one."""
+    part: Collection[Unit] | None
+    """The conversations of this shard."""
+
+    def totals(self, probes: Sequence[Probe]) -> dict[tuple[str, str], int]:
+        """Planned trials by dataset and subject."""
+        return {(self.dataset.id, subject): len(probes) * self.spec.repeats for subject in self.names()}
 
     def name(self, provider: ResolvedProvider | None, model: ResolvedModel) -> str:
         """Return the name of a subject; with several models, it names the model as well."""
@@ -216,6 +241,7 @@ class _AuditRun:
             limits=limits,
             search_limits=self.search_limits,
             canaries=self._canaries,
+            part=self.part,
         ).plan()
 
     async def _open_answering(self, model: ResolvedModel, opening: Opening) -> list[Answering]:
@@ -277,7 +303,7 @@ class _AuditRun:
 
     def estimate(self) -> Iterator[Estimate]:
         """Yield the calls per stage. The answer of a twin is recorded and counts once."""
-        name, probes = self.dataset.id, self.generated.probes
+        name, probes = self.dataset.id, self.asked
         transcripts = Transcripts(self.dataset)
         for provider in self.providers or (None,):
             for model in self.models:
@@ -294,22 +320,17 @@ class _AuditRun:
                     bare = [PROMPT_TOKENS for probe in probes if probe.type == "recall"]
                     yield model_calls(name, subject, "answer without context", model, bare, REPLY_TOKENS)
                 if self.judge is not None:
-                    judged = [JUDGE_TOKENS + REPLY_TOKENS] * self._judge_calls
+                    judged = [JUDGE_TOKENS + REPLY_TOKENS] * self.spec.repeats * len(probes)
                     yield model_calls(name, subject, "judge", self.judge, judged, VERDICT_TOKENS)
         if self.writer is not None:
             yield probe_calls(name, self.writer, transcripts, probes)
         if self.judge is not None:
-            used = judge_prompts().used(question_of(probe) for probe in probes)
+            used = judge_prompts().used(question_of(probe) for probe in self.generated.probes)
             yield canary_calls(name, self.judge, choose_canaries(used, self._canaries))
 
     @property
     def _canaries(self) -> int:
-        return canary_limit(self.spec.canaries, self._judge_calls * len(self.names()))
-
-    @property
-    def _judge_calls(self) -> int:
-        """The number of answers of one subject that a judge may have to decide."""
-        return self.spec.repeats * len(self.generated.probes)
+        return canary_limit(self.spec.canaries, sum(self.totals(self.generated.probes).values()))
 
     def _context_tokens(self, transcripts: Transcripts, probe: Probe, provider: ResolvedProvider | None) -> int:
         whole = estimated_tokens(transcripts.transcript(probe.conversation))

@@ -23,6 +23,7 @@ from memorybench.suites.ingest import DEFAULT_INGEST_OPTIONS, Ingest, IngestOpti
 from memorybench.suites.repeats import steps_of_repeat
 from memorybench.suites.sampling import SIDE_BY_SIDE, mixed
 from memorybench.suites.searching import DEFAULT_SEARCH_LIMITS, SearchLimits
+from memorybench.suites.shards import Unit
 
 from .baselines import Candidate, all_turns, remembered
 from .measures import CORRECTED, measures
@@ -125,6 +126,8 @@ class BenchPlan:
     """Known answers that the judge is checked with."""
     scope_suffix: str = ""
     """Makes the scopes of live memories unique; see `Ingest`."""
+    part: Collection[Unit] | None = None
+    """The histories of a shard: memories are checked and cleared for these only."""
     _ingests: list[tuple[Ingest, list[str]]] = field(default_factory=list)
 
     def plan(self) -> Plan:
@@ -159,7 +162,7 @@ class BenchPlan:
         ]
         ingest = self._ingest(bench, candidate, trials)
         if ingest is not None:
-            self._ingests.append((ingest, list(dict.fromkeys(trial.cluster for trial in trials))))
+            self._ingests.append((ingest, self._histories(bench)))
         questioner = _Questioner(bench, candidate, ingest, retrieval_metrics(self.plugins))
         by_haystack: dict[str, list[int]] = {}
         for place, question in enumerate(bench.questions):
@@ -197,8 +200,13 @@ class BenchPlan:
             for candidate in self.candidates:
                 ingest = self._ingest(bench, candidate, ())
                 if ingest is not None:
-                    await ingest.check_first(steps, bench.questions[0].haystack)
+                    for haystack in self._histories(bench)[:1]:
+                        await ingest.check_first(steps, haystack)
         await self._check_judges(steps)
+
+    def _histories(self, bench: Bench) -> list[str]:
+        histories = dict.fromkeys(question.haystack for question in bench.questions)
+        return [one for one in histories if self.part is None or (bench.dataset.name, one) in self.part]
 
     async def _check_judges(self, steps: Steps) -> None:
         """Checks the judge, with the prompts of all benchmarks, on answers whose verdict is known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -32,6 +32,7 @@ from memorybench.suites.judge_prompts import judge_prompts
 from memorybench.suites.repeats import open_repeats
 from memorybench.suites.sampling import describe_sample, failed_cases
 from memorybench.suites.searching import DEFAULT_SETTINGS, SearchLimits, default_settings
+from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.spec import saved_spec
 from memorybench.suites.suite import PreparedRun
 from memorybench.text.spelling import suggestion
@@ -124,7 +125,10 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     spec.check_canaries(has_judge=judge is not None)
     if spec.repeats > 1 and answerer is None and recorded is None:
         raise BadInput("--repeats", "there are no answers to repeat", remedy="add --answering-model MODEL")
-    run = _BenchRun(spec, wiring, providers, benchmarks, answerer, judge, recorded)
+    part = None
+    if spec.shard is not None:
+        part = choose_units(spec.shard, _units(benchmarks))
+    run = _BenchRun(spec, wiring, providers, benchmarks, _part_of(benchmarks, part), answerer, judge, recorded, part)
     answered_by = recorded.answerer.name if recorded else answerer.name if answerer else None
     details = {
         "answered": answered_by is not None,
@@ -134,32 +138,49 @@ def prepare(spec: BenchSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         "answerer": answered_by,
         "judge": judge.name if judge else None,
         "methods": {benchmark.name: benchmark.method for benchmark in benchmarks},
-        "samples": {
-            benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.haystack)
-            for benchmark in benchmarks
-        },
+        "samples": _samples(run.performed),
         "evidence": {benchmark.name: benchmark.dataset.evidence for benchmark in benchmarks},
         "data_notes": {benchmark.name: list(getattr(benchmark.dataset, "notes", ())) for benchmark in benchmarks},
     }
     next_hint = {} if answered_by else {_answering_command(spec): "what scoring answers would take"}
     return PreparedRun(
         spec=spec,
-        totals={
-            (benchmark.name, provider.name): len(benchmark.questions) * spec.repeats
-            for benchmark in benchmarks
-            for provider in providers
-        },
+        totals=run.totals(run.performed),
         subjects=tuple(provider.name for provider in providers if not provider.is_baseline),
         fingerprints=run.fingerprints(),
         metrics=run_metrics({**details, "token_budget": spec.token_budget}, plugin_metrics()),
         open_plan=run.open_plan,
         repeats=spec.repeats,
-        cases={benchmark.name: {one.id: one for one in benchmark.questions} for benchmark in benchmarks},
+        cases={benchmark.name: {one.id: one for one in benchmark.questions} for benchmark in run.performed},
         details=details,
         models=(answerer, judge),
         estimate=run.estimate,
         hints={**next_hint, "memorybench list": "what else can be measured"},
+        part=None
+        if part is None
+        else ShardPart(part, len(_units(benchmarks)), run.totals(benchmarks), {"samples": _samples(benchmarks)}),
     )
+
+
+def _units(benchmarks: Sequence[_Benchmark]) -> set[Unit]:
+    return {(benchmark.name, question.haystack) for benchmark in benchmarks for question in benchmark.questions}
+
+
+def _part_of(benchmarks: Sequence[_Benchmark], part: Collection[Unit] | None) -> tuple[_Benchmark, ...]:
+    """The benchmarks with the questions on these histories only; None: on all."""
+    if part is None:
+        return tuple(benchmarks)
+    return tuple(
+        replace(one, questions=tuple(question for question in one.questions if (one.name, question.haystack) in part))
+        for one in benchmarks
+    )
+
+
+def _samples(benchmarks: Sequence[_Benchmark]) -> dict[str, dict[str, int]]:
+    return {
+        benchmark.name: describe_sample(benchmark.questions, benchmark.dataset.questions, lambda one: one.haystack)
+        for benchmark in benchmarks
+    }
 
 
 def _answering_command(spec: BenchSpec) -> str:
@@ -265,10 +286,22 @@ class _BenchRun:
     wiring: Wiring
     providers: tuple[ResolvedProvider, ...]
     benchmarks: tuple[_Benchmark, ...]
+    performed: tuple[_Benchmark, ...]
+    """The benchmarks with the questions of this shard; all, if the run is not one."""
     answerer: ResolvedModel | None
     judge: ResolvedModel | None
     recorded: Recorded | None
     """Who gave the answers that are judged again. Only the judge is opened then."""
+    part: Collection[Unit] | None
+    """The histories of this shard."""
+
+    def totals(self, benchmarks: Sequence[_Benchmark]) -> dict[tuple[str, str], int]:
+        """Planned trials by benchmark and provider."""
+        return {
+            (benchmark.name, provider.name): len(benchmark.questions) * self.spec.repeats
+            for benchmark in benchmarks
+            for provider in self.providers
+        }
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
@@ -356,6 +389,7 @@ class _BenchRun:
             plugins=plugin_metrics(),
             canaries=self._canaries,
             scope_suffix=opening.scope_suffix,
+            part=self.part,
         ).plan()
 
     async def _answering(
@@ -374,7 +408,7 @@ class _BenchRun:
         return Answering(answerer, benchmark.prompts, scoring)
 
     def estimate(self) -> Iterator[Estimate]:
-        for benchmark in self.benchmarks:
+        for benchmark in self.performed:
             for provider in self.providers:
                 yield from self._estimate(benchmark, provider)
         if self.judge is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from memorybench.core.errors import BadInput
@@ -16,6 +16,7 @@ from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.suites.estimates import Estimate, canary_calls, unpriced_calls
 from memorybench.suites.judge_check import canary_limit
 from memorybench.suites.sampling import cases_by_id, sample
+from memorybench.suites.shards import ShardPart, choose_units
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
@@ -68,6 +69,10 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
         f"cases {cases_file(spec, wiring).name}": Fingerprint.of(canonical([case.plain() for case in cases])),
         "extractor": Fingerprint.of(extractor.described()),
     }
+    part, performed = None, cases
+    if spec.shard is not None:
+        part = choose_units(spec.shard, ((name, case.id) for case in cases))
+        performed = tuple(case for case in cases if (name, case.id) in part)
     if judge is not None:
         fingerprints["judge model"] = Fingerprint.of(judge.described())
 
@@ -89,27 +94,39 @@ def prepare(spec: ExtractionSpec, wiring: Wiring, place: RunPlace) -> PreparedRu
 
     return PreparedRun(
         spec=spec,
-        totals={(name, extractor.name): len(cases) * spec.repeats},
+        totals={(name, extractor.name): len(performed) * spec.repeats},
         repeats=spec.repeats,
         subjects=(extractor.name,),
         fingerprints=fingerprints,
         metrics=measures(),
         open_plan=open_plan,
-        cases={name: frozenset(case.id for case in cases)},
+        cases={name: frozenset(case.id for case in performed)},
         details={
-            "selected": count_selected(trial_of(case, name, Subject(role="", name="")) for case in cases),
+            "selected": _count_selected(name, performed),
             "answerer": extractor.model.name if extractor.model else None,
             "judge": judge.name if judge else None,
         },
         models=(extractor.model, judge),
         estimate=lambda: (
-            unpriced_calls(name, extractor.name, "extract", len(cases) * spec.repeats, spends=extractor.spends),
+            unpriced_calls(name, extractor.name, "extract", len(performed) * spec.repeats, spends=extractor.spends),
             *(_judge_estimates(name, extractor.name, judge, canaries) if judge else ()),
         ),
         targets={} if spec.no_targets else DEFAULT_THRESHOLDS,
         lower_bounds=AT_WORST,
         hints={"memorybench list --extractors": "what else can be tested"},
+        part=None
+        if part is None
+        else ShardPart(
+            part,
+            len(cases),
+            {(name, extractor.name): len(cases) * spec.repeats},
+            {"selected": _count_selected(name, cases)},
+        ),
     )
+
+
+def _count_selected(name: str, cases: Sequence[ExtractionCase]) -> dict[str, int]:
+    return count_selected(trial_of(case, name, Subject(role="", name="")) for case in cases)
 
 
 def _judge_estimates(name: str, extractor: str, judge: ResolvedModel, canaries: int) -> Iterator[Estimate]:

@@ -83,7 +83,6 @@ def prepare_online(spec: OnlineSpec, wiring: Wiring, place: RunPlace) -> Prepare
             canary_calls(spec.source, judge, IN_ORDER[:canaries]),
         ),
         hints={"memorybench list --extractors": "what else can be tested"},
-        write_files=_write_labels,
         discard=discard,
     )
 
@@ -100,7 +99,7 @@ def _fetch(source: ResolvedTraces, folder: Path) -> tuple[Subject, FetchedTraces
         raise
 
 
-def _write_labels(place: RunPlace) -> None:
+def write_labels(place: RunPlace) -> None:
     """Pairs that judge and matcher disagree on, for a person to label and for `judge calibrate` to read."""
     with RunReader.open(place.results, thorough=False) as run_reader:
         records = run_reader.step_records(place.run_id, DISAGREEMENTS)

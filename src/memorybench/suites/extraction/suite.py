@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybench.suites.suite import Command, Suite
+from memorybench.suites.suite import Command, RunPlace, Suite
 
 from .spec import ExtractionSpec, OnlineSpec
 
@@ -19,6 +19,12 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
 
     cases = load_cases(path)
     return f"{len(cases)} extraction cases; {mutation_summary([run_mutants(case) for case in cases])}"
+
+
+def _write_files(place: RunPlace) -> None:
+    from .prepare_online import write_labels
+
+    write_labels(place)
 
 
 SUITE = Suite(
@@ -43,4 +49,5 @@ SUITE = Suite(
     ),
     report_module="memorybench.suites.extraction.report",
     describe_file=_describe_file,
+    write_files=_write_files,
 )

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
@@ -19,6 +20,7 @@ from memorybench.journal.rows import Fingerprint
 from memorybench.journal.run_reader import RunReader
 from memorybench.processes.programs import temporary_folder
 from memorybench.suites.estimates import unpriced_calls
+from memorybench.suites.shards import ShardPart, Unit, choose_units
 from memorybench.suites.suite import Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
@@ -54,8 +56,11 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         raise BadInput("--model" if spec.model else "--repeats", "no agent is named", expected="--agent NAME as well")
     fingerprints |= {f"scenario {scenario.id}": canonical(scenario) for scenario in scenarios}
     run = _HygieneRun(spec, scenarios, store, agent)
-    phases = run.count_phases()
-    planned = sum(phases.values())
+    part, performed = None, scenarios
+    if spec.shard is not None:
+        part = choose_units(spec.shard, run.units())
+        performed = tuple(scenario for scenario in scenarios if (SET, scenario.id) in part)
+    planned = sum(run.count_phases(performed).values())
     subject = spec.agent or store.name
     blocked = spec.agent is not None and not consent
     return PreparedRun(
@@ -65,24 +70,22 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
         fingerprints={name: Fingerprint.of(text) for name, text in fingerprints.items()},
         metrics=MEASURES,
         open_plan=run.open_plan,
-        cases={SET: frozenset(scenario.id for scenario in scenarios)},
-        details={
-            "selected": {
-                "passed": phases["well_behaved"] + phases["violation"] + phases["real_model"],
-                "caught": phases["violation"],
-                "mutation_score": phases["mutant"],
-                "adoption": phases["real_model"],
-                "restraint": phases["real_model"],
-            },
-            "titles": {scenario.id: scenario.title for scenario in scenarios},
-        },
+        cases={SET: frozenset(scenario.id for scenario in performed)},
+        details=run.details(performed),
         models=(agent.model if agent else None,),
         estimate=lambda: (
             unpriced_calls(SET, subject, "agent" if spec.agent else "scenario", planned, spends=spec.agent is not None),
         ),
         hints={"memorybench list --stores": "which other stores can be tested"},
         blocked=NEEDS_CONSENT if blocked else "",
-        write_files=None if agent is None else _write_transcripts,
+        part=None
+        if part is None
+        else ShardPart(
+            part,
+            len(run.units()),
+            {(SET, subject): sum(run.count_phases(scenarios).values())},
+            run.details(scenarios),
+        ),
     )
 
 
@@ -121,12 +124,31 @@ class _HygieneRun:
     agent: ResolvedAgent | None
     """None: no agent is named, or its cost is not accepted yet."""
 
-    def count_phases(self) -> Counter[str]:
+    def count_phases(self, scenarios: Sequence[Scenario]) -> Counter[str]:
         if self.spec.agent is not None:
-            attempts = sum(scenario.real_model is not None for scenario in self.scenarios)
+            attempts = sum(scenario.real_model is not None for scenario in scenarios)
             return Counter({"real_model": attempts * self.spec.repeats})
         checks = self.spec.mutants
-        return Counter(one.phase for scenario in self.scenarios for one in script_trials(scenario, self_checks=checks))
+        return Counter(one.phase for scenario in scenarios for one in script_trials(scenario, self_checks=checks))
+
+    def units(self) -> set[Unit]:
+        """The scenarios that have trials: an agent needs prompts."""
+        has_agent = self.spec.agent is not None
+        return {(SET, one.id) for one in self.scenarios if not has_agent or one.real_model is not None}
+
+    def details(self, scenarios: Sequence[Scenario]) -> dict[str, Any]:
+        """What a report must know about these scenarios."""
+        phases = self.count_phases(scenarios)
+        return {
+            "selected": {
+                "passed": phases["well_behaved"] + phases["violation"] + phases["real_model"],
+                "caught": phases["violation"],
+                "mutation_score": phases["mutant"],
+                "adoption": phases["real_model"],
+                "restraint": phases["real_model"],
+            },
+            "titles": {scenario.id: scenario.title for scenario in scenarios},
+        }
 
     async def open_plan(self, opening: Opening) -> Plan:
         if self.spec.agent is not None and self.agent is None:  # blocked: neither store nor agent is opened
@@ -166,7 +188,7 @@ class _HygieneRun:
         )
 
 
-def _write_transcripts(place: RunPlace) -> None:
+def write_transcripts(place: RunPlace) -> None:
     """Prompts, replies and calls of each attempt, so that claims about them can be checked."""
     folder = place.folder / TRANSCRIPTS
     with RunReader.open(place.results, thorough=False) as run_reader:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from memorybench.suites.spec import Spec, flag
+from memorybench.suites.spec import ShardedSpec, flag
 
 REFERENCE = "reference"
 
 
-class HygieneSpec(Spec):
+class HygieneSpec(ShardedSpec):
     scenarios: tuple[str, ...] = flag(
         (), help="Run these scenarios.", name="scenarios", metavar="SCENARIO", default_text="all"
     )

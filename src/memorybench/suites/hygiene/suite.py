@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from memorybench.suites.suite import Command, Suite
+from memorybench.suites.suite import Command, RunPlace, Suite
 
 from .spec import HygieneSpec
 
@@ -18,6 +18,12 @@ def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
 
     scenario = load_scenario(path)
     return f'hygiene scenario "{scenario.id}", {len(scenario.assertions)} assertions'
+
+
+def _write_files(place: RunPlace) -> None:
+    from .prepare import write_transcripts
+
+    write_transcripts(place)
 
 
 SUITE = Suite(
@@ -33,4 +39,5 @@ SUITE = Suite(
     ),
     report_module="memorybench.suites.hygiene.report",
     describe_file=_describe_file,
+    write_files=_write_files,
 )
