@@ -70,6 +70,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
     yield from (["validate", name] for name in ("results/results.db", "scenarios/stranger.json", "data.json"))
     yield from (["list"], ["list", "--json"], ["doctor"], ["results"], ["data", "list"], ["data", "verify"])
     yield from (["schema", "provider"], ["completion", "bash"])
+    yield ["merge", "results", "--run-id", "merged"]
     yield ["worker", "--journal", "postgresql://127.0.0.1:1/results"]
     yield ["view", "../../etc", "--no-browser"]  # refused; tests/view has the pages of hostile runs
 

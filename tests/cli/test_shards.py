@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
@@ -10,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.cli.command import Command
+from memorybench.journal.checksums import CHECKSUMS, crc
+from tests.cli.command import Command, measured
+from tests.doubles.stub import Stub, completion
 
 DATA = Path(__file__).parents[2] / "src/memorybench/catalog/data"
 EVAL = ("eval", "--providers", "bm25", "hybrid", "oracle", "--limit", "60")
@@ -25,6 +30,13 @@ COUNT = 3
 FOLDERS = tuple(f"machine-{number}" for number in range(1, COUNT + 1))
 
 
+def perform_shards(command: Command, *words: str) -> None:
+    """Perform every shard in a results folder of its own."""
+    for number, folder in enumerate(FOLDERS, 1):
+        said = command(*words, "--shard", f"{number}/{COUNT}", "--run-id", "part", "--output", folder)
+        assert said.code == 0, said.err
+
+
 @pytest.fixture
 def shards(command: Command) -> Command:
     """Three shards of a run, each in a folder of its own."""
@@ -37,6 +49,40 @@ def outcomes(folder: Path, run: str) -> list[tuple[Any, ...]]:
     with closing(sqlite3.connect(folder / "results.db")) as db:
         columns = "trial, ordinal, benchmark, case_id, subject, status, body"
         return db.execute(f"SELECT {columns} FROM outcomes WHERE run = ? ORDER BY ordinal, trial", (run,)).fetchall()
+
+
+def exported(command: Command, run: str, kind: str) -> str:
+    """Return an export without times, costs and the name of the run."""
+    file = command.folder / f"{run}.{kind}"
+    said = command("export", run, "--results", "results", "--format", kind, "--output", str(file))
+    assert said.code == 0, said.err
+    if kind != "jsonl":
+        return file.read_text()
+    left_out = re.compile("^(run|created|cost)$|seconds$")
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    return "\n".join(json.dumps({k: v for k, v in row.items() if not left_out.search(k)}) for row in rows)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_merged_shards_equal_one_run(command: Command, suite: str) -> None:
+    words = SUITES[suite]
+    assert command(*words, "--run-id", "whole", "--output", "results").code == 0
+    perform_shards(command, *words)
+    said = command("merge", *reversed(FOLDERS), "--run-id", "merged", "--results", "results", "--json")
+    assert said.code == 0, said.err
+    whole, merged = (
+        json.loads((command.folder / "results" / run / "report.json").read_text()) for run in ("whole", "merged")
+    )
+    started = {"timestamp": ""}  # of an audit
+    assert measured(merged | started) == measured(whole | started)
+    assert outcomes(command.folder / "results", "merged") == outcomes(command.folder / "results", "whole")
+    assert exported(command, "merged", "jsonl") == exported(command, "whole", "jsonl")
+    stages = [
+        {(stage["name"], stage["subject"]): stage["steps"] for stage in one["circumstances"]["stages"]}
+        for one in (whole, merged)
+    ]
+    assert stages[0] == stages[1]
+    assert command("validate", "results/results.db").code == 0
 
 
 def test_shards_are_a_partition_of_the_histories(shards: Command) -> None:
@@ -104,3 +150,200 @@ def test_an_invalid_shard_is_refused(command: Command, shard: str) -> None:
     assert said.code == 2
     assert said.err.startswith("memorybench: --shard: ")
     assert not (command.folder / "results").exists()
+
+
+def merge(command: Command, *words: str) -> Any:
+    return command("merge", *words, "--run-id", "all")
+
+
+def test_a_missing_shard_is_refused_by_name(shards: Command) -> None:
+    said = merge(shards, "machine-1", "machine-3")
+    assert said.code == 2
+    assert "2/3" in said.err
+    assert "1/3" not in said.err
+    assert not (shards.folder / "results").exists()
+
+
+def test_a_doubled_shard_is_refused_by_name(shards: Command) -> None:
+    shutil.copytree(shards.folder / "machine-2", shards.folder / "copy")
+    said = merge(shards, *FOLDERS, "copy")
+    assert said.code == 2
+    assert said.err.startswith("memorybench: machine-2/part and copy/part: ")
+    assert "2/3" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("eval", "--providers", "bm25", "oracle", "--limit", "60", "--shard", "3/3"), "providers"),
+        ((*EVAL, "--sample-seed", "9", "--shard", "3/3"), "sample_seed"),
+        ((*EVAL, "--shard", "3/4"), "3/4"),
+        ((*EVAL[:-2], "--end", "60", "--shard", "2/2"), "2/2"),
+        (("hygiene", "run", "--shard", "3/3"), "hygiene"),
+        (EVAL, "--shard"),
+    ],
+)
+def test_a_foreign_shard_is_refused_with_the_difference(shards: Command, words: tuple[str, ...], named: str) -> None:
+    shards(*words, "--run-id", "other", "--output", "foreign")
+    said = merge(shards, "machine-1", "machine-2", "foreign/other")
+    assert said.code == 2
+    assert "foreign/other" in said.err.split(": ")[1]
+    assert named in said.err
+    assert not (shards.folder / "results").exists()
+
+
+def edit(folder: Path, sql: str, *values: object) -> None:
+    with closing(sqlite3.connect(folder / "results.db", isolation_level=None)) as db:
+        db.execute(sql, values)
+
+
+def reseal(folder: Path, **changes: str) -> None:
+    """Change columns of the run, with a new checksum: as another machine would have written it."""
+    with closing(sqlite3.connect(folder / "results.db", isolation_level=None)) as db:
+        db.row_factory = sqlite3.Row
+        row = {**dict(db.execute("SELECT * FROM runs").fetchone()), **changes}
+        names = CHECKSUMS["runs"]["crc"]
+        assignments = ", ".join(f"{name} = ?" for name in (*names, "crc"))
+        db.execute(f"UPDATE runs SET {assignments}", (*(row[n] for n in names), crc(*(row[n] for n in names))))
+
+
+def test_a_shard_of_another_version_is_refused(shards: Command) -> None:
+    reseal(shards.folder / "machine-3", program="memorybench 0.0.1")
+    said = merge(shards, *FOLDERS)
+    assert said.code == 2
+    assert "0.0.1" in said.err
+    assert "machine-3/part" in said.err
+
+
+def test_a_shard_of_other_data_is_refused(shards: Command) -> None:
+    folder = shards.folder / "machine-2"
+    with closing(sqlite3.connect(folder / "results.db")) as db:
+        (text,) = db.execute("SELECT fingerprints FROM runs").fetchone()
+    marks = json.loads(text)
+    marks["benchmark starter"] = {"digest": "0" * 32, "text": None}
+    reseal(folder, fingerprints=json.dumps(marks))
+    said = merge(shards, *FOLDERS)
+    assert said.code == 2
+    assert "machine-2/part" in said.err
+    assert "benchmark starter" in said.err
+
+
+def test_an_edited_row_stops_the_merge(shards: Command) -> None:
+    edit(shards.folder / "machine-2", "UPDATE outcomes SET body = replace(body, '1.0', '0.5')")
+    said = merge(shards, *FOLDERS)
+    assert said.code == 1
+    assert "machine-2" in said.err
+    assert not (shards.folder / "results/all").exists()
+
+
+def test_a_damaged_file_stops_the_merge(shards: Command) -> None:
+    (shards.folder / "machine-2/results.db").write_bytes(b"SQLite format 3\0" + b"\7" * 5000)
+    said = merge(shards, *FOLDERS)
+    assert said.code == 2
+    assert said.err.startswith("memorybench: machine-2/results.db: ")
+
+
+def test_a_missing_outcome_stops_the_merge(shards: Command) -> None:
+    edit(shards.folder / "machine-2", "DELETE FROM outcomes WHERE ordinal = (SELECT max(ordinal) FROM outcomes)")
+    said = merge(shards, *FOLDERS)
+    assert said.code == 2
+    assert "machine-2/part" in said.err
+
+
+def test_an_unfinished_shard_is_refused_unless_a_part_is_wanted(command: Command) -> None:
+    words = ("eval", "--providers", "bm25", "--limit", "24", "--concurrency", "1")
+    command(*words, "--run-id", "whole")
+    command(*words, "--shard", "1/3", "--run-id", "s1")
+    assert command.killed(*words, "--shard", "2/3", "--run-id", "s2", at=12)
+    said = merge(command, "s1", "s2")
+    assert said.code == 2
+    said = merge(command, "s1", "s2", "--allow-partial", "--json")
+    assert said.code == 0
+    assert said.json["status"] == "partial"
+    assert 0 < said.json["counts"]["scored"] < said.json["counts"]["planned"] == 24
+    assert command("eval", "--resume", "all").code == 0
+    reports = [json.loads((command.folder / f"results/{run}/report.json").read_text()) for run in ("whole", "all")]
+    assert measured(reports[0]) == measured(reports[1])
+
+
+def test_runs_of_one_folder_are_merged_and_stay_unchanged(command: Command) -> None:
+    words = (*EVAL, "--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
+    for number in (1, 2):
+        command(*words, "--shard", f"{number}/2", "--run-id", f"s{number}", "--tag", "nightly")
+    before = [outcomes(command.folder / "results", run) for run in ("s1", "s2")]
+    said = merge(command, "s1", "results/s2", "--json").json
+    assert said["run_id"] == "all"
+    assert [shard["run"] for shard in said["shards"]] == ["s1", "s2"]
+    assert [outcomes(command.folder / "results", run) for run in ("s1", "s2")] == before
+    assert command("results", "all", "--failures").code == 0
+    assert command("show", "all", before[0][0][3], "--provider", "bm25").code == 0
+    assert command("compare", "all:bm25", "all:hybrid").code == 0
+    assert command("report", "all").code == 0
+    assert command("eval", "--failed-in", "all", "--providers", "bm25", "--dry-run").code == 0
+    assert command("score", "all", "--judge-model", "scripted/judge", "--run-id", "again").code == 0
+    assert command("eval", "--resume", "all", "--threshold", "recall@5=1").code == 3, "a gate on all shards"
+    listed = {row["id"]: row for row in command("runs", "--tag", "nightly", "--json").json}
+    assert set(listed) == {"s1", "s2", "all"}
+    assert command("runs", "delete", "s1", "s2", "--yes").code == 0
+    assert command("results", "all", "--json").json["counts"]["planned"] == 180
+
+
+def test_costs_of_all_shards_add_up(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+    words = ("eval", "--providers", "none", "bm25", "--limit", "24", "--answering-model", "gpt-4o")
+    words = (*words, "--judge-model", "gpt-4o", "--canaries", "4")
+    with Stub() as stub:
+        stub.always(completion("yes", tokens=(1000, 100)))
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        spent = []
+        for number, folder in enumerate(FOLDERS, 1):
+            shard = ("--shard", f"{number}/{COUNT}", "--output", folder, "--json")
+            spent.append(command(*words, *shard, "--run-id", "part").json["circumstances"])
+    said = merge(command, *FOLDERS, "--json").json
+    report = json.loads((command.folder / "results/all/report.json").read_text())
+    assert report["circumstances"]["known_cost"] == pytest.approx(sum(one["known_cost"] for one in spent))
+    calls = [one["spent"]["calls"] for one in spent]
+    assert report["circumstances"]["spent"]["calls"] == sum(calls) == len(stub.calls)
+    assert report["possibly_charged_twice"] == 0
+    assert said["known_cost"] == pytest.approx(report["circumstances"]["known_cost"])
+    canaries = next(stage for stage in report["circumstances"]["stages"] if stage["name"] == "canary")
+    assert (canaries["steps"], canaries["spent"]["calls"]) == (4, 4 * COUNT), "every shard checks its judge"
+
+
+def test_a_killed_merge_leaves_no_half_run(shards: Command) -> None:
+    at = 1
+    while shards.killed("merge", *FOLDERS, "--run-id", "all", at=at):
+        found = outcomes(shards.folder / "results", "all") if (shards.folder / "results/results.db").exists() else []
+        assert len(found) in (0, 180)
+        said = merge(shards, *FOLDERS)
+        assert said.code == 0, said.err
+        assert (shards.folder / "results/all/report.json").exists()
+        shutil.rmtree(shards.folder / "results")
+        at += 1
+    assert at > 2
+
+
+def test_a_repeated_merge_changes_nothing_and_other_shards_need_another_name(shards: Command) -> None:
+    assert merge(shards, *FOLDERS).code == 0
+    before = outcomes(shards.folder / "results", "all")
+    assert merge(shards, *FOLDERS).code == 0
+    assert outcomes(shards.folder / "results", "all") == before
+    said = merge(shards, "machine-1", "machine-2", "--allow-partial")
+    assert said.code == 2
+    assert "all" in said.err
+
+
+@pytest.mark.parametrize("name", ["nowhere", "machine-1/unknown", "results/../..", ""])
+def test_an_unknown_folder_is_refused(shards: Command, name: str) -> None:
+    said = merge(shards, *FOLDERS[:2], name)
+    assert said.code == 2
+    assert not (shards.folder / "results").exists()
+
+
+def test_shards_are_read_as_one_without_a_merge(shards: Command) -> None:
+    runs = [f"{folder}/part" for folder in FOLDERS]
+    both = shards("results", *runs, "--json").json
+    assert both["counts"]["planned"] == 180
+    assert "shard" not in both
+    assert shards("results", *runs[:2], "--json").json["shard"]["of"] == 3
+    assert shards("results", runs[0], runs[0].replace("machine-1", "./machine-1")).code == 2

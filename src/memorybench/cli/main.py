@@ -25,6 +25,7 @@ VERBS = {
     "compare": "compare runs or providers, question by question",
     "view": "look at runs in a browser",
     "worker": "help to perform a run of a Postgres journal",
+    "merge": "make one run of shards",
     "runs": "list, tag, rename, delete and prune runs",
     "report": "write the report files of a run again",
     "plot": "draw a chart of a run for a paper or a page",

@@ -70,6 +70,17 @@ def _set_status(run: str, status: RunStatus, finished: str | None) -> Statement:
     return sql, (status, finished, crc(run, status, finished), run)
 
 
+def run_statements(run: Run, redact: Redact = str) -> list[Statement]:
+    """Return the statements that record a run, without its rows in other tables."""
+    spec, fingerprints = (_redact_json(canonical(dict(one)), redact) for one in (run.spec, run.fingerprints))
+    columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
+    sql = (
+        "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
+        " VALUES (?,?,?,?,?,?,?,?,'running')"
+    )
+    return [(sql, (*columns, crc(*columns))), _set_status(run.id, run.status, run.finished)]
+
+
 def now() -> str:
     """Return the time in UTC, to the millisecond."""
     seconds, milliseconds = divmod(time.time_ns() // 1_000_000, 1000)
@@ -121,18 +132,9 @@ class RunWriter:
 
     def begin(self, tags: Sequence[str] = ()) -> None:
         """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
-        run = self.run
-        spec = _redact_json(canonical(dict(run.spec)), self._redact)
-        fingerprints = _redact_json(canonical(dict(run.fingerprints)), self._redact)
-        columns = (run.id, run.suite, spec, fingerprints, run.program, run.planned, run.created)
-        sql = (
-            "INSERT INTO runs (id, suite, spec, fingerprints, program, planned, created, crc, status)"
-            " VALUES (?,?,?,?,?,?,?,?,'running')"
-        )
+        statements = run_statements(self.run, self._redact)
         self.open()
-        row = (sql, (*columns, crc(*columns)))
-        statements = [row, _set_status(run.id, "running", None), *self._tag_statements(tags), *self._set_spending()]
-        self._writer.write_now(statements)
+        self._writer.write_now([*statements, *self._tag_statements(tags), *self._set_spending()])
         self._lock.share()
 
     def add_tags(self, tags: Sequence[str]) -> None:

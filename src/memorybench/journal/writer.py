@@ -7,7 +7,7 @@ Callers that arrive during one commit share the next one, and therefore one sync
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -57,7 +57,7 @@ class Writer:
                 await asyncio.wait([entry.committed])
             raise
 
-    def write_now(self, statements: Sequence[Statement]) -> None:
+    def write_now(self, statements: Iterable[Statement]) -> None:
         """Commit without an event loop: to open or to close a run."""
         self._commit([statements])
 
@@ -92,7 +92,7 @@ class Writer:
             with suppress(RuntimeError):  # the loop is closed, so there is no waiting caller
                 loop.call_soon_threadsafe(_resolve, entries, failure)
 
-    def _commit(self, batch: Sequence[Sequence[Statement]]) -> None:
+    def _commit(self, batch: Sequence[Iterable[Statement]]) -> None:
         with self._lock, self.journal.errors():
             execute = self._db.execute
             with self._db.transaction():

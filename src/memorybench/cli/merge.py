@@ -1,0 +1,65 @@
+"""Makes one run of the shards that `--shard I/N` has made on one or several machines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from .arguments import add_json, add_list, split_list
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "shards", metavar="DIR", nargs="+", help="Merge the shards of this results folder, FOLDER/RUN or RUN"
+    )
+    parser.add_argument("--run-id", metavar="ID", required=True, help="Name the merged run")
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        help="Write to this folder (default: ./results; for audit, ./audit-results)",
+    )
+    parser.add_argument("--journal", metavar="URL", help="Store rows in this Postgres database")
+    parser.add_argument("--allow-partial", action="store_true", help="Accept missing and unfinished shards")
+    add_list(parser, "--tag", metavar="TAG", help="Add tags to those of the shards")
+    add_json(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from memorybench.reporting.terminal import console
+    from memorybench.suites.merging import merge, shard_names
+    from memorybench.wiring.environment import fault, redactor
+
+    merged = merge(
+        args.shards,
+        args.run_id,
+        args.results,
+        journal=args.journal,
+        allow_partial=args.allow_partial,
+        tags=split_list(args.tag),
+        command_line=args.command_line,
+        redact=redactor().clean,
+        fault=fault(),
+    )
+    summary, place = merged.summary, merged.place
+    if args.json:
+        document = {
+            "run_id": place.run_id,
+            "results_folder": str(place.results),
+            "status": summary.status,
+            "counts": dict(summary.counts),
+            "known_cost": summary.known_cost,
+            "calls_of_unknown_cost": summary.calls_of_unknown_cost,
+            "shards": list(merged.shards),
+            "is_new": merged.is_new,
+            "files": [str(file) for file in merged.files],
+        }
+        print(json.dumps(document, indent=2))
+        return 0
+    out = console()
+    done = "merged" if merged.is_new else "was already merged"
+    out.print(f"Run {place.run_id} is {summary.status}: {done} from the shards {shard_names(merged.shards)}.")
+    out.print(f"{summary.counts['scored']} of {summary.counts['planned']} trials are scored.")
+    out.print(f"Results saved to: {place.folder}/ ({', '.join(file.name for file in merged.files)})")
+    return 0

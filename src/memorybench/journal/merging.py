@@ -1,0 +1,106 @@
+"""Writes one run from the rows of several, in one transaction. The runs that it reads stay as they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from .checksums import CHECKSUMS, checked_rows, crc
+from .contract import Row
+from .lock import LOCK_NAME
+from .places import journal_of
+from .rows import Run
+from .run_changes import Fault, tag_statement
+from .run_reader import RunReader
+from .run_writer import check_new, run_statements
+from .writer import Statement, Writer
+
+_PERFORMED_TWICE = "performed by another part of the run, too, whose result counts"
+
+
+def write_merged(
+    folder: Path, run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str] = (), fault: Fault = None
+) -> None:
+    """Write a run with the rows of others; raise JournalError at a row that was changed after it was written.
+
+    A process that is killed leaves all of the run or nothing of it.
+    """
+    check_new(folder, run.id)
+    own = folder / run.id
+    new = [place for place in (own, *own.parents) if not place.exists()]
+    lock = journal_of(folder).lock(run.id)
+    try:
+        with closing(Writer(journal_of(folder), fault=fault)) as writer:
+            writer.write_now(_statements(run, parts, tags))
+    except BaseException:
+        with suppress(OSError):  # a folder is not empty
+            (own / LOCK_NAME).unlink()
+            for place in new:
+                place.rmdir()
+        raise
+    finally:
+        lock.release()
+
+
+def _statements(run: Run, parts: Sequence[tuple[RunReader, str]], tags: Sequence[str]) -> Iterator[Statement]:
+    yield from run_statements(run)
+    yield from (tag_statement(run.id, tag) for tag in tags)
+    rows = _CopiedRows(run.id)
+    for run_reader, part in parts:
+        with run_reader.errors():
+            yield from rows.of(run_reader, part)
+
+
+class _CopiedRows:
+    """Copies rows under the id of another run. Attempts get new ids, which are unique in a journal."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+        self._keys: set[str] = set()
+        """Keys of the steps that were copied."""
+        self._ids = count(int.from_bytes(os.urandom(5)) << 23)  # as RunWriter chooses them
+
+    def of(self, run_reader: RunReader, part: str) -> Iterator[Statement]:
+        attempts: dict[int, int] = {}
+        repeated: set[int] = set()
+        for row in _rows(run_reader, "steps", part):
+            attempt = row["attempt"]
+            if row["key"] not in self._keys:
+                self._keys.add(row["key"])
+                new = None if attempt is None else attempts.setdefault(attempt, next(self._ids))
+                yield self._copy("steps", row, attempt=new)
+                continue
+            # a step that serves several histories, such as a canary: its cost counts as that of an attempt
+            if attempt is not None:
+                repeated.add(attempt)
+            if attempt is not None or row["calls"] or row["cost"]:
+                yield self._copy("attempts", row, id=next(self._ids), ended=_end(row), error=_PERFORMED_TWICE)
+        for row in _rows(run_reader, "attempts", part):
+            if row["id"] not in repeated:
+                yield self._copy("attempts", row, id=attempts.get(row["id"]) or next(self._ids))
+        for table in ("cases", "outcomes", "notes"):
+            yield from (self._copy(table, row) for row in _rows(run_reader, table, part))
+
+    def _copy(self, table: str, row: Row, **changes: Any) -> Statement:
+        changed: Mapping[str, Any] = {**changes, "run": self._run}
+        columns = CHECKSUMS[table]["crc"]
+        values = [changed[column] if column in changed else row[column] for column in columns]
+        marks = ",".join("?" * (len(columns) + 1))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}, crc) VALUES ({marks})"  # noqa: S608  ours
+        return sql, (*values, crc(*values))
+
+
+def _rows(run_reader: RunReader, table: str, run: str) -> Iterator[Row]:
+    order = {"attempts": "id", "outcomes": "ordinal, trial", "steps": "started, key"}.get(table, "rowid")
+    name = journal_of(run_reader.folder).name
+    return checked_rows(name, run_reader.connection, table, f"run = ? ORDER BY {order}", (run,))
+
+
+def _end(step: Row) -> str:
+    started = datetime.fromisoformat(step["started"])
+    return (started + timedelta(seconds=step["seconds"])).isoformat(timespec="milliseconds")
