@@ -9,6 +9,7 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,6 +61,15 @@ def running_server(programs: Path, *settings: str) -> Iterator[PostgresServer]:
             yield server
         finally:
             server.stop()
+
+
+def empty_database(address: str) -> str:
+    """Return the address of a new database of a server; an earlier one is dropped."""
+    driver = import_module("psycopg")  # optional for the type checker as well
+    with driver.connect(f"{address}postgres", autocommit=True) as db:
+        db.execute("DROP DATABASE IF EXISTS journal WITH (FORCE)")
+        db.execute("CREATE DATABASE journal")
+    return f"{address}journal"
 
 
 def program_folders() -> list[Path]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memorybench.journal.places import results_folder
-from perf.postgres_server import PostgresServer, program_folders, running_server
+from perf.postgres_server import PostgresServer, empty_database, program_folders, running_server
 
 
 @pytest.fixture(scope="session")
@@ -35,18 +35,9 @@ def results(tmp_path: Path, database: str) -> Path:
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
-    """A server that the test may stop."""
-    with running_server(postgres_programs(), "fsync=off") as server:
+    """A server that the test may stop; it records when each row was committed."""
+    with running_server(postgres_programs(), "fsync=off", "track_commit_timestamp=on") as server:
         yield server
-
-
-def empty_database(postgres: str) -> str:
-    import psycopg
-
-    with psycopg.connect(f"{postgres}postgres", autocommit=True) as db:
-        db.execute("DROP DATABASE IF EXISTS journal WITH (FORCE)")
-        db.execute("CREATE DATABASE journal")
-    return f"{postgres}journal"
 
 
 def postgres_programs() -> Path:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from memorybench.core.errors import Transient
+from memorybench.core.errors import DatabaseLost, Transient
 from memorybench.core.plans import Limits
 from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
@@ -17,7 +19,7 @@ from memorybench.engine.stopping import Stop
 from memorybench.journal.places import results_folder
 from memorybench.journal.run_writer import open_run, reopen_run
 from tests.cli.command import Command
-from tests.engine.workload import FINGERPRINTS, RUN
+from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = pytest.mark.real
@@ -56,6 +58,59 @@ def test_every_process_waits_for_the_retry_after_that_one_got(
         asyncio.run(both())
         assert started_at - refused_at >= pause
         assert second.pause_left("model other") == 0, "other subjects are not paused"
+
+
+def test_a_process_that_was_stopped_loses_its_lease(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process continues its unit; what the first one still does is not recorded."""
+    monkeypatch.setattr("memorybench.journal.postgres._LEASE_SECONDS", 1)
+    monkeypatch.setattr("memorybench.journal.writer.HEARTBEAT_SECONDS", 0.2)
+    ledger, calls = Ledger(tmp_path / "ledger"), 0
+
+    async def stop(call: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 30:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def work() -> None:
+        with pytest.raises(DatabaseLost, match="lease expired"):
+            run_once(results_folder(tmp_path / "stopped", database), plan(ledger, hook=stop))
+
+    child = os.fork()
+    if not child:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(99)
+    assert os.WIFSTOPPED(os.waitpid(child, os.WUNTRACED)[1])
+    folder = results_folder(tmp_path / "other", database)
+    recorded, seen = committed(folder), len(ledger.read())
+    assert run_once(folder, plan(ledger)).status == "complete"
+    assert recorded
+    assert not recorded & set(ledger.read()[seen:]), "I2"
+    whole = report(folder)
+    os.kill(child, signal.SIGCONT)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert report(folder) == whole
+    run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
+    assert whole == report(tmp_path / "file"), "I3"
+
+
+def test_a_process_that_waits_for_a_slow_call_keeps_its_lease(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.journal.postgres._LEASE_SECONDS", 1)
+    monkeypatch.setattr("memorybench.journal.writer.HEARTBEAT_SECONDS", 0.1)
+
+    async def wait(call: str) -> None:
+        if call == "add:h0:0":
+            await asyncio.sleep(2.5)
+
+    work = plan(Ledger(tmp_path / "ledger"), haystacks=1, hook=wait)
+    assert run_once(results_folder(tmp_path, database), work, run=RUN.model_copy(update={"planned": 5})).performed == 5
 
 
 def test_a_judge_is_calibrated_in_the_database(command: Command, database: str) -> None:

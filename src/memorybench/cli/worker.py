@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 from .arguments import add_consent, add_json, positive, split_list
 
 if TYPE_CHECKING:
+    from memorybench.core.errors import MemorybenchError
     from memorybench.journal.rows import Run
     from memorybench.suites.running import FinishedRun
+
+
+_LONGEST_WAIT = 60.0
+"""Seconds that a worker waits for a database that was restarted."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="memorybench-worker-") as folder:
-        finished = _work(args, Path(folder))
+        finished = _work_again(args, Path(folder))
     ending, counts = finished.ending, finished.summary.counts
     facts = {"run": finished.place.run_id, "performed": ending.performed, "status": ending.status}
     if args.json:
@@ -41,6 +46,43 @@ def run(args: argparse.Namespace) -> int:
     if ending.paused:
         print(f"memorybench: {ending.paused}", file=sys.stderr)
     return 0 if ending.status == "complete" and not (counts["failed"] or counts["unscored"]) else 1
+
+
+def _work_again(args: argparse.Namespace, folder: Path) -> FinishedRun:
+    """Perform the work; join the run again whenever the database was restarted or the lease has expired."""
+    import sys
+    from tempfile import mkdtemp
+
+    from memorybench.core.errors import DatabaseLost, DatabaseUnreachable
+    from memorybench.journal.places import results_folder
+
+    results = results_folder(folder, args.journal)
+    args.run = _choose(results, args.run).id
+    while True:
+        try:
+            return _work(args, Path(mkdtemp(dir=folder)))
+        except (DatabaseLost, DatabaseUnreachable) as error:
+            print(f"memorybench: {error}; joining the run again", file=sys.stderr, flush=True)
+            _wait_for_database(results, error)
+
+
+def _wait_for_database(results: Path, lost: MemorybenchError) -> None:
+    """Wait until the database accepts connections; raise `lost` if it does not do so for a minute."""
+    import time
+
+    from memorybench.core.errors import DatabaseUnreachable
+    from memorybench.journal.places import journal_of
+
+    deadline, delay = time.monotonic() + _LONGEST_WAIT, 0.1
+    while True:
+        try:
+            journal_of(results).exists()
+            return
+        except DatabaseUnreachable:
+            if time.monotonic() > deadline:
+                raise lost from None
+        time.sleep(delay)
+        delay = min(2 * delay, 5.0)
 
 
 def _work(args: argparse.Namespace, folder: Path) -> FinishedRun:

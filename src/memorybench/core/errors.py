@@ -3,9 +3,11 @@
 MemorybenchError
 ├── Refusal                the command is rejected before anything is spent or changed: exit code 2
 │   ├── BadInput           a file, a value or a flag is invalid: where, problem, expected, remedy
-│   │   └── ConsentRequired    a file would run code or send a variable that this command line does not allow
+│   │   ├── ConsentRequired    a file would run code or send a variable that this command line does not allow
+│   │   └── DatabaseUnreachable    the database of --journal does not accept the connection
 │   └── RunConflict        another process uses the run, or the run does not match the command
 ├── JournalError           results cannot be read or written: the run stops, recorded results stay
+│   └── DatabaseLost       the connection to the database ended; a process that connects again can continue
 ├── ServiceError           the subject or its service failed: the trial is `failed`
 │   ├── Transient          may succeed when repeated; see `retry_after` and `uncertain`
 │   ├── Denied             401, 402, 403: a retry cannot help, the subject is not called again
@@ -53,11 +55,19 @@ class ConsentRequired(BadInput):
         self.uses = tuple(uses)
 
 
+class DatabaseUnreachable(BadInput):
+    pass
+
+
 class RunConflict(Refusal):
     pass
 
 
 class JournalError(MemorybenchError):
+    pass
+
+
+class DatabaseLost(JournalError):
     pass
 
 

@@ -50,6 +50,12 @@ class Connection(Protocol):
 
     def end_lease(self, name: str) -> None: ...
 
+    def beat(self) -> None:
+        """Say that this process lives. After the first beat, the leases end if the connection is not used for a while.
+
+        Any thread may call it, at least every `writer.HEARTBEAT_SECONDS`.
+        """
+
     def close(self) -> None: ...
 
 

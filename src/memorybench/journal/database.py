@@ -36,6 +36,9 @@ class SqliteConnection(sqlite3.Connection):
     def end_lease(self, name: str) -> None:
         pass
 
+    def beat(self) -> None:
+        pass
+
     def has_table(self, table: str) -> bool:
         sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self.execute(sql, (table,)).fetchone() is not None

@@ -19,7 +19,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from memorybench.core.errors import BadInput, JournalError, MemorybenchError, RunConflict
+from memorybench.core.errors import (
+    BadInput,
+    DatabaseLost,
+    DatabaseUnreachable,
+    JournalError,
+    MemorybenchError,
+    RunConflict,
+)
 
 from .contract import Connection, Cursor, Journal, Lock, Row, Values
 from .database import AFTER_DISK_FULL
@@ -32,6 +39,10 @@ _MIGRATING = 0x6D656D62  # the advisory lock of processes that create or migrate
 _RUN_LOCKS = 0x6D656D62  # the first of the two numbers of the advisory lock of a run
 _LEASES = 0x6D656D63  # the first number of the advisory lock of a lease
 _ROWS_PER_FETCH = 1000
+_LEASE_SECONDS = 60
+"""How long a connection with leases may be silent: the process is stopped or hangs. See Writer for its heartbeat."""
+_CONNECTION_STATES = (None, "57P01", "57P02", "57P03", "57P05")
+"""SQLSTATE of errors after which the connection is gone: none, or the server ended it."""
 _SETTINGS = {
     "search_path": "memorybench",
     "synchronous_commit": "on",  # COMMIT returns after the log is on disk
@@ -68,6 +79,7 @@ class PostgresConnection(Connection):
         self._journal = journal
         self._connection = connection
         self._cursors = count()
+        self._can_expire = connection.info.server_version >= 140000
 
     def execute(self, sql: str, values: Values = (), /) -> Cursor:
         with self._journal.errors():
@@ -100,6 +112,10 @@ class PostgresConnection(Connection):
     def end_lease(self, name: str) -> None:
         self.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_LEASES, name))
 
+    def beat(self) -> None:
+        if self._can_expire:
+            self.execute("SELECT set_config('idle_session_timeout', ?, false)", (f"{_LEASE_SECONDS}s",))
+
     def close(self) -> None:
         self._connection.close()
 
@@ -115,6 +131,8 @@ class PostgresJournal(Journal):
         self._url = url
         self._locking: PostgresConnection | None = None
         """The connection that holds the lock of a run."""
+        self._is_expired = False
+        """Whether the server has ended a connection because it was silent."""
 
     def exists(self) -> bool:
         with self.errors(), closing(self._connect(read_only=True)) as db:
@@ -202,7 +220,7 @@ class PostgresJournal(Journal):
             connection = self.driver.connect(self._url, autocommit=not read_only, **options)
         except self.driver.OperationalError as error:
             remedy = "check the address, and that the server runs; libpq reads passwords from PGPASSWORD or ~/.pgpass"
-            raise BadInput(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
+            raise DatabaseUnreachable(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
         db = PostgresConnection(self, connection)
         connection.read_only = read_only
         db.execute(
@@ -256,8 +274,11 @@ class PostgresJournal(Journal):
             return BadInput(self.name, problem, remedy="restore a copy, or use another database")
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
+        self._is_expired = self._is_expired or isinstance(error, errors.IdleSessionTimeout)
         if isinstance(error, self.driver.OperationalError):
-            return JournalError(f"{self.name}: {text}; recorded results are safe; resume the run")
+            problem = f"lease expired, the process was silent for {_LEASE_SECONDS} s" if self._is_expired else text
+            kind = DatabaseLost if error.sqlstate in _CONNECTION_STATES else JournalError
+            return kind(f"{self.name}: {problem}; recorded results are safe; resume the run, or start the worker again")
         return JournalError(f"{self.name}: {text}")
 
 

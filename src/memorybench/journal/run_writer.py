@@ -146,9 +146,14 @@ class RunWriter:
     def open(self) -> None:
         """Open the journal."""
         self._writer = Writer(self.journal, fault=self._fault)
-        self.is_begun = True
-        with self.journal.errors():
+        try:
             self._reads = self.journal.open_beside_writer()
+        except BaseException:
+            self._writer.close()
+            raise
+        self.is_begun = True
+        self._writer.keep_alive(self._reads)
+        with self.journal.errors():
             # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
             # less memory than keys; two keys with the same hash only cost a query.
             keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))

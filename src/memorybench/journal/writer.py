@@ -7,16 +7,18 @@ Callers that arrive during one commit share the next one, and therefore one sync
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 
-from memorybench.core.errors import JournalError
+from memorybench.core.errors import JournalError, MemorybenchError
 
-from .contract import Journal, Values
+from .contract import Connection, Journal, Values
 
+HEARTBEAT_SECONDS = 10.0
 Statement = tuple[str, Values]
 
 
@@ -38,8 +40,16 @@ class Writer:
         self._lock = Lock()
         self._fault = fault or (lambda: None)
         self._queue: SimpleQueue[_Entry | None] = SimpleQueue()
+        self._kept_alive: list[Connection] = []
+        self._next_beat = time.monotonic()
+        self.keep_alive(self._db)
         self._thread = Thread(target=self._commit_groups, name="journal", daemon=True)
         self._thread.start()
+
+    def keep_alive(self, connection: Connection) -> None:
+        """Send a heartbeat on the connection until `close`."""
+        connection.beat()
+        self._kept_alive.append(connection)
 
     async def write(self, statements: Sequence[Statement]) -> None:
         """Commit all of the statements or none of them; return when they are on disk.
@@ -70,12 +80,23 @@ class Writer:
         """Run in the thread until `close`."""
         closing = False
         while not closing:
-            entries = [self._queue.get()]
+            entries: list[_Entry | None] = []
+            with suppress(Empty):
+                entries.append(self._queue.get(timeout=HEARTBEAT_SECONDS))
             while not self._queue.empty():
                 entries.append(self._queue.get())
-            closing = entries[-1] is None
+            closing = bool(entries) and entries[-1] is None
+            self._beat()
             if group := [entry for entry in entries if entry is not None]:
                 self._commit_group(group)
+
+    def _beat(self) -> None:
+        if time.monotonic() < self._next_beat:
+            return
+        self._next_beat = time.monotonic() + HEARTBEAT_SECONDS
+        for connection in self._kept_alive:
+            with suppress(MemorybenchError), self._lock:  # whoever uses a lost connection gets the error
+                connection.beat()
 
     def _commit_group(self, group: Sequence[_Entry]) -> None:
         failure = None
