@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from memorybench.core.plans import Job, Performed, Steps
+from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.trials import Subject, Trial
+from memorybench.engine import run as engine
+from memorybench.engine.budget import Budget
 from memorybench.engine.leases import LeasedJobs
 from memorybench.engine.stopping import Stop
 from memorybench.journal.run_writer import RunWriter
@@ -30,6 +32,27 @@ class Leases:
 
     def has_ended(self, trial: str) -> bool:
         return False
+
+
+class BlockedRun(Leases):
+    """A run of which other processes have used up the budget."""
+
+    is_shared = True
+
+    def scored(self) -> set[str]:
+        return set()
+
+    def has_outcome(self, status: str) -> bool:
+        return status == "blocked"
+
+    def spending(self) -> tuple[float, float, int]:
+        return 2.0, 0.1, 0
+
+
+def test_a_process_without_paid_calls_knows_that_others_used_up_the_budget() -> None:
+    run = cast(RunWriter, BlockedRun())
+    ending = asyncio.run(engine.perform(Plan(jobs=(), size=0), run, budget=Budget(1.0)))
+    assert ending.status == "partial"
 
 
 async def perform(steps: Steps) -> Performed:

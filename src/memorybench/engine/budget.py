@@ -24,8 +24,7 @@ class Budget:
 
     def allow(self) -> None:
         """Raise Blocked if no more paid work may start."""
-        if self.dollars is not None and self.read_total is not None:
-            self.spent, self._highest, self._unknown = self.read_total()
+        self.refresh()
         if self.dollars is None or not self.exhausted:
             return
         if self._unknown and not self._highest:
@@ -37,6 +36,11 @@ class Budget:
             f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent{reserved});"
             " resume with a larger --budget"
         )
+
+    def refresh(self) -> None:
+        """Read what other processes have spent, too."""
+        if self.dollars is not None and self.read_total is not None:
+            self.spent, self._highest, self._unknown = self.read_total()
 
     def take(self, spent: Spending) -> None:
         """Add the cost of a call."""

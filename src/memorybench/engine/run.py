@@ -109,6 +109,7 @@ class _JobQueue:
         done = self.performed + self._scored + (self._leased.ended_elsewhere if self._leased else 0)
         if stopping.is_set() and (self.interrupted or next(self._jobs, None)):
             return Ending("partial", True, self.performed)
+        budget.refresh()  # other processes may have used it up while this one waited for them
         is_blocked = self.blocked > 0 or (self._leased is not None and self._leased.is_any_blocked())
         is_complete = done == self._size and not (budget.exhausted and is_blocked)
         return Ending("complete" if is_complete else "partial", False, self.performed)
