@@ -24,7 +24,7 @@ check: setup
 
 test-real: $(REAL)/.installed
 	$(REAL)/bin/python -m pytest tests/real -rs
-	$(REAL)/bin/python -m pytest -m slow -n auto -rs
+	$(REAL)/bin/python -m pytest tests tests/real -m slow -n auto -rs
 
 $(REAL)/.installed: pyproject.toml constraints.txt scripts/setup.py
 	$(PYTHON) scripts/setup.py $(REAL) --real
