@@ -222,7 +222,7 @@ class PostgresJournal(Journal):
             remedy = "check the address, and that the server runs; libpq reads passwords from PGPASSWORD or ~/.pgpass"
             raise DatabaseUnreachable(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
         db = PostgresConnection(self, connection)
-        connection.read_only = read_only
+        connection.read_only = read_only or None  # None: as the server decides, so that a standby says what it is
         db.execute(
             f"SELECT {', '.join(f'set_config({name!r}, {value!r}, false)' for name, value in _SETTINGS.items())}"
         )
