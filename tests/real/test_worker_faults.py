@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
+import shutil
 import signal
+import subprocess
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +23,31 @@ from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
 from memorybench.journal.places import results_folder
 from memorybench.journal.run_writer import open_run, reopen_run
-from tests.cli.command import Command
+from perf.postgres_server import PostgresServer
+from tests.cli.command import Command, Said, measured
 from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
+from tests.real.boxes import write_benchmark
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = pytest.mark.real
+
+EVAL = ("eval", "--providers", "bm25", "--end", "24", "--run-id", "first")
+
+
+def connect(address: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(address, autocommit=True)
+
+
+def error_lines(said: Said) -> list[str]:
+    return [line for line in said.err.splitlines() if not line.startswith("starter × ")]  # progress
+
+
+def assert_figures_of_a_whole_run(command: Command, database: str) -> None:
+    whole = command(*EVAL, "--output", "file", "--json")
+    assert measured(command("results", "first", "--journal", database, "--json").json) == measured(whole.json)
+    assert command("validate", "--journal", database).code == 0
 
 
 @pytest.mark.parametrize("per_second", [None, 1000.0], ids=["no rate", "a rate"])
@@ -126,3 +151,120 @@ def test_a_judge_is_calibrated_in_the_database(command: Command, database: str) 
     runs = command("runs", "--journal", database, "--json").json
     assert [(run["id"], run["status"]) for run in runs] == [(first.json["run_id"], "complete")]
     assert not (command.folder / "results/results.db").exists()
+
+
+def test_a_worker_that_cannot_join_is_refused_in_one_line(command: Command, database: str) -> None:
+    assert command.killed(*EVAL, "--journal", database, at=9)
+    with connect(database) as db:
+        db.execute("DROP ROLE IF EXISTS watcher")
+        db.execute("CREATE ROLE watcher LOGIN")
+        db.execute("GRANT USAGE ON SCHEMA memorybench TO watcher")
+        db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA memorybench TO watcher")
+    read_only = database.replace("tester@", "watcher@")
+    on_standby = f"{database}?options=-cdefault_transaction_read_only%3Don"
+    for address in (read_only, on_standby, "postgresql://tester@127.0.0.1:1/journal"):
+        refused = command("worker", "--journal", address)
+        assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused.err
+        assert refused.err.startswith(f"memorybench: {address}: ")
+    with connect(database) as db:
+        db.execute("UPDATE memorybench.schema_version SET version = version + 1")
+        refused = command("worker", "--journal", database)
+        assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused.err
+        db.execute("UPDATE memorybench.schema_version SET version = version - 1")
+        db.execute("REASSIGN OWNED BY watcher TO tester; DROP OWNED BY watcher; DROP ROLE watcher")
+    assert command("worker", "--journal", database).code == 0
+    assert_figures_of_a_whole_run(command, database)
+
+
+def test_a_worker_with_other_data_is_refused_with_the_difference(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    write_benchmark(command.folder, 8)
+    assert command.killed("eval", "--benchmarks", "boxes", "--providers", "bm25", *at, at=9)
+    data = command.folder / "benchmarks/datasets/boxes.json"
+    saved = data.read_text()
+    data.write_text(saved.replace("lamp", "candle"))
+    refused = command("worker", *at)
+    assert (refused.code, len(refused.err.splitlines())) == (2, 1), refused.err
+    assert "boxes" in refused.err
+    data.write_text(saved)
+    assert command("worker", *at).code == 0
+
+
+@pytest.mark.parametrize("seconds", [-86_400, 86_400], ids=["a day back", "a day ahead"])
+def test_a_worker_whose_clock_differs_completes_the_run(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    assert command.killed(*EVAL, "--journal", database, at=9)
+    right, right_ns = time.time, time.time_ns
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: right() + seconds)
+        patch.setattr(time, "time_ns", lambda: right_ns() + seconds * 10**9)
+        joined = command("worker", "--journal", database, "--json")
+    assert (joined.code, joined.json["status"]) == (0, "complete"), joined.err
+    assert_figures_of_a_whole_run(command, database)
+
+
+def test_an_error_of_a_full_disk_stops_the_run_and_it_resumes(command: Command, database: str) -> None:
+    """The server raises the error of a full disk for the sixth outcome."""
+    assert command.killed(*EVAL, "--journal", database, at=9)
+    with connect(database) as db:
+        db.execute("""
+            CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF (SELECT count(*) FROM memorybench.outcomes) > 5 THEN
+                    RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = 'disk_full';
+                END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER full_disk BEFORE INSERT ON memorybench.outcomes FOR EACH ROW EXECUTE FUNCTION refuse()
+        """)
+    for again in (("worker",), ("eval", "--resume", "first")):
+        stopped = command(*again, "--journal", database)
+        assert (stopped.code, len(error_lines(stopped))) == (1, 1), stopped.err
+    with connect(database) as db:
+        (statuses,) = db.execute("SELECT array_agg(DISTINCT status) FROM memorybench.outcomes").fetchone()
+        db.execute("DROP TRIGGER full_disk ON memorybench.outcomes")
+    assert statuses == ["scored"], "a full disk is not a failure of the provider"
+    assert command("worker", "--journal", database).code == 0
+    assert_figures_of_a_whole_run(command, database)
+
+
+@pytest.fixture
+def small_disk(own_server: PostgresServer) -> Iterator[Path]:
+    """A disk of 12 MB for the server."""
+    disk = own_server.folder / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    shutil.chown(disk, pwd.getpwuid((own_server.folder / "data").stat().st_uid).pw_name)
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_a_full_disk_of_the_server_stops_the_run_and_it_resumes(
+    command: Command, own_server: PostgresServer, small_disk: Path
+) -> None:
+    import psycopg
+
+    with connect(f"{own_server.address}postgres") as db:
+        db.execute(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
+        db.execute("CREATE DATABASE journal TABLESPACE small")
+    database = f"{own_server.address}journal"
+    assert command.killed(*EVAL, "--journal", database, at=9)
+    with connect(database) as db:
+        db.execute("CREATE TABLE filler (text TEXT)")
+        with suppress(psycopg.errors.DiskFull):
+            while True:
+                db.execute("INSERT INTO filler SELECT repeat('x', 100) FROM generate_series(1, 100)")
+    for again in (("worker",), ("eval", "--resume", "first")):
+        stopped = command(*again, "--journal", database)
+        assert (stopped.code, len(error_lines(stopped))) == (1, 1), stopped.err
+    with connect(database) as db:
+        db.execute("DROP TABLE filler")
+        db.execute("CHECKPOINT")  # the space is free after the next checkpoint
+    assert command("worker", "--journal", database).code == 0
+    assert_figures_of_a_whole_run(command, database)

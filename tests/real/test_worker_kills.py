@@ -26,6 +26,7 @@ from memorybench.journal.run_reader import RunReader
 from perf.postgres_server import PostgresServer, empty_database
 from tests.cli.command import Command, measured
 from tests.doubles.stub import Call, Stub, completion
+from tests.real.boxes import THINGS, write_benchmark
 
 pytest_plugins = ("tests.real.local_postgres",)
 pytestmark = [pytest.mark.real, pytest.mark.timeout(1800)]
@@ -34,41 +35,8 @@ WORKERS = 8
 CONCURRENCY = 2
 PRICE = 0.0035
 """Of one call of the stub: 1,000 tokens in and 100 out of gpt-4o."""
-THINGS = ("lamp", "kettle", "chair")
-CONFIG = """
-name: boxes
-data: {type: local, path: ./datasets/boxes.json}
-schema:
-  itemId: key
-  evidenceLevel: turn
-  questions: {field: quiz, questionField: q, answerField: accept, evidenceField: proof}
-  context:
-    field: log
-    turnsField: lines
-    dateField: "$.log[*].when"
-    itemSchema: {speaker: who, text: says, dialogId: nr}
-evaluation: {method: llm-judge}
-"""
 MODELS = ("--answering-model", "gpt-4o", "--judge-model", "gpt-4o", "--concurrency", f"{CONCURRENCY}")
 EVAL = ("eval", "--benchmarks", "boxes", "--providers", "bm25", *MODELS, "--run-id", "nightly")
-
-
-def write_benchmark(folder: Path, histories: int) -> None:
-    def item(n: int) -> dict[str, object]:
-        log = [
-            {"when": f"2024-03-0{s}", "lines": [{"nr": f"{n}-{s}", "who": "Ana", "says": f"The {thing} is in box {s}"}]}
-            for s, thing in enumerate(THINGS, 1)
-        ]
-        quiz = [
-            {"q": f"Where is the {thing} of house {n}?", "accept": f"box {s}", "proof": [f"{n}-{s}"]}
-            for s, thing in enumerate(THINGS, 1)
-        ]
-        return {"key": f"house{n}", "log": log, "quiz": quiz}
-
-    for name in ("configs", "datasets"):
-        (folder / "benchmarks" / name).mkdir(parents=True)
-    (folder / "benchmarks/configs/boxes.yaml").write_text(CONFIG)
-    (folder / "benchmarks/datasets/boxes.json").write_text(json.dumps([item(n) for n in range(histories)]))
 
 
 def digest(prompt: str) -> str:
