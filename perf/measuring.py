@@ -97,6 +97,14 @@ def at_most(name: str, figure: float, limit: float, unit: str = "×") -> Line:
     return Line(name, figure, unit, f"≤ {limit:g} {unit}", figure <= limit)
 
 
+def at_least(name: str, figure: float, limit: float, unit: str = "×") -> Line:
+    return Line(name, figure, unit, f"≥ {limit:g} {unit}", figure >= limit)
+
+
+class Skipped(Exception):
+    """This machine lacks what a measure needs; the text says what."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """The folder that a measure may fill, and its sizes."""
@@ -113,6 +121,8 @@ class Setup:
     base: str = "9c38e88"
     """The commit that the measure start compares with."""
     proxy_calls: int = 500
+    workers: tuple[int, ...] = (1, 2, 4, 8)
+    """Numbers of processes of the measure workers."""
     scenarios: tuple[str, ...] = ()
     """Of the hygiene run; all of them if empty."""
     rounds: int = 3
@@ -144,6 +154,7 @@ def tiny(folder: Path) -> Setup:
         histories=1,
         base="",
         proxy_calls=3,
+        workers=(1, 2),
         scenarios=("memory-skip-local",),
         rounds=1,
         in_children=False,

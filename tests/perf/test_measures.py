@@ -12,12 +12,15 @@ import pytest
 from memorybench.journal.run_reader import RunReader
 from perf import instant
 from perf.__main__ import MEASURES, main
-from perf.measuring import Line, Setup, at_most, run_child, tiny
+from perf.measuring import Line, Setup, Skipped, at_most, run_child, tiny
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_yields_lines_at_a_tiny_size(tmp_path: Path, name: str) -> None:
-    lines = list(MEASURES[name](tiny(tmp_path)))
+    try:
+        lines = list(MEASURES[name](tiny(tmp_path)))
+    except Skipped as reason:
+        pytest.skip(str(reason))
     assert lines
     assert all(line.figure >= 0 for line in lines)
     if name != "start":  # its goals are ratios to an earlier commit, which a test does not need
@@ -42,6 +45,14 @@ def test_each_line_is_printed_before_the_next_is_measured(
     monkeypatch.setattr("perf.__main__.MEASURES", {"toy": measure})
     assert main(["toy"]) == 3
     assert "MISSED" in capsys.readouterr().out
+
+
+def test_a_measure_that_needs_more_than_this_machine_has_is_skipped_by_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("perf.workers.program_folders", list)
+    assert main(["workers"]) == 0
+    assert capsys.readouterr().out.startswith("workers skipped: PostgreSQL not found")
 
 
 def test_an_unknown_measure_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
