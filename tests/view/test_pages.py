@@ -41,12 +41,12 @@ PAGES = (
 )
 TAGS = """html head meta title link script body a header b nav main footer h1 h2 h3 p div span section article form
     label input select option button table thead tbody tr th td dl dt dd pre code details summary svg path circle kbd
-    br progress g line text tspan noscript"""
+    br progress g line text tspan noscript ol li"""
 ATTRIBUTES = """charset name content rel href type src defer class id lang aria-label aria-current aria-sort aria-hidden
     aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
     r fill stroke stroke-width stroke-dasharray stroke-linejoin stroke-miterlimit opacity fill-opacity font-size
     font-weight text-anchor transform display pointer-events x y x2 y2 dy
-    max hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
+    max open hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
 
 
 @pytest.mark.parametrize(("place", "run"), [(0, "first"), (0, "second"), (0, "h"), (0, "e"), (1, "a")])
@@ -437,4 +437,5 @@ def test_residue_in_files_has_its_place_on_the_pages_and_in_the_report(command: 
     for page in (report, run):
         assert found["files"] in page
     assert "Residue in files" in trial
+    assert trial.index("well_behaved <span") < trial.index("violation <span") < trial.index("amnesiac <span")
     assert "byte offset" in trial

@@ -113,6 +113,7 @@ class MappedDataset:
         questions: tuple[Question, ...],
         notes: tuple[str, ...],
         contexts: Mapping[str, Callable[[], ItemContext]],
+        cached: int = _CACHED_HAYSTACKS,
     ) -> None:
         assert config.mapping is not None
         self.name = config.name
@@ -122,7 +123,7 @@ class MappedDataset:
         self.notes = notes
         """Counted irregularities of the data."""
         self._format = config.mapping.evidence_format
-        self._context = lru_cache(maxsize=_CACHED_HAYSTACKS)(lambda id: contexts[id]())
+        self._context = lru_cache(maxsize=cached)(lambda id: contexts[id]())
 
     def haystack(self, id: str) -> Haystack:
         return Haystack(id, self._context(id).sessions, fingerprint=digest([self.fingerprint, id]))
@@ -132,30 +133,45 @@ class MappedDataset:
         return resolve(ids, self._context(question.haystack), self.evidence, self._format)
 
 
+def fingerprint_of(config: BenchmarkConfig, checksum: str) -> str:
+    """Return the fingerprint of a dataset whose files have this checksum."""
+    return digest([checksum, *_settings(config)])
+
+
+def index_of(config: BenchmarkConfig, files: Sequence[FilePath], indexes: FilePath) -> FilePath | None:
+    """Return where the index of a dataset is, or would be; None if it needs none."""
+    return index_file(indexes, files[0], digest([*_settings(config)])) if len(files) == 1 else None
+
+
+def _settings(config: BenchmarkConfig) -> tuple[Any, Any]:
+    """Return the parts of the config that questions and haystacks depend on."""
+    mapping = config.model_dump(mode="json", include={"mapping", "categories"})
+    return mapping, config.ingestion.preprocessing.model_dump(mode="json")
+
+
 def open_mapped(
     config: BenchmarkConfig,
     file: FilePath | Sequence[FilePath],
     checksum: Callable[[], str],
     indexes: FilePath | None = None,
+    *,
+    cached: int = _CACHED_HAYSTACKS,
 ) -> MappedDataset:
     """Open a data file, or several; raise BadInput at the first error.
 
     Each is parsed once. If the only file is large, an index in the folder `indexes` makes the next opening fast.
-    `checksum` returns that of the files, or raises BadInput if it is not the expected one.
+    `checksum` returns that of the files, or raises BadInput if it is not the expected one. `cached` haystacks stay in
+    memory.
     """
     assert config.mapping is not None
     files = [file] if isinstance(file, FilePath) else file
     reader = _ItemReader(config, config.mapping)
-    mapping = config.model_dump(mode="json", include={"mapping", "categories"})
-    preprocessing = config.ingestion.preprocessing.model_dump(mode="json")
-    index_at = None
-    if indexes is not None and len(files) == 1:
-        index_at = index_file(indexes, files[0], digest([mapping, preprocessing]))
+    index_at = index_of(config, files, indexes) if indexes is not None else None
     if index_at is not None and index_at.exists():
-        index = load_index(index_at, digest([checksum(), mapping, preprocessing]))
+        index = load_index(index_at, fingerprint_of(config, checksum()))
         if index is not None:
             contexts = {id: reader.again(partial(read_span, files[0], span)) for id, span in index.spans.items()}
-            return MappedDataset(config, index.fingerprint, index.questions, index.notes, contexts)
+            return MappedDataset(config, index.fingerprint, index.questions, index.notes, contexts, cached)
     questions: list[Question] = []
     contexts = {}
     spans: dict[str, Span | None] = {}
@@ -170,7 +186,7 @@ def open_mapped(
         except BadInput:
             checking.result()  # an unexpected file is the cause, and says more
             raise
-        fingerprint = digest([checking.result(), mapping, preprocessing])
+        fingerprint = fingerprint_of(config, checking.result())
     if not questions:
         raise BadInput(str(files[0]), "no questions in the file", expected="at least one item", remedy="check the file")
     if not all(question.abstain for question in questions):
@@ -179,7 +195,7 @@ def open_mapped(
     places = {id: span for id, span in spans.items() if span is not None}
     if index_at is not None and len(places) == len(spans):
         save_index(index_at, Index(fingerprint=fingerprint, questions=tuple(questions), notes=notes, spans=places))
-    return MappedDataset(config, fingerprint, tuple(questions), notes, contexts)
+    return MappedDataset(config, fingerprint, tuple(questions), notes, contexts, cached)
 
 
 @dataclass(frozen=True, slots=True)

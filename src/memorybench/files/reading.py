@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import stat
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from memorybench.core.errors import BadInput
+from memorybench.text.sanitize import printable
 
 LARGEST = 4 * 2**30
 """Maximum size in bytes of an unpacked gzip file. A plain file has no limit."""
@@ -46,6 +48,26 @@ def read_inside(folder: Path, name: str) -> bytes:
     if not path.is_relative_to(folder.resolve()):
         raise PermissionError(f"{folder / name} is a link to another folder")
     return path.read_bytes()
+
+
+def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
+    """Raise BadInput unless the path is a file below one of the folders, of at most so many bytes.
+
+    Links count as what they lead to. A pipe or device, which could be read forever, is no such file.
+    """
+    try:
+        real, status = path.resolve(strict=True), path.stat()
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or a NUL byte
+        raise BadInput(printable(str(path)), "not found", expected="the file on this machine") from None
+    where, allowed = printable(str(path)), dict.fromkeys(folder.resolve() for folder in folders)
+    if not any(real.is_relative_to(folder) for folder in allowed):
+        raise BadInput(
+            where, "outside the folders that may be read", expected=f"below {' or '.join(map(str, allowed))}"
+        )
+    if not stat.S_ISREG(status.st_mode) or not status.st_size:
+        raise BadInput(where, "not a file with content", expected="a regular file")
+    if status.st_size > largest:
+        raise BadInput(where, f"larger than {largest // 2**20} MB")
 
 
 def read_lines(path: Path, largest: int = LARGEST) -> Iterator[tuple[int, str]]:

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 Key = tuple[Hashable, ...]
-_MOST_KEPT: dict[Hashable, int] = {"compare": 4}
-"""By the kind of a part, which its key begins with. A comparison has all questions of its runs."""
+_MOST_KEPT: dict[Hashable, int] = {"compare": 4, "data": 2}
+"""By the kind of a part, which its key begins with. A comparison and data have all questions of a run."""
 _MOST_OTHERS = 64
 
 

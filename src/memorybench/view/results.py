@@ -15,6 +15,7 @@ from memorybench.charts.page import TITLES, page_specs
 from memorybench.charts.rendering import empty, is_installed, render_in_child
 from memorybench.charts.run_charts import failure_chart
 from memorybench.charts.specs import Spec
+from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput, MemorybenchError
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Provenance, Report
@@ -34,6 +35,7 @@ from memorybench.suites.sides import ComparedRun, Side
 from memorybench.suites.stored_run import StoredRun, with_current_status
 from memorybench.suites.summary import subjects_of
 
+from .conversations import open_conversations
 from .index import QuestionIndex
 from .jobs import Jobs
 
@@ -247,6 +249,11 @@ class Results:
             if len(chosen) == 1:
                 chosen = [replace(chosen[0], text=name, subject=name) for name in chosen[0].subjects]
             return compare_sides(chosen) if len(chosen) > 1 else None
+
+    def conversation(self, place: int, run: Run, benchmark: str, id: str) -> Haystack:
+        """Return a conversation of a run; raise BadInput if its data is not here or has changed."""
+        key = ("data", str(place), run.id, run.created, benchmark)
+        return self.jobs.get(key, lambda: open_conversations(run, benchmark, self.folders[place]))(id)
 
     def questions(self, place: int, stored: StoredRun) -> int:
         """Bring the index of questions up to date; return the number of the run in it."""

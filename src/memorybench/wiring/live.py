@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from memorybench.catalog.catalog import Catalog
 from memorybench.core.errors import BadInput
 from memorybench.core.uses import Consent
-from memorybench.journal.rows import config_text
+from memorybench.journal.rows import Fingerprint, config_text
 
 from .consent import check_consent, require_code
 from .credentials import learn_secrets
@@ -214,6 +214,12 @@ class LiveWiring:
         from .datasets import open_dataset
 
         return open_dataset(config, self.catalog, file=file)
+
+    def reopen_dataset(self, name: str, recorded: Fingerprint, file: Path | None, folders: Sequence[Path]) -> Dataset:
+        """Open the data of an earlier run to show it; `folders` are those whose files may be read."""
+        from .datasets import reopen_dataset
+
+        return reopen_dataset(self.benchmark(name), self.catalog, recorded, file=file, folders=folders)
 
     def evaluator(self, name: str | None) -> Callable[[Question, str], Awaitable[float]]:
         from .code import load_evaluator

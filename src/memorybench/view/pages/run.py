@@ -15,6 +15,7 @@ from memorybench.suites.failures import FAILURE_REASONS
 from memorybench.suites.html_report import provenance_notes, verdict_of
 from memorybench.suites.registry import suite_of
 from memorybench.suites.suite import resume_command
+from memorybench.view.conversations import SUITES
 from memorybench.view.index import QuestionIndex
 from memorybench.view.results import is_running, run_url
 
@@ -63,6 +64,7 @@ def page(request: Request) -> Response:
             is_drawn=is_drawn,
             reasons=FAILURE_REASONS,
             links=links,
+            has_histories=stored.run.suite in SUITES,
             provenance=provenance_notes(stored),
             is_running=is_running(stored),
             snapshot=read_progress(stored.folder / run_id),
@@ -108,7 +110,6 @@ class Links:
         self._place, self._run_id, self._index, self._number, self._roles = place, run_id, index, number, roles
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
-        self.has_histories = bool(index.values(number, "cluster"))
         self.has_several = sum(role != "baseline" for role in roles.values()) > 1
 
     def cell(self, table: Table, row: Row, place: int) -> str:
