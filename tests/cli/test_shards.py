@@ -15,6 +15,7 @@ import pytest
 
 from memorybench.journal.checksums import CHECKSUMS, crc
 from tests.cli.command import Command, measured
+from tests.cli.test_hygiene import AGENT, CONSENT
 from tests.doubles.stub import Stub, completion
 
 DATA = Path(__file__).parents[2] / "src/memorybench/catalog/data"
@@ -94,6 +95,11 @@ def test_shards_are_a_partition_of_the_histories(shards: Command) -> None:
     counts = Counter(row[0] for name in FOLDERS for row in outcomes(shards.folder / name, "part"))
     assert set(counts.values()) == {1}
     assert len(counts) == 3 * 60
+
+
+def test_every_process_divides_a_run_in_the_same_way(shards: Command) -> None:
+    found = {row[3].rpartition("-q")[0] for row in outcomes(shards.folder / "machine-1", "part")}
+    assert found == {"kenji", "luc", "noor", "priya"}
 
 
 def test_a_shard_does_not_depend_on_the_providers(command: Command) -> None:
@@ -308,6 +314,19 @@ def test_costs_of_all_shards_add_up(command: Command, monkeypatch: pytest.Monkey
     assert said["known_cost"] == pytest.approx(report["circumstances"]["known_cost"])
     canaries = next(stage for stage in report["circumstances"]["stages"] if stage["name"] == "canary")
     assert (canaries["steps"], canaries["spent"]["calls"]) == (4, 4 * COUNT), "every shard checks its judge"
+
+
+def test_a_merged_run_has_the_transcripts_of_all_shards(command: Command) -> None:
+    (command.folder / "agents/configs").mkdir(parents=True)
+    (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", "hoarding"))
+    words = ("hygiene", "run", "memory-skip-local", "memory-idempotent-write", "--agent", "scripted", "--allow-code")
+    for number in (1, 2):
+        said = command(*words, *CONSENT, "--shard", f"{number}/2", "--run-id", f"s{number}")
+        assert said.code in (0, 3), said.err
+    assert merge(command, "s1", "s2").code == 0
+    files = {path.name for run in ("s1", "s2") for path in (command.folder / f"results/{run}/transcripts").iterdir()}
+    assert {path.name for path in (command.folder / "results/all/transcripts").iterdir()} == files
+    assert len(files) == 2
 
 
 def test_a_killed_merge_leaves_no_half_run(shards: Command) -> None:

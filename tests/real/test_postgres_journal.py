@@ -63,6 +63,20 @@ def test_every_verb_reads_what_eval_wrote(command: Command, database: str) -> No
     assert command("validate", *at).code == 2
 
 
+def test_shards_are_merged_into_the_database_and_the_rest_is_resumed(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    words = ("eval", "--providers", "bm25", "--limit", "24", "--answering-model", "scripted/quote")
+    whole = command(*words, "--run-id", "whole", "--output", "file", "--json").json
+    assert command(*words, "--shard", "1/3", "--run-id", "s1", *at).code == 0
+    assert command(*words, "--shard", "2/3", "--run-id", "s2", "--output", "file").code == 0
+    said = command("merge", "s1", "file/s2", "--run-id", "all", "--allow-partial", *at, "--json")
+    assert (said.code, said.json["status"]) == (0, "partial"), said.err
+    assert command("validate", *at).code == 0
+    resumed = command("eval", "--resume", "all", *at, "--json")
+    assert resumed.code == 0, resumed.err
+    assert measured(resumed.json) == measured(whole)
+
+
 def test_runs_are_listed_tagged_renamed_and_deleted(command: Command, database: str) -> None:
     at = ("--journal", database)
     assert command(*EVAL, *at).code == command(*EVAL[:-1], "second", *at).code == 0

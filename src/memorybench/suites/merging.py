@@ -24,7 +24,7 @@ from .running import rewrite_reports
 from .saved_report import save_report
 from .shards import PART, SHARD, parse_shard
 from .stored_run import LATEST, folder_of, no_results, with_current_status
-from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, resume_command
+from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default_folders, resume_command
 
 if TYPE_CHECKING:
     from memorybench.journal.run_changes import Fault
@@ -112,36 +112,43 @@ def merge(
 
 
 def _find_shards(names: Sequence[str], results: Path | None, journal: str | None, stack: ExitStack) -> list[_Shard]:
-    readers: dict[Path, RunReader] = {}
+    readers: dict[str, RunReader] = {}
 
     def reader_of(folder: Path) -> RunReader:
-        if folder not in readers:
-            readers[folder] = stack.enter_context(RunReader.open(folder))
-        return readers[folder]
+        name = journal_of(folder).name
+        if name not in readers:
+            readers[name] = stack.enter_context(RunReader.open(folder))
+        return readers[name]
 
-    def shard_of(run_reader: RunReader, run: Run) -> _Shard:
+    own = [results_folder(folder, journal) for folder in ([results] if results else default_folders())]
+    found = []
+    for run_reader, run in (one for name in names for one in _find_runs(name, own, reader_of)):
         current = with_current_status(run, run_reader.folder)
-        return _Shard(run_reader, current, sum(run_reader.status_counts(run.id).values()))
-
-    found: list[_Shard] = []
-    for name in names:
-        if (Path(name) / FILE_NAME).exists():
-            run_reader = reader_of(Path(name))
-            runs = [run for run in run_reader.runs() if run.spec.get(SHARD)]
-            if not runs:
-                raise BadInput(name, "has no shards", expected="runs that were made with --shard")
-            found += [shard_of(run_reader, run) for run in runs]
-            continue
-        own = folder_of(name)
-        if own is None and "/" in name:
-            raise no_results(name)
-        run_id = safe_run_id(Path(name).name if own else name, "DIR")
-        run_reader = reader_of(own or results_folder(results or Path("results"), journal))
-        found.append(shard_of(run_reader, run_reader.run(run_id)))
-    for shard in found:
-        if not shard.run.spec.get(SHARD):
+        shard = _Shard(run_reader, current, sum(run_reader.status_counts(run.id).values()))
+        if not run.spec.get(SHARD):
             raise BadInput(shard.name, "is not a shard", expected="a run that was made with --shard I/N")
+        found.append(shard)
     return found
+
+
+def _find_runs(
+    name: str, folders: Sequence[Path], reader_of: Callable[[Path], RunReader]
+) -> list[tuple[RunReader, Run]]:
+    """Return the shards of a results folder, or the run of FOLDER/RUN or of one of the folders."""
+    if name and (Path(name) / FILE_NAME).exists():
+        run_reader = reader_of(Path(name))
+        runs = [run for run in run_reader.runs() if run.spec.get(SHARD)]
+        if not runs:
+            raise BadInput(name, "has no shards", expected="runs that were made with --shard I/N")
+        return [(run_reader, run) for run in runs]
+    if (own := folder_of(name)) is not None:
+        name, folders = Path(name).name, [own]
+    if "/" in name:
+        raise no_results(name)
+    run_id = safe_run_id(name, "DIR")
+    readers = [reader_of(folder) for folder in folders]
+    run_reader = next((one for one in readers if one.has(run_id)), readers[0])
+    return [(run_reader, run_reader.run(run_id))]
 
 
 def _check_same_run(shards: Sequence[_Shard]) -> None:
