@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memorybench import MemorybenchError, evaluate, load_run
+from memorybench import MemorybenchError, evaluate, load_run, merge
 from memorybench.core.errors import BadInput
 from tests.doubles.refusals import refused
 
@@ -30,6 +30,15 @@ def test_a_measure_is_found_by_any_spelling_and_an_error_names_the_candidates(tm
         assert close in error.expected
         assert close in error.remedy
     assert "starter" in refused(result.measure, "bm25(k1=2)", "recall@5", "startr").remedy
+
+
+def test_shards_are_merged_from_python(tmp_path: Path) -> None:
+    whole = evaluate(providers=["bm25"], end=40, output=tmp_path / "whole", run_id="r")
+    for number in (1, 2):
+        evaluate(providers=["bm25"], end=40, shard=f"{number}/2", output=tmp_path / f"{number}", run_id="r")
+    merged = merge(tmp_path / "1", tmp_path / "2", run_id="r", results=tmp_path / "merged")
+    assert merged.measure("bm25", "recall@5") == whole.measure("bm25", "recall@5")
+    assert "1/2" in refused(merge, tmp_path / "2", run_id="s", results=tmp_path / "merged").problem
 
 
 def test_evaluate_works_inside_a_running_event_loop(tmp_path: Path) -> None:

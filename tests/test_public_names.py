@@ -40,6 +40,7 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "evaluate",
             "extraction_evaluator",
             "load_run",
+            "merge",
             "run",
         ]
     )

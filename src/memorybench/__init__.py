@@ -15,6 +15,7 @@ _HOMES = {
     "evaluate": "memorybench.api",
     "extraction_evaluator": "memorybench.api",
     "load_run": "memorybench.api",
+    "merge": "memorybench.api",
     "run": "memorybench.api",
     "RunResult": "memorybench.api",
     "Completion": "memorybench.core.contracts",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from memorybench.api import evaluate as evaluate
     from memorybench.api import extraction_evaluator as extraction_evaluator
     from memorybench.api import load_run as load_run
+    from memorybench.api import merge as merge
     from memorybench.api import run as run
     from memorybench.core.contracts import Completion as Completion
     from memorybench.core.contracts import Embedder as Embedder

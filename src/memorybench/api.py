@@ -21,7 +21,7 @@ from memorybench.judging.matching_judge import EntailmentJudge
 from memorybench.metrics.names import ALIASES
 from memorybench.reporting.export import layout, rows
 from memorybench.reporting.report_files import FORMATS, write_reports
-from memorybench.suites import running
+from memorybench.suites import merging, running
 from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
@@ -169,6 +169,30 @@ def load_run(run_id: str, results: str | Path | None = None, *, journal: str | N
     run_id, (folder, *_) = find_folder(run_id, folders)
     with open_run([run_id], [folder]):
         return RunResult(run_id, folder)
+
+
+def merge(
+    *shards: str | Path,
+    run_id: str,
+    results: str | Path | None = None,
+    journal: str | None = None,
+    allow_partial: bool = False,
+    tags: Sequence[str] = (),
+) -> RunResult:
+    """Make one run of the shards that `evaluate(…, shard="1/3")` and the others made, and return it.
+
+    A shard is a results folder, all of whose shards are merged, FOLDER/RUN, or a run of the folder `results`.
+    """
+    merged = merging.merge(
+        [str(shard) for shard in shards],
+        run_id,
+        None if results is None else Path(results),
+        journal=journal,
+        allow_partial=allow_partial,
+        tags=tags,
+        redact=LiveWiring().redact,
+    )
+    return RunResult(run_id, merged.place.results)
 
 
 def compare(

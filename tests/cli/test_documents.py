@@ -56,6 +56,17 @@ def test_every_suite_writes_the_same_document(command: Command, asked: tuple[str
     assert command("results", "r").code == command("results", "r", "--failures").code == 0
 
 
+def test_reports_of_shards_and_merged_runs_follow_the_schema(command: Command) -> None:
+    for number in (1, 2):
+        shard = ("--shard", f"{number}/2", "--run-id", f"s{number}")
+        said = command("eval", "--providers", "bm25", "--end", "40", *shard, "--json")
+        jsonschema.validate(said.json, SCHEMA)
+        assert command("results", f"s{number}", "--json").json == said.json
+    assert command("merge", "s1", "s2", "--run-id", "all").code == 0
+    jsonschema.validate(json.loads(Path("results/all/report.json").read_text()), SCHEMA)
+    jsonschema.validate(command("results", "s1", "s2", "--json").json, SCHEMA)
+
+
 def test_config_schemas_are_schemas(command: Command) -> None:
     for kind in ("provider", "benchmark", "extractor", "store", "agent"):
         schema = command("schema", kind).json

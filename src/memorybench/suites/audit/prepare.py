@@ -283,7 +283,7 @@ class _AuditRun:
         trials = [
             trial_of(probe, self.dataset.id, subject, repeat)
             for subject in subjects
-            for probe in self.generated.probes
+            for probe in self.asked
             for repeat in range(1, self.spec.repeats + 1)
         ]
         pending = still_pending([(trial.key, trial.cluster) for trial in trials], opening.scored)

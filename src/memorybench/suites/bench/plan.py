@@ -189,7 +189,10 @@ class BenchPlan:
             unordered=candidate.unordered and candidate.remote,  # concurrency gains nothing in this process
             delay=bench.ingest_options.delay if candidate.remote else 0.0,
         )
-        pending = still_pending([(trial.key, trial.cluster) for trial in trials], self.scored)
+        own = [
+            (one.key, one.cluster) for one in trials if self.part is None or (one.benchmark, one.cluster) in self.part
+        ]
+        pending = still_pending(own, self.scored)
         return Ingest(
             self.run, bench.dataset, candidate.provider, candidate.spends, ingest_options, pending, self.scope_suffix
         )
