@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
@@ -186,6 +187,14 @@ def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command
     assert (refused.code, "--baseline: run good has bm25" in refused.err) == (2, True)
     assert not (command.folder / "results/other").exists()
     assert command(*other, "--baseline", f"{good}:bm25").code in (0, 3)
+
+
+def test_the_hint_for_other_providers_works_as_typed(command: Command, good: str) -> None:
+    (command.folder / "results").rename(command.folder / "shared")
+    error = refused(memorybench.evaluate, providers=["bm25(k1=2)"], question_types=["temporal"], baseline="shared/good")
+    (flag, value) = shlex.split(error.remedy.rpartition(": ")[2])
+    assert (flag, value) == ("--baseline", "shared/good:bm25")
+    assert command("eval", "--providers", "bm25(k1=2)", *FEW, flag, value).code in (0, 3)
 
 
 def test_a_baseline_of_another_suite_in_another_folder_is_recognised(command: Command) -> None:

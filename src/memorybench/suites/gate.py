@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -134,8 +135,13 @@ def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
     return drops
 
 
-def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path) -> None:
-    """Raise before anything is spent if the run cannot be compared with its baseline."""
+def check_baseline(
+    baseline: Baseline, prepared: PreparedRun, suite: Suite, results: Path, given: str | None = None
+) -> None:
+    """Raise before anything is spent if the run cannot be compared with its baseline.
+
+    `given` is the value of `--baseline`, which hints repeat.
+    """
     chosen_metrics([name for name in baseline.max_drop if name], prepared.metrics, (), "--max-drop")
     name, folders = baseline.locate(results)
     with open_sides([name], folders, runs_only=True) as (side,):
@@ -147,7 +153,8 @@ def check_baseline(baseline: Baseline, prepared: PreparedRun, suite: Suite, resu
         pairs = pair_subjects(subjects, side.subjects, "--baseline")
         for ours, theirs in pairs:
             if side.subject is None and ours != theirs and side.compared.roles[theirs] in ("provider", "baseline"):
-                remedy = f"to compare other providers, name it: --baseline {baseline.run}:{theirs}"
+                name = shlex.quote(f"{given or baseline.run}:{theirs}")
+                remedy = f"to compare other providers, name it: --baseline {name}"
                 raise BadInput("--baseline", f"run {side.run.id} has {theirs}, but not {ours}", remedy=remedy)
             asked = [name for name, subject in prepared.totals if subject == ours]
             shared = [name for name in asked if (name, theirs) in side.compared.cases]

@@ -182,7 +182,7 @@ def start(
         if baseline is not None:
             from .gate import check_baseline
 
-            check_baseline(baseline, prepared, suite, place.results)
+            check_baseline(baseline, prepared, suite, place.results, options.baseline)
     except BaseException:
         if prepared.discard is not None and options.resume is None:
             prepared.discard()
