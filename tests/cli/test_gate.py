@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -179,6 +180,29 @@ def test_a_baseline_in_another_folder_and_in_python(tmp_path: Path, monkeypatch:
     assert run.gate is not None
     assert run.gate.passed
     assert memorybench.load_run("good", "main").gate is None
+
+
+def test_saved_files_name_a_baseline_of_another_folder_without_its_absolute_path(command: Command, good: str) -> None:
+    elsewhere = command.folder / "lastweek/results"
+    elsewhere.parent.mkdir()
+    (command.folder / "results").rename(elsewhere)
+    run = (*EVAL, "--baseline", "lastweek/results/good", "--json")
+    pairs = {}
+    for run_id in ("a-name-that-is-long", "good"):
+        said = command(*run, "--run-id", run_id)
+        assert (said.code, said.json["baseline"]["baseline"]) == (0, "good")
+        (pair,) = said.json["baseline"]["comparison"]["comparisons"]
+        pairs[run_id] = pair["first_run"], pair["second_run"]
+        for file in (command.folder / "results" / run_id).iterdir():
+            assert str(command.folder) not in file.read_text(), file
+    assert pairs["a-name-that-is-long"] == ("a-name-that-is-long", "good")
+    assert pairs["good"] == ("results/good", "lastweek/results/good")
+    lines = (command.folder / "results/a-name-that-is-long/report.md").read_text().splitlines()
+    (title,) = (line for line in lines if " minus " in line)
+    assert [f"{name} (side {n})" in title for n, name in ((1, "a-name-that-is-long"), (2, "good"))] == [True, True]
+    for folder in ("lastweek", "results"):
+        shutil.move(command.folder / folder, command.folder / "moved" / folder)
+    assert command("results", "moved/results/good", "--json").json["baseline"]["passed"], "the folders moved together"
 
 
 def test_a_gate_compares_other_providers_only_if_they_are_named(command: Command, good: str) -> None:

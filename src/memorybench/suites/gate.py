@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +42,7 @@ class Baseline(Record):
     run: str
     subject: str | None = None
     folder: str = ""
-    """The results folder of the baseline; "": that of the run."""
+    """The results folder of the baseline, relative to that of the run; absolute in older runs; "": the same."""
     max_drop: Mapping[str, float] = {}
     """By measure: the drop that fails the gate even if it is not significant; "" for each main measure. In percentage
     points, or in the unit of the measure."""
@@ -51,7 +52,8 @@ class Baseline(Record):
         name = f"{self.run}:{self.subject}" if self.subject else self.run
         if isinstance(results, DatabaseFolder) and not self.folder:
             return name, [results]
-        return f"{Path(self.folder) if self.folder else results}/{name}", []
+        folder = os.path.relpath((results / self.folder).resolve()) if self.folder else results
+        return f"{folder}/{name}", []
 
 
 class Gate(Record):
@@ -83,7 +85,8 @@ class Gate(Record):
     def add_to(self, report: Report) -> Report:
         sections = self.comparison.sections(types=False) if self.comparison else []
         warnings = self.comparison.warnings if self.comparison else ()
-        notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline run {self.baseline}", detail=True)
+        name = self.comparison.sides[1].run if self.comparison else self.baseline
+        notes = Notes(tuple(check.text for check in self.checks), title=f"Baseline run {name}", detail=True)
         return replace(
             report,
             sections=(*report.sections, notes, *sections),
@@ -113,9 +116,8 @@ def _locate(text: str, results: Path) -> Baseline:
     folders = [folder for folder in dict.fromkeys(wanted) if journal_of(folder).exists()]
     try:
         with open_sides([text], folders, runs_only=True) as (side,):
-            other = side.compared.folder.resolve() != results.resolve()
-            folder = str(side.compared.folder.resolve()) if other else ""
-            return Baseline(run=side.run.id, subject=side.subject, folder=folder)
+            folder = os.path.relpath(side.compared.folder.resolve(), results.resolve())
+            return Baseline(run=side.run.id, subject=side.subject, folder="" if folder == "." else folder)
     except BadInput as error:
         raise BadInput(
             "--baseline", f"{error.where}: {error.problem}", expected=error.expected, remedy=error.remedy
@@ -191,16 +193,18 @@ def check_gate(stored: StoredRun) -> Gate | None:
         return None
     baseline, folder = Baseline.model_validate(saved), stored.folder
     main = suite_of(stored.run).main_measures(stored)
-    named = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
-    measures = tuple(dict.fromkeys((*main, *(metric.name for metric in named))))
+    limited = chosen_metrics([name for name in baseline.max_drop if name], stored.metrics(stored), (), "--max-drop")
+    measures = tuple(dict.fromkeys((*main, *(metric.name for metric in limited))))
     try:
         costs = are_costs(measures)
         name, folders = baseline.locate(folder)
         with open_sides([name], folders, runs_only=True, costs=costs) as (side,):
             own = Side(stored.run.id, ComparedRun(stored, folder, costs))
-            comparison = compare_sides([own, side], measures=measures)
+            named = replace(side, text=f"{side.run.id}:{side.subject}" if side.subject else side.run.id)
+            comparison = compare_sides([own, named], measures=measures)
     except BadInput as error:
-        text = f"baseline missed: {error}"
+        without_path = BadInput(baseline.run, error.problem, expected=error.expected, remedy=error.remedy)
+        text = f"baseline missed: {without_path}"
         return Gate(
             baseline=baseline.run, checks=(Check(where=stored.run.id, name="baseline", text=text, missed=True),)
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -347,8 +348,9 @@ def _run_name(side: Side, sides: Sequence[Side]) -> str:
     is_shared = any(one.run.id == side.run.id and one.compared is not side.compared for one in sides)
     with_folder = ["/" in one.text.partition(":")[0] for one in (side, *sides)]
     is_elsewhere = any(one.compared.folder != side.compared.folder for one in sides)
-    is_named = with_folder[0] and (is_elsewhere or all(with_folder))
-    return str(side.compared.folder / side.run.id) if is_shared or is_named else side.run.id
+    if with_folder[0] and (is_elsewhere or all(with_folder)):
+        return str(side.compared.folder / side.run.id)
+    return os.path.join(os.path.relpath(side.compared.folder), side.run.id) if is_shared else side.run.id
 
 
 def _side_facts(side: Side, run_name: str) -> SideFacts:
@@ -521,9 +523,14 @@ def _titles(pair: Pair) -> tuple[str, str]:
     return f"{pair.first} of {pair.first_run}", f"{pair.second} of {pair.second_run}"
 
 
+def _numbered(pair: Pair, names: tuple[str, str]) -> tuple[str, str]:
+    """The names for a title, with the numbers of the sides if columns have numbers instead of names."""
+    return names if _column_names(pair) == pair.names else (f"{names[0]} (side 1)", f"{names[1]} (side 2)")
+
+
 def _measure_table(pairs: Sequence[Pair]) -> Table:
     one = pairs[0]
-    first, second = _titles(one)
+    first, second = _numbered(one, _titles(one))
     columns, rows = columns_and_rows(
         pairs,
         (text_column("measure"), lambda pair: pair.measure),
@@ -565,7 +572,7 @@ def type_label(pair: Pair) -> str | None:
 
 
 def _type_table(pair: Pair, *, detail: bool) -> Table:
-    first, second = pair.names
+    first, second = _numbered(pair, pair.names)
     label = type_label(pair) or ""
     names = _column_names(pair)
     columns, rows = columns_and_rows(
@@ -586,9 +593,13 @@ def _case_tables(pairs: Sequence[Pair], only: Only | None, limit: int, offset: i
     if only is None:
         return
     for pair in pairs:
-        cases, first = select_cases(pair, only), pair.names[0]
+        cases, (first, second) = select_cases(pair, only), _numbered(pair, pair.names)
         shown = cases[offset:][:limit]
-        better = {"wins": f"{first} is better", "losses": f"{first} is worse", "changed": "the results differ"}[only]
+        better = {
+            "wins": f"{first} is better than {second}",
+            "losses": f"{first} is worse than {second}",
+            "changed": f"{first} and {second} differ",
+        }[only]
         title = f"{pair.benchmark}: questions in which {better} in {pair.measure}"
         if not shown:
             yield Notes((f"{title}: none{f' after the first {offset}' if cases else ''}.",))
