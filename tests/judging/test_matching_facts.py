@@ -52,8 +52,8 @@ def test_yes_and_no_are_said_in_words() -> None:
 
 
 def test_blocks_as_letta_writes_them() -> None:
-    assert said([{"label": "human", "value": "Name is Ann. Likes tea.", "limit": 2000}]) == [
-        "human: Name is Ann.",
+    assert said([{"label": "human", "value": "Has a dog. Likes tea.", "limit": 2000}]) == [
+        "human: Has a dog.",
         "human: Likes tea.",
     ]
 
@@ -63,11 +63,29 @@ def test_an_empty_memory_says_nothing(state: Any) -> None:
     assert facts_of(state) == ()
 
 
-def test_sentences_end_where_they_end() -> None:
-    assert said("Rents approx. 40 desks, e.g. Desks by J. Doe. Pays 3.5 EUR each.") == [
-        "Rents approx. 40 desks, e.g. Desks by J. Doe.",
-        "Pays 3.5 EUR each.",
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Frei am 3. Mai", "Neighbour is Mr. Pham", "Perfume is Chanel No. 5", "Trinkt z. B. Tee", "Uses Yahoo! Mail",
+        "Has a dog. Has a cat.", "Lives in St. Petersburg", "喜欢喝茶。住在苏州。", "3. Mai", "# 5 is the favourite",
+    ],
+)  # fmt: skip
+def test_an_item_of_a_list_is_one_fact(text: str) -> None:
+    assert [fact.text for fact in facts_of({"notes": [text]})] == [text]
+    assert [fact.text for fact in facts_of([{"category": "notes", "content": text}])] == [text]
+
+
+def test_free_text_is_split_only_where_a_sentence_surely_ends() -> None:
+    text = "Rents approx. 40 desks, e.g. Desks by J. Doe. Pays 3.5 EUR each.\nLikes tea. Lives in Oslo."
+    assert [(fact.text, fact.most_parts) for fact in facts_of(text)] == [
+        ("Rents approx. 40 desks, e.g. Desks by J. Doe. Pays 3.5 EUR each.", 3),
+        ("Likes tea.", 1),
+        ("Lives in Oslo.", 1),
     ]
+
+
+def test_lines_are_numbered_only_from_one_on() -> None:
+    assert said({"plan": "3. Mai frei\n4. Mai frei"}) == ["plan: plan: 3. Mai frei", "plan: plan: 4. Mai frei"]
 
 
 @pytest.mark.parametrize("name", ["customer_segments", "Customer Segments", "customer-segment", "customerSegments"])

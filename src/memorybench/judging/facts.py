@@ -21,6 +21,7 @@ LONGEST_FACT = 20_000
 
 _TEXT_KEYS = ("content", "fact", "text", "memory", "statement", "value")
 _CATEGORY_KEYS = ("category", "block", "label", "type", "topic", "key")
+_BLOCK_KEYS = ("label", "block")
 _PARTICULARS = """
     id name user_id agent_id run_id created_at updated_at at date timestamp score confidence source sources metadata
     tags hash limit description
@@ -29,13 +30,21 @@ _BESIDE_TEXT = frozenset((*_CATEGORY_KEYS, *_PARTICULARS.split()))
 _WRAPPERS = frozenset(("memory", "memories", "result", "fact", "item", "data", "block", "entry", "existing_memory"))
 """Keys that say nothing about what is inside, in the normal spelling of categories."""
 
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,3}[.)])\s+")
+_BULLET = re.compile(r"^\s*[-*•–]\s+")
+_NUMBERED = re.compile(r"^\s*(\d{1,3})[.)]\s+", re.MULTILINE)
 _HEADING = re.compile(r"^#{1,6}\s+(?P<name>.+?)\s*:?\s*$")
 _CATEGORISED = re.compile(r"^(?P<name>[A-Za-z][\w /&-]{0,39}?)\s*:(?=\s|$)\s*(?P<rest>.*)$")
-_SENTENCE_ENDS = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bapprox\.)(?<!\b[A-Z]\.)(?<!\bDr\.)\s+(?=[A-Z0-9])"
+_MAY_END = re.compile(
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bMrs\.)(?<!\bMs\.)\s+(?=[^\W_a-z])"
+    r"|(?<=。)\s*(?=\w)"
 )
-_MAY_END = re.compile(r"[.!?]\s")
+_LAST_WORD = re.compile(r"(?:^|[\s(,;:])([a-zà-öø-ÿß]{3,})\)?[.!?]$")
+_SHORTENED = """
+    approx assoc avg dept esp est etc excl ext fig inc incl max min misc orig rev tel temp vol
+    abzgl bzw ecc evtl exkl geb gem gest ggf inkl lat resp sog usw vgl aprox núm pág
+"""
+_ABBREVIATIONS = frozenset(_SHORTENED.split())
+"""Lower-case abbreviations of three letters or more, in several languages."""
 _WORD = re.compile(r"\w+")
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _MOST_WORDS_IN_CATEGORY = 4
@@ -49,6 +58,8 @@ class MemoryFact:
     text: str
     categories: tuple[str, ...] = ()
     """The keys on the way to it in their normal spelling, innermost last; none: the memory has no categories."""
+    most_parts: int = 1
+    """More than one: free text in which a sentence may end ("Mr. Pham"), so that it may hold this many facts."""
 
     # journals of earlier versions also tell the path of each fact, which nobody asked for
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="ignore")
@@ -64,9 +75,10 @@ class MemoryFact:
 def facts_of(state: Any) -> tuple[MemoryFact, ...]:
     """Every fact of a memory, in its order. Raises Malformed for one that is too deep or too large to compare.
 
-    A text is taken apart by lines and sentences, wherever it stands; `"budget": 5000` is the fact "budget: 5000" in
-    the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but particulars beside it
-    is that text. Keys such as `memories` or `results` are no categories.
+    An item of a list is one fact. A text outside of lists is split at line breaks and at certain ends of sentences;
+    `most_parts` counts the possible ones. A block with a label and a value is such a text. `"budget": 5000` is the fact
+    "budget: 5000" in the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but
+    particulars beside it is that text. Keys such as `memories` or `results` are no categories.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)
@@ -101,27 +113,40 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
 
 
-def _gather(facts: list[MemoryFact], value: Any, categories: tuple[str, ...], depth: int, spoken: str = "") -> None:
-    """`spoken`: what the key of a bare value says."""
+def _gather(
+    facts: list[MemoryFact],
+    value: Any,
+    categories: tuple[str, ...],
+    depth: int,
+    spoken: str = "",
+    *,
+    is_item: bool = False,
+) -> None:
+    """`spoken`: what the key of a bare value says; `is_item`: the value stands in a list, so a text is one fact."""
     if depth > DEEPEST:
         raise Malformed(f"the memory is nested deeper than {DEEPEST} levels")
     if isinstance(value, str):
-        for said, own in _sentences(value, categories):
-            _add(facts, f"{spoken}: {said}" if spoken else said, own)
+        for said, own in _item(value, categories) if is_item else _lines(value, categories):
+            for text, parts in ((said, 1),) if is_item else _sentences(said):
+                _add(facts, f"{spoken}: {text}" if spoken else text, own, parts)
     elif isinstance(value, dict):
-        _gather_mapping(facts, value, categories, depth + 1)
+        _gather_mapping(facts, value, categories, depth + 1, is_item=is_item)
     elif isinstance(value, list | tuple):
         for item in value:
-            _gather(facts, item, categories, depth + 1)
+            _gather(facts, item, categories, depth + 1, is_item=True)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         _add(facts, f"{spoken}: {value}" if spoken else str(value), categories)
 
 
-def _gather_mapping(facts: list[MemoryFact], value: dict[str, Any], categories: tuple[str, ...], depth: int) -> None:
+def _gather_mapping(
+    facts: list[MemoryFact], value: dict[str, Any], categories: tuple[str, ...], depth: int, *, is_item: bool
+) -> None:
     key = _text_key(value)
     if key is not None:
-        named = next((value[name] for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
-        _gather(facts, value[key], _within(categories, named), depth)
+        name = next((name for name in _CATEGORY_KEYS if isinstance(value.get(name), str)), None)
+        is_block = key == "value" and name in _BLOCK_KEYS
+        inner = _within(categories, value[name] if name else None)
+        _gather(facts, value[key], inner, depth, is_item=is_item and not is_block)
         return
     for name, member in value.items():
         inner = _within(categories, str(name))
@@ -129,17 +154,17 @@ def _gather_mapping(facts: list[MemoryFact], value: dict[str, Any], categories: 
             _add(facts, _spoken(str(name), member), categories)
         elif isinstance(member, str | int | float) and inner != categories:
             # a value alone ("5000") says little: the key is part of what is said
-            _gather(facts, member, inner, depth, _spoken(str(name), True))
+            _gather(facts, member, inner, depth, _spoken(str(name), True), is_item=is_item)
         else:
-            _gather(facts, member, inner, depth)
+            _gather(facts, member, inner, depth, is_item=is_item)
 
 
-def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...]) -> None:
+def _add(facts: list[MemoryFact], text: str, categories: tuple[str, ...], parts: int = 1) -> None:
     if len(text) > LONGEST_FACT:
         raise Malformed(f"the memory has a fact of more than {LONGEST_FACT} characters; expected atomic facts")
     if len(facts) == MOST_FACTS:
         raise Malformed(f"the memory holds more than {MOST_FACTS} facts; expected a memory to compare")
-    facts.append(MemoryFact(text, categories))
+    facts.append(MemoryFact(text, categories, parts))
 
 
 def _text_key(value: dict[str, Any]) -> str | None:
@@ -163,26 +188,60 @@ def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
     return categories if not category or category in _WRAPPERS or category in categories else (*categories, category)
 
 
-def _sentences(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """By lines and sentences, each with its categories. In a memory that is all text, `# heading`, `category:` and
+def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """An item of a list is one fact; in a memory without categories, `category: fact` files it."""
+    said = " ".join(_BULLET.sub("", text).split())
+    named = None if categories else _category_in(said)
+    if named is not None and named["rest"].strip():
+        said, categories = named["rest"].strip(), (normal_category(named["name"]),)
+    if said:
+        yield said, categories
+
+
+def _lines(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The lines of a free text, each with its categories. In a memory that is all text, `# heading`, `category:` and
     `category: fact` file them."""
     free = not categories
+    numbers = [int(number) for number in _NUMBERED.findall(text)]
+    is_numbered = numbers == list(range(1, len(numbers) + 1))  # otherwise "3. Mai" is a date
     for line in filter(str.strip, text.splitlines()):
         heading = _HEADING.match(line) if line[0] == "#" else None
         if heading:
             categories = (normal_category(heading["name"]),) if free else categories
             continue
-        bullet = _BULLET.match(line)
+        bullet = _BULLET.match(line) or (_NUMBERED.match(line) if is_numbered else None)
         said = (line[bullet.end() :] if bullet else line).strip()
-        named = _CATEGORISED.match(said) if free else None
+        named = _category_in(said) if free else None
         own = categories
-        if named and len(named["name"].split()) <= _MOST_WORDS_IN_CATEGORY:
+        if named is not None:
             own, said = (normal_category(named["name"]),), named["rest"].strip()
             if not said:
                 categories = own
-        for sentence in _SENTENCE_ENDS.split(said) if _MAY_END.search(said) else (said,):
-            if sentence.strip():
-                yield sentence.strip(), own
+        if said:
+            yield said, own
+
+
+def _category_in(line: str) -> re.Match[str] | None:
+    named = _CATEGORISED.match(line)
+    return named if named and len(named["name"].split()) <= _MOST_WORDS_IN_CATEGORY else None
+
+
+def _sentences(text: str) -> Iterator[tuple[str, int]]:
+    """Split at ends of sentences that are certain; return each part with the number of sentences that it may have.
+
+    An end is certain behind a full stop of Chinese or Japanese, and behind a word in lower case that is not an
+    abbreviation: "Mr. Pham", "3. Mai" and "Yahoo! Mail" stay together.
+    """
+    start, parts = 0, 1
+    for end in _MAY_END.finditer(text):
+        before = text[start : end.start()]
+        last = _LAST_WORD.search(before)
+        if before.endswith("。") or (last is not None and last[1] not in _ABBREVIATIONS):
+            yield before.strip(), parts
+            start, parts = end.end(), 1
+        else:
+            parts += 1
+    yield text[start:].strip(), parts
 
 
 def _keys(value: Any) -> Iterator[str]:

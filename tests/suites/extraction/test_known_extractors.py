@@ -337,3 +337,20 @@ def test_a_judge_decides_whether_a_forbidden_text_is_stored_in_other_words(verdi
     one = case({**CHATTING, "must_not_store": ["Got the grant"]}, tmp_path)
     findings = judge_output(one, {"diet": ["Does not eat meat", "The grant came"]}, lambda first, second: verdict)
     assert score(findings, "must_not_store") == (not verdict)
+
+
+def test_free_text_that_may_hold_several_facts_is_undecided(tmp_path: Path) -> None:
+    values = {
+        "id": "titles",
+        "existing_memory": {"people": ["Boss is Dr. Bak"]},
+        "conversation": "User: My neighbour is Mr. Pham, and my coach is Ms. Bo.",
+        "expected_output": {"people": ["Boss is Dr. Bak", "Neighbour is Prof. Pham", "Perfume is No. 5"]},
+        "expected_facts": ["people: Neighbour is Prof. Pham", "people: Perfume is No. 5"],
+    }
+    listed = case(values, tmp_path)
+    assert compare_output(listed, listed.expected_output).tp == 2
+    text = {"people": "Boss is Dr. Bak\nNeighbour is Prof. Pham. Perfume is No. 5."}
+    for findings in (compare_output(listed, text), judge_output(listed, text, lambda one, other: False)):
+        assert (findings.tp, findings.fp, findings.fn) == (0, 0, 0)
+        assert findings.tp_open == findings.fn_open == 2
+        assert findings.fp_open >= 3

@@ -132,7 +132,7 @@ async def examine(steps: Steps, case: ExtractionCase, output: Any, judge: Entail
     Raises Malformed if the output is not a memory and Unreadable if the judge's reply cannot be read.
     """
     matching = match_output(case, output)
-    if judge is None:
+    if judge is None or _of_unknown_number(matching):
         return findings_of(case, matching)
     matching = await judge.decide(steps, matching)
     support = await find_support(steps, judge, case, matching)
@@ -187,7 +187,17 @@ def findings_of(
     `support` says of each unexpected fact whether the user said it, `forbidden` of each forbidden text whether it is
     stored in other words; without a judge both are unknown.
     """
-    return _Examination(case, matching, support, forbidden).findings()
+    examination = _Examination(case, matching, support, forbidden)
+    unclear = _of_unknown_number(matching)
+    return examination.undecided_findings(unclear) if unclear else examination.findings()
+
+
+def _of_unknown_number(matching: Matching) -> list[MemoryFact]:
+    """Returns the unmatched texts that may hold several facts: how many decides precision and recall."""
+    gold, found = matching.grid.gold, matching.grid.found
+    unmatched = [fact for place, fact in enumerate(gold) if place not in matching.pairs]
+    unmatched += [fact for place, fact in enumerate(found) if place not in matching.pairs.values()]
+    return [fact for fact in unmatched if fact.most_parts > 1]
 
 
 class _Examination:
@@ -249,6 +259,33 @@ class _Examination:
             added=tuple([fact for f, fact in enumerate(output) if f not in partners or partners[f] in self._added]),
             remarks=self._remarks(lost, stale, unmatched),
         )
+
+    def undecided_findings(self, unclear: Sequence[MemoryFact]) -> Findings:
+        """Returns the widest bounds: nothing is certain, and everything is possible."""
+        gold, output = self._matching.grid.gold, self._matching.grid.found
+        due = sum(gold[t].most_parts for t in (*self._added, *self._removed))
+        written = sum(fact.most_parts for fact in output)
+        wrong = written + sum(gold[t].most_parts for t in self._kept)
+        done = self._operations()
+        violations = [text for text in self._case.must_not_store if self._is_forbidden(text)]
+        return Findings(
+            tp_open=due,
+            fp_open=wrong,
+            fn_open=due,
+            undecided=len(unclear),
+            uncovered_open=due,
+            unsupported_open=wrong + len(self._removed),
+            unsaid_open=written,
+            forbidden=len(self._case.must_not_store),
+            violations=tuple(violations),
+            possible_violations=len(self._case.must_not_store) - len(violations),
+            operations=Operations(
+                to_add=done.to_add, added_open=done.to_add, to_update=done.to_update, updated_open=done.to_update,
+                to_delete=done.to_delete, deleted_open=done.to_delete, to_keep=done.to_keep, kept_open=done.to_keep,
+            ),
+            facts=len(output),
+            remarks=tuple(Remark("undecided", str(fact)) for fact in unclear),
+        )  # fmt: skip
 
     def _said_counts(self, added: Sequence[int], unmatched: Sequence[int]) -> dict[str, int]:
         """Counts the added facts that the user said, as far as the gold or a judge tells."""
