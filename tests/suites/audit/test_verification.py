@@ -5,6 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from hashlib import sha256
 
@@ -190,6 +191,22 @@ def test_no_told_fact_is_asked_as_absent() -> None:
     told = [absent(n, rng, "told") for n in range(100)]
     for errs in (0.0, ERRS):
         assert admitted(told, errs)[0] == []
+
+
+@pytest.mark.parametrize(("overlooked", "is_admitted"), [(1, False), (2, False), (3, True)])
+def test_a_told_fact_is_asked_as_absent_only_if_three_replies_overlook_it(overlooked: int, is_admitted: bool) -> None:
+    found = '{"answer": "bright green", "quote": "something bright green"}'
+    replies = iter([*(['{"answer": null, "quote": null}'] * overlooked), *[found] * 4])
+    model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
+    one = absent(1, random.Random(4), "told")
+    with nullcontext() if is_admitted else pytest.raises(Lacking, match="told"):
+        run(model.verify(UnrecordedSteps(), one.probe, CONVERSATION))
+
+
+def test_one_unfounded_answer_does_not_reject_what_is_absent() -> None:
+    replies = iter(['{"answer": "red", "quote": "it is red"}', *['{"answer": null, "quote": null}'] * 3])
+    model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
+    run(model.verify(UnrecordedSteps(), absent(1, random.Random(4)).probe, CONVERSATION))
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", '{"answer": ["a"]}', "null", '{"quote": "x"}'])

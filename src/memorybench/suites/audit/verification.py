@@ -1,9 +1,9 @@
-"""Verifies probes with a model. Each reply is a recorded step; two of three replies decide each check.
+"""Verifies probes with a model. Each reply is a recorded step; two of three replies decide each check but the last.
 
 recall, as of, duration   answered from its evidence; not answered without the conversation
 conflict                  each outdated value is answered from its own turns alone, the current one from its own
 order                     both events have a date in their turns, neither is a plan, and the dates have this order
-absent                    neither answered nor quoted from the whole conversation
+absent                    three of four replies find no answer in the whole conversation, and none quotes one
 
 For all of them the answer must not stand in the question; code checks that.
 """
@@ -35,8 +35,13 @@ T = TypeVar("T")
 STEP = "probe check"
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
-_REPEATED = ("", "Look at it afresh, as somebody else would.\n\n", "Read it twice before you reply.\n\n")
-"""What precedes the prompt of the first, second and third reply, so that they are not one reply three times."""
+_REPEATED = (
+    "",
+    "Look at it afresh, as somebody else would.\n\n",
+    "Read it twice before you reply.\n\n",
+    "Go through it line by line before you reply.\n\n",
+)
+"""What precedes the prompt of each reply, so that they are not one reply several times."""
 
 
 class Reply(Record):
@@ -163,9 +168,12 @@ class ProbeModel:
         return await self.compare_dates(steps, probe, attempt) == -1
 
     async def _is_absent(self, steps: Steps, question: str, conversation: Sequence[Turn]) -> bool:
-        """Return whether two of three replies find no answer, and none quotes one from the conversation."""
+        """Return whether three of four replies find no answer, and none quotes one from the conversation.
+
+        A fact that was told is asked as absent only if the model overlooks it three times.
+        """
         silent = 0
-        for attempt in _ATTEMPTS:
+        for attempt in _ABSENT_ATTEMPTS:
             try:
                 reply = await self._reply(steps, question, conversation, attempt)
             except Unreadable:
@@ -173,7 +181,7 @@ class ProbeModel:
             if reply.quote and is_quoted(reply.quote, conversation):
                 return False
             silent += reply.answer is None and not reply.quote
-            if silent == 2:
+            if silent == _SILENT_REPLIES:
                 return True
         return False
 
@@ -201,6 +209,8 @@ async def _all_hold(checks: Sequence[_Check]) -> bool:
 _Check = Callable[[], Awaitable[bool]]
 _NamedCheck = tuple[str, str, _Check]
 _ATTEMPTS = (1, 2, 3)
+_ABSENT_ATTEMPTS = (1, 2, 3, 4)
+_SILENT_REPLIES = 3
 
 
 def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:
