@@ -175,6 +175,22 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     assert {row["origin"] for row in direct["probeResults"] if row["status"] == "scored"} == {"model"}
 
 
+def test_declared_absent_facts_are_verified_and_plans_counted(command: Command, stub: Stub) -> None:
+    """With free-text facts only, `absent` was lost without a count."""
+    plan = {"id": "plan", "content": "The user moves to Porto", "turn": 3, "validFrom": "2030-01-01"}
+    absent = [
+        {"id": "drink", "subject": "user", "attribute": "favourite drink"},
+        {"id": "told", "question": "Who treats the user?"},
+        {"id": "vague", "subject": "user", "attribute": "info"},
+    ]
+    conversation = {"id": "c", "turns": TURNS, "facts": [*FACTS, plan], "absent": absent}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    said = command("audit", "probes", "mine.json", "--probe-model", "gpt-4o", "--json")
+    assert [probe["id"] for probe in said.json["probes"] if probe["type"] == "hallucination"] == ["c/absent/drink"]
+    rejected = said.json["rejected"]
+    assert (rejected["told"], rejected["no question"], rejected["a plan"]) == (1, 1, 1)
+
+
 def test_candidates_of_a_file_are_verified_by_a_model(command: Command, stub: Stub, dataset: str) -> None:
     candidate = {"id": "a", "type": "recall", "conversation": "c", "evidence": ["t1"], "expectedAnswer": "Mrs Bell"}
     write(

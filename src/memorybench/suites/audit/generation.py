@@ -67,7 +67,8 @@ def _generate_probes(
     material: Material, askable: Sequence[AskableFact], types: Sequence[ProbeType], policy: Policy
 ) -> Iterator[Probe]:
     recalled = [_recall(material, one) for one in askable]
-    absent = list(_absent_probes(material, recalled)) if "hallucination" in types else []
+    ids = [one.id for one in recalled]
+    absent = list(absent_probes(material.indexed, ids, material.dropped)) if "hallucination" in types else []
     twins = {one.twin for one in absent}
     yield from (one for one in recalled if "recall" in types or one.id in twins)
     yield from absent
@@ -86,20 +87,20 @@ def _recall(material: Material, one: AskableFact) -> Probe:
     )  # fmt: skip
 
 
-def _absent_probes(material: Material, recalled: Sequence[Probe]) -> Iterator[Probe]:
-    """Yield what the dataset declares not to be told. Each probe has an answerable twin."""
-    for number, entry in enumerate(material.indexed.conversation.absent):
+def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dropped: Counter[str]) -> Iterator[Probe]:
+    """Yield what the dataset declares not to be told, each with the next of the answerable `twins`."""
+    for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")
-        if not entry.question and not material.indexed.is_english:
-            material.dropped["not English"] += 1
+        if not entry.question and not indexed.is_english:
+            dropped["not English"] += 1
         elif question is None:
-            material.dropped["no question"] += 1
-        elif number >= _SERVES * len(recalled):
-            material.dropped["no twin"] += 1
+            dropped["no question"] += 1
+        elif number >= _SERVES * len(twins):
+            dropped["no twin"] += 1
         else:
             yield probe(
-                material.indexed, f"absent/{entry.id}", "hallucination", "declared", question, NOT_TOLD, abstain=True,
-                origin="given" if entry.question else "structured", twin=recalled[number % len(recalled)].id,
+                indexed, f"absent/{entry.id}", "hallucination", "declared", question, NOT_TOLD, abstain=True,
+                origin="given" if entry.question else "structured", twin=twins[number % len(twins)],
                 checks=("declared absent",),
             )  # fmt: skip
 

@@ -39,6 +39,7 @@ from memorybench.suites.suite import FORMATS, Opening, PreparedRun, RunPlace
 from memorybench.suites.wiring import ResolvedModel, ResolvedProvider, Wiring
 
 from .generation import apply_limit, generate
+from .history import PLAN, UNDATED
 from .judgement import judge_prompts, question_of
 from .measures import measures, selected
 from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, find_oversized, trial_of
@@ -65,10 +66,14 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
     if spec.probe_model is None:
         return generate(dataset, spec.kinds, policy=spec.policy, limit=spec.limit, seed=spec.sample_seed)
     made = generate(dataset, spec.kinds, policy=spec.policy, gaps=False)
-    every = [*made.probes, *drafts(dataset, made.probes, spec.kinds, spec.policy)]
+    dropped: Counter[str] = Counter()
+    every = [*made.probes, *drafts(dataset, made.probes, spec.kinds, spec.policy, dropped)]
     chosen = apply_limit(every, spec.kinds, spec.limit, spec.sample_seed)
-    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen)}
-    return Probes(probes=tuple(chosen), skipped=(), gates=gates)
+    drafted = {(one.conversation, fact) for one in every for fact in one.related_facts}
+    skipped = tuple(one for one in made.skipped if (one.conversation, one.fact) not in drafted)
+    dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED))
+    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen), **dict(sorted(dropped.items()))}
+    return Probes(probes=tuple(chosen), skipped=skipped, gates=gates)
 
 
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
@@ -344,10 +349,10 @@ class _AuditRun:
 
 
 def probe_calls(name: str, model: ResolvedModel, transcripts: Transcripts, probes: Sequence[Probe]) -> Estimate:
-    """Estimate the calls that write and verify probes: two replies per check, and one for each that is written."""
+    """Estimate the calls that write and verify probes: two replies per check (three if absent), one to write."""
     sizes: list[int] = []
     for probe in probes:
         whole = estimated_tokens(transcripts.transcript(probe.conversation)) if probe.abstain else 0
-        checks = {"hallucination": 2, "conflict": 8, "temporal": 4, "recall": 4}[probe.type]
+        checks = {"hallucination": 3, "conflict": 8, "temporal": 4, "recall": 4}[probe.type]
         sizes += [PROMPT_TOKENS + whole] * (checks + (not probe.question))
     return model_calls(name, "", "probe check", model, sizes, REPLY_TOKENS)

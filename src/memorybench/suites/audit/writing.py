@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from memorybench.text.sanitize import preview
 from .changes import FLAG_REQUEST
 from .events import option_text, order_question
 from .evidence import IndexedConversation
-from .generation import NOT_TOLD
+from .generation import NOT_TOLD, absent_probes
 from .history import history
 from .probes import Policy, Probe, ProbeType, probe
 from .verification import ProbeModel, read_object, shown_turns
@@ -33,11 +34,24 @@ class Written(Record):
     questions: tuple[str, ...] = ()
 
 
-def drafts(dataset: AuditDataset, made: Sequence[Probe], types: Sequence[ProbeType], policy: Policy) -> list[Probe]:
-    """Return probes without a question, for a model to write: of facts that `made` has no probe of that type for."""
+def drafts(
+    dataset: AuditDataset,
+    made: Sequence[Probe],
+    types: Sequence[ProbeType],
+    policy: Policy,
+    dropped: Counter[str],
+) -> list[Probe]:
+    """Return probes of facts that `made` has none of that type for: most without a question, for a model to write.
+
+    What the dataset declares absent and cannot be asked is counted in `dropped`.
+    """
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
     ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
-    absent = {one.conversation for one in made if one.abstain}
+    made_ids = {one.id for one in made}
+    recalled: dict[str, list[str]] = {}
+    for one in made:
+        if one.type == "recall":
+            recalled.setdefault(one.conversation, []).append(one.id)
     found: list[Probe] = []
     for conversation in dataset.conversations:
         indexed = IndexedConversation(conversation)
@@ -51,8 +65,12 @@ def drafts(dataset: AuditDataset, made: Sequence[Probe], types: Sequence[ProbeTy
         if "temporal" in types and indexed.is_english:  # the words around the options are English
             events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
             found += _orders(indexed, events)
-        if "hallucination" in types and name not in absent and past.current:
-            found += _absent(indexed, past.current, "recall" in types)
+        if "hallucination" in types:
+            ids = [*recalled.get(name, ()), *(one.id for one in recalls)]
+            twins = ids if "recall" in types else [None] * len(ids)
+            declared = list(absent_probes(indexed, twins, dropped))
+            found += [one for one in declared if one.id not in made_ids]
+            found += _absent(indexed, past.current, "recall" in types) if not declared else ()
     return found
 
 
