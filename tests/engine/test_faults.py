@@ -20,6 +20,7 @@ from memorybench.core.errors import Denied, JournalError, RunConflict, Transient
 from memorybench.core.plans import Limits, Steps
 from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
+from memorybench.engine.stopping import Stop
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run
 from tests.engine.workload import MODEL, PRICE, RUN, Ledger, in_child, plan, report, run_once
@@ -73,6 +74,20 @@ def test_a_second_signal_exits_at_once_and_the_run_resumes(tmp_path: Path, ledge
     assert _interrupted_child(tmp_path / "results", ledger, [signal.SIGINT, signal.SIGINT], stuck=True) == 130
     run_once(tmp_path / "results", plan(ledger))
     assert counts(tmp_path / "results") == {"scored": 40}
+
+
+def test_another_thread_can_stop_a_run(tmp_path: Path, ledger: Ledger) -> None:
+    stopping = Stop()
+
+    async def hook(call: str) -> None:
+        if len(ledger.read()) == 20:
+            await asyncio.to_thread(stopping.set_from_thread)
+
+    with open_run(tmp_path / "results", RUN) as run_writer:
+        ending = asyncio.run(perform(plan(ledger, hook=hook), run_writer, concurrency=4, stopping=stopping))
+    assert (ending.status, ending.interrupted) == ("partial", True)
+    run_once(tmp_path / "results", plan(ledger))
+    assert set(Counter(ledger.read()).values()) == {1}, "every call was made exactly once in the two runs"
 
 
 @pytest.mark.parametrize("retry_after", [0.0, 0.15])

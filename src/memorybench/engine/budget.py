@@ -24,7 +24,8 @@ class Budget:
 
     def allow(self) -> None:
         """Raise Blocked if no more paid work may start."""
-        self.refresh()
+        if self.dollars is not None:
+            self.refresh()
         if self.dollars is None or not self.exhausted:
             return
         if self._unknown and not self._highest:
@@ -39,7 +40,7 @@ class Budget:
 
     def refresh(self) -> None:
         """Read what other processes have spent, too."""
-        if self.dollars is not None and self.read_total is not None:
+        if self.read_total is not None:
             self.spent, self._highest, self._unknown = self.read_total()
 
     def take(self, spent: Spending) -> None:

@@ -40,9 +40,14 @@ async def perform(
     concurrency: int = 10,
     budget: Budget | None = None,
     watch: Watch | None = None,
+    stopping: Stop | None = None,
 ) -> Ending:
-    """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight."""
-    stopping = Stop()
+    """Perform every job that is not scored in the journal, with at most `concurrency` calls in flight.
+
+    A caller that handles no signals can stop the run by `stopping`.
+    """
+    stopping = stopping or Stop()
+    stopping.loop = asyncio.get_running_loop()
     budget = budget or Budget()
     if run_writer.is_shared:
         budget.read_total = run_writer.spending

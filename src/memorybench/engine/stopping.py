@@ -27,6 +27,15 @@ class Stop(asyncio.Event):
 
     reason = ""
     """Why the run stops; "" if the user asked for it."""
+    loop: asyncio.AbstractEventLoop | None = None
+    """The loop of the run, once it is running."""
+
+    def set_from_thread(self) -> None:
+        """Stop the run, from a thread that does not perform it. Calls in flight finish and are recorded."""
+        if self.loop is None:
+            self.set()
+        else:
+            self.loop.call_soon_threadsafe(self.set)
 
     def give_up(self, reason: str) -> None:
         """Stop the run. Calls in flight finish and are recorded."""

@@ -234,6 +234,12 @@ class RunWriter:
         sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
         return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._newest_outcome))}
 
+    def outcomes_after(self, row: int) -> list[tuple[int, Outcome]]:
+        """Return the outcomes that any process has recorded after a row, with their rows."""
+        sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
+        rows = self._reads.execute(sql, (self.run.id, max(row, self._newest_outcome)))
+        return [(row, Outcome.model_validate_json(body)) for row, body in rows]
+
     def has_outcome(self, status: Status) -> bool:
         sql = "SELECT 1 FROM outcomes WHERE run = ? AND status = ? LIMIT 1"
         return self._reads.execute(sql, (self.run.id, status)).fetchone() is not None

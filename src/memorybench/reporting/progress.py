@@ -234,6 +234,8 @@ class RunProgress:
         self._trials = _Rate()
         self.on_stage_end: Callable[[Block], None] | None = None
         """Called when all sessions of a block were added, and when all its trials have an outcome."""
+        self.on_adding: Callable[[Adding], None] | None = None
+        """Called when sessions were added."""
 
     def add_outcome(self, outcome: Outcome) -> None:
         counts = self._counts[outcome.trial.benchmark, outcome.trial.subject.name]
@@ -246,6 +248,8 @@ class RunProgress:
         counts = self._counts[adding.benchmark, adding.subject]
         self._trials.begin()
         counts.add_sessions(adding)
+        if self.on_adding is not None:
+            self.on_adding(adding)
         if adding.done == adding.total and counts.added == counts.to_add:
             self._end_stage(counts)
 

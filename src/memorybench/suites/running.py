@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -53,6 +53,7 @@ from .thresholds import (
 if TYPE_CHECKING:
     from memorybench.core.plans import Watch
     from memorybench.core.report_sections import Report
+    from memorybench.engine.stopping import Stop
     from memorybench.journal.run_writer import RunWriter
 
     from .estimates import Estimate
@@ -69,6 +70,8 @@ CONCURRENCY = 10
 STORES = "stores"
 Show = Callable[[RunProgress], AbstractContextManager[None]]
 """Shows the progress of a run while its context is open."""
+PerformElsewhere = Callable[["RunWriter", Budget, RunProgress], Awaitable[Ending]]
+"""Has other processes perform a run, and returns when they have ended it."""
 
 
 def installed_versions() -> dict[str, str]:
@@ -92,7 +95,7 @@ def _headers(package: str, name: str) -> Iterator[str]:
     return (match[1].strip() for match in re.finditer(rf"^{name}:(.*)$", text.partition("\n\n")[0], re.MULTILINE))
 
 
-def _show_nothing(progress: RunProgress) -> AbstractContextManager[None]:
+def show_nothing(progress: RunProgress) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -354,9 +357,14 @@ def run(
     start: Start,
     *,
     announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
-    show: Show = _show_nothing,
+    show: Show = show_nothing,
+    stopping: Stop | None = None,
+    elsewhere: PerformElsewhere | None = None,
 ) -> FinishedRun:
-    """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress."""
+    """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress.
+
+    Setting `stopping` has the effect of Ctrl-C. With `elsewhere`, this process only begins and ends the run.
+    """
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
     budget = Budget(start.budget)
@@ -388,7 +396,7 @@ def run(
         try:
             progress = RunProgress(prepared.totals, done, budget, wiring.redact)
             with published(progress, place.folder), show(progress):
-                ending = blocking(_perform(start, run_writer, budget, progress))
+                ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere))
             return _finish(start, run_writer, ending)
         except BaseException:
             with suppress(JournalError):
@@ -478,25 +486,49 @@ def _saved_baseline(start: Start) -> dict[str, Any]:
     return {SAVED_BASELINE: start.baseline.plain() if start.baseline else None}
 
 
-async def _perform(start: Start, run_writer: RunWriter, budget: Budget, watch: Watch) -> Ending:
+async def _perform(
+    start: Start,
+    run_writer: RunWriter,
+    budget: Budget,
+    progress: RunProgress,
+    stopping: Stop | None,
+    elsewhere: PerformElsewhere | None,
+) -> Ending:
     """Opens what was prepared and performs it."""
     prepared, place = start.prepared, start.place
     stores = (place.folder / STORES).absolute()  # programs that providers start have folders of their own
     try:
-        ending = await _open_and_perform(start, run_writer, stores, budget, watch)
+        ending = await _open_and_perform(
+            start, run_writer, stores, budget, progress, stopping, here=elsewhere is None or bool(prepared.blocked)
+        )
     finally:
         if not run_writer.is_begun:  # a subject could not be opened
             await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
     if prepared.blocked:
         return Ending("blocked", False, prepared.planned)
+    if ending is None:
+        assert elsewhere is not None
+        ending = await elsewhere(run_writer, budget, progress)
     if ending.status == "complete":
         await asyncio.to_thread(shutil.rmtree, stores, ignore_errors=True)
     await asyncio.to_thread(start.suite.write_files, place)
     return ending
 
 
-async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, budget: Budget, watch: Watch) -> Ending:
-    """The run is recorded after everything is open: a run that is refused leaves nothing behind."""
+async def _open_and_perform(
+    start: Start,
+    run_writer: RunWriter,
+    stores: Path,
+    budget: Budget,
+    watch: Watch,
+    stopping: Stop | None,
+    *,
+    here: bool,
+) -> Ending | None:
+    """Open all subjects, record the run and, if it is performed `here`, perform it.
+
+    The run is recorded after everything is open: a run that is refused leaves nothing behind.
+    """
     concurrency = start.options.concurrency or run_writer.run.spec.get("concurrency", CONCURRENCY)
     scored, suffix = frozenset(run_writer.scored()), run_writer.run.spec.get(SCOPE_SUFFIX, "")
     async with AsyncExitStack() as stack:
@@ -507,7 +539,9 @@ async def _open_and_perform(start: Start, run_writer: RunWriter, stores: Path, b
             run_writer.begin(start.options.tags)
         elif start.options.tags:
             run_writer.add_tags(start.options.tags)
-        return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch)
+        if not here:
+            return None
+        return await perform(plan, run_writer, concurrency=concurrency, budget=budget, watch=watch, stopping=stopping)
 
 
 def write_ci_files(finished: FinishedRun, options: RunOptions, redact: Callable[[str], str]) -> None:
