@@ -11,9 +11,9 @@ from importlib import import_module
 
 from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
+from memorybench.wiring.output import redacted_output
 
 from .arguments import Parser, add_aliases
-from .output import redacted_output
 from .streams import OutputLost, output_failure, prepare_streams, stop_when_output_is_lost
 
 RUN_VERBS = {verb: help for verbs in BUILT_IN.values() for verb, help in verbs.items()}

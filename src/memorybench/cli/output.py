@@ -1,33 +1,13 @@
-"""Removes secrets from everything that a command prints: results, warnings, logs and progress."""
+"""Prints texts that may be longer than the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-
-class RedactedStream:
-    """A text stream without secrets. It is otherwise the stream that it writes to."""
-
-    def __init__(self, stream: TextIO, clean: Callable[[str], str]) -> None:
-        self._stream = stream
-        self._clean = clean
-
-    def write(self, text: str) -> int:
-        self._stream.write(self._clean(text))
-        return len(text)
-
-    def writelines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.write(line)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
 
 
 def print_paged(draw: Callable[[Console], object]) -> None:
@@ -46,18 +26,3 @@ def print_paged(draw: Callable[[Console], object]) -> None:
         pydoc.pager(redactor().clean(sanitize(text)))  # a pager shows colours as control characters
     else:
         sys.stdout.write(text)
-
-
-@contextmanager
-def redacted_output() -> Iterator[None]:
-    """Print through the redactor, which learns secrets while the command runs."""
-    from memorybench.wiring.environment import forget_secrets, redactor
-
-    forget_secrets()
-    clean = redactor().clean
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (stream and RedactedStream(stream, clean) for stream in before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before

@@ -1,0 +1,107 @@
+"""Joins a run that another process has begun, until every question has an outcome."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput, DatabaseLost, DatabaseUnreachable, MemorybenchError, RunConflict
+from memorybench.engine.run import Ending
+from memorybench.engine.stopping import Stop
+from memorybench.journal.places import journal_of, results_folder
+from memorybench.journal.rows import Run
+from memorybench.journal.run_reader import RunReader
+from memorybench.suites import running
+from memorybench.suites.registry import suite, suite_of
+from memorybench.suites.running import Show
+from memorybench.suites.spec import RunOptions
+from memorybench.wiring.live import LiveWiring
+
+_LONGEST_WAIT = 60.0
+"""Seconds that a worker waits for a database that was restarted."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRun:
+    run_id: str
+    ending: Ending
+    is_good: bool
+    """Whether the run is complete and all its trials are scored, or was complete before."""
+
+
+def join_run(
+    journal: str,
+    run_id: str | None,
+    given: Mapping[str, Any],
+    *,
+    show: Show,
+    concurrency: int | None = None,
+    new_stop: Callable[[], Stop] = Stop,
+) -> JoinedRun:
+    """Perform what is left of a run for this process; `run_id` None: of the newest unfinished run.
+
+    Joins the run again whenever the database was restarted or the lease has expired. `given` are the values that are
+    not saved with the run, such as consent. `new_stop` is called for each time that the run is joined.
+    """
+    results = results_folder(Path(), journal)
+    run_id = _choose(results, run_id).id
+    while True:
+        try:
+            return _join_once(journal, run_id, given, show, concurrency, new_stop())
+        except (DatabaseLost, DatabaseUnreachable) as error:
+            print(f"memorybench: {error}; joining the run again", file=sys.stderr, flush=True)
+            _wait_for_database(results, error)
+
+
+def _join_once(
+    journal: str, run_id: str, given: Mapping[str, Any], show: Show, concurrency: int | None, stopping: Stop
+) -> JoinedRun:
+    """Perform the part of the run that is left for this process; reports and stores are in a temporary folder.
+
+    Failures of a complete run are not repeated: only `--resume` does that.
+    """
+    with TemporaryDirectory(prefix="memorybench-worker-") as name:
+        folder = Path(name)
+        chosen = _choose(results_folder(folder, journal), run_id)
+        if chosen.status == "complete":
+            return JoinedRun(chosen.id, Ending("complete", False, 0), is_good=True)
+        chosen_suite = suite_of(chosen)
+        options = RunOptions(output=folder, journal=journal, resume=chosen.id, concurrency=concurrency)
+        start = running.start(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
+        finished = running.run(start, show=show, stopping=stopping)
+    counts = finished.summary.counts
+    is_good = finished.ending.status == "complete" and not (counts["failed"] or counts["unscored"])
+    return JoinedRun(chosen.id, finished.ending, is_good)
+
+
+def _wait_for_database(results: Path, lost: MemorybenchError) -> None:
+    """Wait until the database accepts connections; raise `lost` if it does not do so for a minute."""
+    deadline, delay = time.monotonic() + _LONGEST_WAIT, 0.1
+    while True:
+        try:
+            journal_of(results).exists()
+            return
+        except DatabaseUnreachable:
+            if time.monotonic() > deadline:
+                raise lost from None
+        time.sleep(delay)
+        delay = min(2 * delay, 5.0)
+
+
+def _choose(results: Path, name: str | None) -> Run:
+    with RunReader.open(results) as run_reader:
+        # a calibration has no suite: only the command that began it can continue it
+        unfinished = [run for run in run_reader.runs() if run.status in ("running", "partial") and suite(run.suite)]
+        if name is None and not unfinished:
+            raise BadInput("--run", "every run of the journal is finished", remedy="start one with --journal first")
+        chosen = run_reader.run(name) if name else unfinished[-1]
+    if chosen.program != f"memorybench {__version__}":
+        remedy = "install that version here, or finish the run where it was begun"
+        raise RunConflict(f"run {chosen.id} was begun by {chosen.program}, this is memorybench {__version__}; {remedy}")
+    return chosen
