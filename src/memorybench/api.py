@@ -36,6 +36,7 @@ from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name
 from memorybench.traces.paths import OF_RUNS, TracePaths
 from memorybench.wiring.live import LiveWiring
+from memorybench.workers import placement
 
 if TYPE_CHECKING:
     import pandas
@@ -121,7 +122,8 @@ def run(command: str, **values: Any) -> RunResult:
     """Runs a command of any suite and returns the finished run: `run("hygiene run", store="reference")`.
 
     `values` are the fields of the command's spec (`memorybench schema hygiene-run` lists them) and of RunOptions:
-    output, journal, run_id, resume, concurrency, budget, baseline, max_drop, tags, junit, step_summary.
+    output, journal, run_id, resume, concurrency, budget, ray, workers, cpus_per_worker, ray_files, ray_env, baseline,
+    max_drop, tags, junit, step_summary.
     """
     matches = [(suite, one) for suite, one in commands((command.split() or [""])[0]) if one.name == command]
     if not matches:
@@ -131,7 +133,7 @@ def run(command: str, **values: Any) -> RunResult:
     wiring = LiveWiring()
     finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:
-        finished = running.run(running.start(*matches[0], values, options, wiring))
+        finished = placement.run(running.start(*matches[0], values, options, wiring))
     running.write_ci_files(finished, options, wiring.redact)
     return RunResult(finished.place.run_id, finished.place.results)
 

@@ -49,6 +49,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
         "mcp",
         "numpy",
         "pint",
+        "ray",
         "scipy",
         "shtab",
         "text_to_num",
@@ -76,6 +77,8 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
         "memorybench.suites.junit",
         "memorybench.wiring.isolation",
         "memorybench.wiring.models",
+        "memorybench.workers.joining",
+        "memorybench.workers.ray_cluster",
     ],
 )
 def test_a_bm25_run_does_not_import(modules: frozenset[str], name: str) -> None:

@@ -71,6 +71,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     from memorybench.suites import running
     from memorybench.suites.spec import RunOptions, make_spec, own_options
     from memorybench.wiring.live import LiveWiring
+    from memorybench.workers import placement as workers
 
     given = given_fields(args, command.spec)
     own = own_options(command.spec)
@@ -89,7 +90,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
         _show_plan(start, [f"{error.where}: {error.problem}" for error in wiring.missing], args.json)
         return 0
     try:
-        finished = running.run(
+        finished = workers.run(
             start,
             announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
             show=show_progress,
@@ -231,4 +232,16 @@ def _resume_command(start: Start, *, is_blocked: bool = False) -> str:
     spec = start.prepared.spec
     code = " --allow-code" if spec.allow_code else ""  # consent is not saved
     variables = f" --allow-env {' '.join(spec.allow_env)}" if spec.allow_env else ""
-    return as_typed(f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}")
+    ray = _ray_flags(start.options)
+    return as_typed(f"{resume_command(command, place.results, place.run_id)}{budget}{code}{variables}{ray}")
+
+
+def _ray_flags(options: RunOptions) -> str:
+    if options.ray is None:
+        return ""
+    words = ["", "--ray", options.ray, "--workers", str(options.workers)]
+    if options.cpus_per_worker != 1:
+        words += ["--cpus-per-worker", f"{options.cpus_per_worker:g}"]
+    for flag, values in (("--ray-files", options.ray_files), ("--ray-env", options.ray_env)):
+        words += [flag, *values] if values else []
+    return " ".join(map(shlex.quote, words)).removeprefix("''")

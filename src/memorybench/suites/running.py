@@ -38,7 +38,7 @@ from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
 from .shards import PART, plan_of_shard
-from .spec import changed_flag, check_not_empty, make_spec, saved_programs, saved_spec
+from .spec import changed_flag, check_not_empty, check_ray, make_spec, saved_programs, saved_spec
 from .stored_run import LATEST
 from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, Opening, RunPlace
 from .thresholds import (
@@ -154,6 +154,7 @@ def start(
     limits = parse_thresholds(thresholds)
     check_not_empty(command.spec, given)
     _check_tags(options)
+    check_ray(options)
     repair(_results(command, options))
     _check_ci_files(options)
     if options.resume is None:

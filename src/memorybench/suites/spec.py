@@ -7,6 +7,7 @@ class ToySpec(Spec):
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -16,6 +17,7 @@ from pydantic.fields import FieldInfo
 from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.uses import Consent, Use
+from memorybench.journal.places import hide_password
 from memorybench.text.spelling import suggestion
 
 from .shards import parse_shard
@@ -172,6 +174,13 @@ class RunOptions(Record):
         metavar="DOLLARS",
         default_text="none; with --resume: unchanged",
     )
+    ray: str | None = flag(None, help="Perform the run on this Ray cluster.", metavar="ADDRESS|local")
+    workers: int | None = flag(None, help="With --ray: start N workers.", metavar="N", ge=1)
+    cpus_per_worker: float = flag(
+        1.0, help="With --ray: reserve C CPUs per worker.", metavar="C", default_text="1", gt=0, allow_inf_nan=False
+    )
+    ray_files: tuple[str, ...] = flag((), help="With --ray: copy these files to the workers.", metavar="PATH")
+    ray_env: tuple[str, ...] = flag((), help="With --ray: send these variables to the workers.", metavar="NAME")
     baseline: str | None = flag(
         None,
         help="Exit with 3 if significantly worse than this run.",
@@ -192,6 +201,34 @@ class RunOptions(Record):
     )
     command_line: tuple[str, ...] = ()
     """The words that the user typed, for report.json."""
+
+
+_NEED_RAY = ("workers", "cpus_per_worker", "ray_files", "ray_env")
+
+
+def check_ray(options: RunOptions) -> None:
+    """Raise BadInput if the options about Ray do not fit together."""
+    if options.ray is None:
+        for name in _NEED_RAY:
+            if name in options.model_fields_set:
+                raise BadInput(flag_name(RunOptions, name), "needs --ray", remedy="add --ray local or --ray ADDRESS")
+        return
+    if find_spec("ray") is None:
+        raise BadInput("--ray", "ray is not installed", remedy='pip install "memorybench[ray]"')
+    if options.journal is None:
+        remedy = "add --journal postgresql://USER@HOST/DATABASE"
+        raise BadInput("--ray", "workers need a Postgres journal", remedy=remedy)
+    if hide_password(options.journal) != options.journal:
+        remedy = "leave it out, and add --ray-env PGPASSWORD; local workers also read ~/.pgpass"
+        raise BadInput("--journal", "Ray shows the command line, and the address contains a password", remedy=remedy)
+    if options.workers is None:
+        raise BadInput("--workers", "missing", remedy="add --workers N, the number of workers")
+    if options.cpus_per_worker > 1 and not options.cpus_per_worker.is_integer():
+        raise BadInput(
+            "--cpus-per-worker",
+            f"invalid value {options.cpus_per_worker:g}",
+            expected="a part of one CPU, such as 0.5, or a whole number",
+        )
 
 
 def own_options(kind: type[Record]) -> frozenset[str]:
@@ -258,6 +295,16 @@ def saved_spec(kind: type[SavedT], saved: Mapping[str, Any], changes: Mapping[st
     fields = kind.model_fields
     known = {name: value for name, value in kind.migrate(saved).items() if name in fields and not fields[name].exclude}
     return make_spec(kind, {**known, **(changes or {})})
+
+
+def unsaved_values(spec: Spec) -> dict[str, Any]:
+    """The values of a spec that another process cannot read from the saved run, such as consent."""
+    fields = type(spec).model_fields
+    return {
+        name: value
+        for name, field in fields.items()
+        if field.exclude and (value := getattr(spec, name)) != field.get_default()
+    }
 
 
 def saved_programs(spec: Spec, given: Mapping[str, Any]) -> list[Use]:

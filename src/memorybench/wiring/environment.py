@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
+
+from memorybench.core.errors import BadInput
 
 if TYPE_CHECKING:
     from memorybench.secrets.redaction import Redactor
@@ -22,6 +24,19 @@ def environment() -> Mapping[str, str]:
 def first_variable(*names: str) -> str | None:
     """The value of the first of these variables that is set."""
     return next((value for name in names if (value := environment().get(name))), None)
+
+
+def named_variables(names: Sequence[str], flag: str) -> dict[str, str]:
+    """Return the values of these variables; raise BadInput if one is not set."""
+    for name in names:
+        if name not in environment():
+            raise BadInput(flag, f"the variable {name} is not set", remedy=f"set it, or leave it out of {flag}")
+    return {name: environment()[name] for name in names}
+
+
+def set_variables(values: Mapping[str, str]) -> None:
+    """Set variables of this process."""
+    os.environ.update(values)
 
 
 @cache

@@ -1,0 +1,29 @@
+"""Decides where a run is performed: in this process, or on a Ray cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+
+from memorybench.suites import running
+from memorybench.suites.running import FinishedRun, Show, Start, show_nothing
+
+
+def run(
+    start: Start, *, announce: Callable[[Mapping[str, str]], None] = lambda facts: None, show: Show = show_nothing
+) -> FinishedRun:
+    """Perform a run to its reports, as `running.run` does."""
+    if start.options.ray is None:
+        return running.run(start, announce=announce, show=show)
+    from .ray_cluster import ray_workers
+
+    output = sys.stdout
+
+    def announce_here(facts: Mapping[str, str]) -> None:
+        with redirect_stdout(output):
+            announce(facts)
+
+    # Ray prints messages of its own on standard output, which is for the report
+    with redirect_stdout(sys.stderr), ray_workers(start) as elsewhere:
+        return running.run(start, announce=announce_here, show=show, elsewhere=elsewhere)

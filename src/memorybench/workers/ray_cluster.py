@@ -1,0 +1,278 @@
+"""Performs a run on a Ray cluster. This process is the driver: it starts workers, follows them and writes the reports.
+
+Workers are Ray actors. Ray starts a worker again when its process or machine dies; the recorded steps of the run are
+not repeated. The extra `ray` installs Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import shutil
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from memorybench import __version__
+from memorybench.core.errors import BadInput, JournalError
+from memorybench.engine.budget import Budget
+from memorybench.engine.run import Ending
+from memorybench.engine.stopping import Stop, stop_on_signals
+from memorybench.journal.run_writer import RunWriter
+from memorybench.reporting.progress import RunProgress
+from memorybench.suites.running import PerformElsewhere, Start
+from memorybench.suites.spec import RunOptions, unsaved_values
+from memorybench.wiring.environment import environment, named_variables, set_variables
+
+from .ray_worker import RayWorker, WorkerProcess, WorkerResult, WorkerTask
+
+LOCAL = "local"
+_MOST_RESTARTS = 20
+"""Per worker. A history that kills every process that reads it must not occupy a cluster forever."""
+_CONNECT_SECONDS = 10.0
+_START_SECONDS = 300.0
+_DRAIN_SECONDS = 60.0
+_POLL_SECONDS = 0.5
+_MOST_FILES = 500 * 2**20
+"""Bytes that Ray takes as the files of a job."""
+_LATE_ROWS = 1000
+"""Rows before the newest one that are read again: a process may commit a lower row later than a higher one."""
+
+
+@contextmanager
+def ray_workers(start: Start) -> Iterator[PerformElsewhere]:
+    """Connect to Ray and start the workers. Raises before anything is recorded or spent."""
+    ray, options = import_module("ray"), start.options
+    variables = named_variables(options.ray_env, "--ray-env")
+    with TemporaryDirectory(prefix="memorybench-ray-") as folder:
+        copy_files(options.ray_files, Path(folder))
+        _connect(ray, options, folder if options.ray_files else None)
+        try:
+            actors = _start_workers(ray, options)
+            task = WorkerTask(
+                journal=options.journal or "",
+                run_id=start.place.run_id,
+                concurrency=options.concurrency,
+                given=unsaved_values(start.prepared.spec),
+                folder=None if options.ray_files else str(Path.cwd()),
+                variables=variables,
+            )
+            yield _Driver(ray, actors, task).perform
+        finally:
+            ray.shutdown()
+
+
+def copy_files(paths: Sequence[str], folder: Path) -> None:
+    """Copy files and folders to the same places below `folder`."""
+    here = Path.cwd().resolve()
+    for name in paths:
+        path = Path(name).resolve()
+        if not path.exists():
+            raise BadInput("--ray-files", f"{name}: not found", remedy="check the path")
+        if not path.is_relative_to(here) or path == here:
+            remedy = "run the command in a folder that contains the files, or put them on every machine"
+            raise BadInput("--ray-files", f"{name}: not inside the working folder", remedy=remedy)
+        target = folder / path.relative_to(here)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            shutil.copytree(path, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(path, target)
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > _MOST_FILES:
+        problem = f"{size / 2**20:,.0f} MiB; expected at most {_MOST_FILES / 2**20:.0f} MiB"
+        raise BadInput("--ray-files", problem, remedy="put large files on every machine, or on a shared file system")
+
+
+def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
+    address = options.ray or LOCAL
+    if ray.is_initialized():
+        raise BadInput("--ray", "this process is connected to Ray already", remedy="call ray.shutdown() before")
+    arguments: dict[str, Any] = {"address": address, "logging_level": logging.ERROR}
+    if folder is not None:
+        arguments["runtime_env"] = {"working_dir": folder}
+    if address == LOCAL:
+        if "RAY_USAGE_STATS_ENABLED" not in environment():
+            set_variables({"RAY_USAGE_STATS_ENABLED": "0"})  # Ray reports its use to its makers otherwise
+        arguments |= {"include_dashboard": False, "object_store_memory": 80 * 2**20}
+        print("memorybench: starting Ray on this machine …", file=sys.stderr)
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        _check_address(address)
+        ray.init(**arguments)
+    except Exception as error:
+        remedy = (
+            "check the address and that the cluster runs with this version of Python and Ray; --ray local needs none"
+        )
+        raise BadInput("--ray", f"cannot connect to {address} ({_one_line(error)})", remedy=remedy) from None
+    with suppress(ValueError):  # not in the main thread: Ray has not changed it either
+        signal.signal(signal.SIGTERM, handler)
+
+
+def _check_address(address: str) -> None:
+    """Raise OSError if nothing listens there: Ray tries for a minute and may end the process."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if separator and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_SECONDS).close()
+
+
+def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
+    number, cpus = options.workers or 1, options.cpus_per_worker
+    total = ray.cluster_resources().get("CPU", 0.0)
+    if total < number * cpus:
+        problem = f"{number} workers with {cpus:g} CPUs each need {number * cpus:g}; the cluster has {total:g}"
+        fitting = math.floor(total / cpus)
+        fewer = f"at most --workers {fitting}, or " if fitting else ""
+        raise BadInput("--workers", problem, remedy=f"use {fewer}a smaller --cpus-per-worker, such as 0.25")
+    actor_class = ray.remote(RayWorker).options(
+        num_cpus=cpus, max_concurrency=3, max_restarts=_MOST_RESTARTS, max_task_retries=_MOST_RESTARTS
+    )
+    actors = [actor_class.remote() for _ in range(number)]
+    calls = [actor.process.remote() for actor in actors]
+    _, late = ray.wait(calls, num_returns=number, timeout=_START_SECONDS)
+    if late:
+        problem = f"{number - len(late)} of {number} workers started within {_START_SECONDS:.0f} s"
+        raise BadInput("--workers", problem, remedy="wait until CPUs of the cluster are free, or use fewer workers")
+    try:
+        processes: list[WorkerProcess] = ray.get(calls)
+    except Exception as error:  # also errors of Ray about code that its machines lack
+        remedy = f"install memorybench {__version__} with its extras on every machine of the cluster"
+        raise BadInput("--ray", f"a worker cannot start ({_one_line(error)})", remedy=remedy) from None
+    for process in processes:
+        if process.version != __version__:
+            problem = f"{process.host} has memorybench {process.version}, this is {__version__}"
+            raise BadInput("--ray", problem, remedy="install the same version on every machine of the cluster")
+    return actors
+
+
+class _Driver:
+    """Follows the workers until they have ended."""
+
+    def __init__(self, ray: Any, actors: Sequence[Any], task: WorkerTask) -> None:
+        self._ray = ray
+        self._actors = actors
+        self._task = task
+        self._processes: dict[int, WorkerProcess] = {}
+        """By the number of a worker: the process that reported last."""
+        self._news: dict[Any, int] = {}
+        """Calls that have not returned, with the number of their worker."""
+        self._endings: list[Ending] = []
+        self._errors: list[str] = []
+
+    async def perform(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> Ending:
+        stopping, budget.read_total = Stop(), run_writer.spending
+        outcomes = _OutcomeFeed(run_writer, budget, progress)
+        calls = {actor.perform.remote(self._task): number for number, actor in enumerate(self._actors)}
+        with stop_on_signals(stopping):
+            try:
+                while calls:
+                    if stopping.is_set():
+                        self._stop(calls.values())
+                    ended, _ = self._ray.wait(list(calls), num_returns=len(calls), timeout=0)
+                    for call in ended:
+                        self._end(calls.pop(call), call)
+                    self._read_news(calls.values(), progress)
+                    outcomes.read()
+                    await asyncio.sleep(_POLL_SECONDS)
+            finally:
+                if calls:  # the driver cannot go on, and nothing follows the workers any more
+                    self._stop(calls.values())
+                    self._ray.wait(list(calls), num_returns=len(calls), timeout=_DRAIN_SECONDS)
+                for actor in self._actors:
+                    self._ray.kill(actor)
+        return self._ending(stopping)
+
+    def _ending(self, stopping: Stop) -> Ending:
+        performed = sum(ending.performed for ending in self._endings)
+        if any(ending.status == "complete" for ending in self._endings):
+            return Ending("complete", False, performed)
+        if stopping.is_set():
+            return Ending("partial", True, performed)
+        if not self._endings:
+            raise JournalError(f"no worker could go on; {self._errors[0]}; then continue with --resume")
+        return Ending("partial", False, performed, next((one.paused for one in self._endings if one.paused), ""))
+
+    def _stop(self, numbers: Iterable[int]) -> None:
+        """Ask workers to finish their calls in flight. Ask again later: Ray may have started one again meanwhile."""
+        for number in numbers:
+            self._actors[number].stop.options(max_task_retries=0).remote()
+
+    def _end(self, number: int, call: Any) -> None:
+        try:
+            result: WorkerResult = self._ray.get(call)
+        except Exception as error:  # Ray gave up: it started the worker too often, or the cluster is gone
+            self._report_error(number, f"Ray does not start it again ({_one_line(error)})")
+            return
+        if result.ending is None:
+            self._report_error(number, result.error, result.process)
+            return
+        self._endings.append(result.ending)
+        _report(f"worker {number + 1} ({result.process}): {result.ending.performed} trials performed")
+
+    def _report_error(self, number: int, error: str, process: WorkerProcess | None = None) -> None:
+        where = process or self._processes.get(number)
+        text = f"worker {number + 1}{f' ({where})' if where else ''}: {error}"
+        self._errors.append(text)
+        _report(text)
+
+    def _read_news(self, numbers: Iterable[int], progress: RunProgress) -> None:
+        """Show what workers add, and when one was started again. A worker that is being started does not reply."""
+        ended, _ = self._ray.wait(list(self._news), num_returns=len(self._news), timeout=0) if self._news else ([], [])
+        for call in ended:
+            number = self._news.pop(call)
+            with suppress(self._ray.exceptions.RayError):
+                process, adding = self._ray.get(call)
+                before = self._processes.get(number)
+                self._processes[number] = process
+                if before is not None and before != process:
+                    _report(f"worker {number + 1} ({before}) died; Ray started it again ({process})")
+                for one in adding:
+                    with suppress(Exception):  # an error in showing progress must not stop the run
+                        progress.add_sessions(one)
+        for number in set(numbers) - set(self._news.values()):
+            self._news[self._actors[number].news.options(max_task_retries=0).remote()] = number
+
+
+class _OutcomeFeed:
+    """Shows the outcomes that workers record."""
+
+    def __init__(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> None:
+        self._run_writer = run_writer
+        self._budget = budget
+        self._progress = progress
+        self._newest = 0
+        self._shown: set[str] = set()
+        self._next = 0.0
+
+    def read(self) -> None:
+        """Show what is new; at most a tenth of the time is spent on it."""
+        began = time.monotonic()
+        if began < self._next:
+            return
+        self._budget.refresh()
+        for row, outcome in self._run_writer.outcomes_after(self._newest - _LATE_ROWS):
+            self._newest = max(self._newest, row)
+            if outcome.trial.key not in self._shown:
+                self._shown.add(outcome.trial.key)
+                with suppress(Exception):  # an error in showing progress must not stop the run
+                    self._progress.add_outcome(outcome)
+        self._next = time.monotonic() + 9 * (time.monotonic() - began)
+
+
+def _report(text: str) -> None:
+    with suppress(OSError):  # a closed terminal must not stop the run
+        print(f"memorybench: {text}", file=sys.stderr, flush=True)
+
+
+def _one_line(error: BaseException) -> str:
+    """The last line of an error that is not empty: Ray puts tracebacks before it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
