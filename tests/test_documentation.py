@@ -8,8 +8,9 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
-from memorybench.cli.main import main
+from memorybench.cli.main import main, whole_parser
 
 ROOT = Path(__file__).parents[1]
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -101,3 +102,15 @@ def test_every_command_of_the_readme_exits_with_0(
         if arguments == ["eval"]:
             arguments += ["--end", "12"]  # a minute otherwise
         assert main(arguments) == 0, (command, capsys.readouterr())
+
+
+def test_the_commands_of_the_examples_for_many_machines_exist() -> None:
+    folder = ROOT / "examples/many-machines"
+    services = yaml.safe_load((folder / "compose.yaml").read_text())["services"]
+    assert services["worker"]["deploy"]["replicas"] == 3
+    commands = [service["command"] for service in services.values() if "command" in service]
+    for job in yaml.safe_load_all((folder / "kubernetes.yaml").read_text()):
+        commands += [container["args"] for container in job["spec"]["template"]["spec"]["containers"]]
+    assert sorted(command[0] for command in commands) == ["eval", "eval", "worker", "worker"]
+    for command in commands:
+        whole_parser("memorybench").parse_args(command)  # raises for an unknown flag
