@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from memorybench.cli.main import main
 
 RUN = """
 import json, sys
@@ -105,6 +109,19 @@ def test_a_short_run_ends_before_the_first_garbage_collection(tmp_path: Path) ->
     command = [sys.executable, "-c", COLLECTIONS]
     ended = subprocess.run(command, cwd=tmp_path, check=True, stdout=subprocess.PIPE, text=True)
     assert ended.stdout.splitlines()[-1] == "0 0"
+
+
+def test_a_command_makes_no_parsers_of_other_verbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    make = argparse.ArgumentParser.__init__
+
+    def make_and_note(parser: argparse.ArgumentParser, *args: Any, **options: Any) -> None:
+        make(parser, *args, **options)
+        made.append(parser.prog)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "__init__", make_and_note)
+    assert main(["list", "--suites"]) == 0
+    assert made == ["memorybench", "memorybench list"]
 
 
 def test_data_files_are_opened_without_an_http_client() -> None:

@@ -130,11 +130,13 @@ def _parser(
     chosen = next((word for word in given if not word.startswith("-")), "")
     if program == "memorybench" and chosen and chosen not in verbs:
         verbs = {**verbs, **_plugin_verb(chosen)}
+    if chosen in verbs and chosen == given[0] and not whole:
+        verbs = {chosen: verbs[chosen]}  # only `memorybench --help` and an unknown verb list the others
     for verb, help in verbs.items():
         sub = actions.add_parser(verb, help=help, description=help, allow_abbrev=False)
         sub.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         if verb != chosen and not whole:
-            continue  # the arguments of other verbs are not needed
+            continue  # its name is enough
         if verb == "audit" and is_action(given, "probes"):
             module = import_module("memorybench.cli.audit_probes")
             sub.prog, sub.description = f"{sub.prog} probes", "list the probes of a dataset, or write them to a file"
