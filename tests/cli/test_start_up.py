@@ -107,6 +107,17 @@ def test_a_command_makes_no_parsers_of_other_verbs(monkeypatch: pytest.MonkeyPat
     assert made == ["memorybench", "memorybench list"]
 
 
+def test_importing_the_config_classes_builds_none_of_them() -> None:
+    script = """
+from memorybench.datasets import config
+from memorybench.providers.config import sections
+classes = [*config.Section.__subclasses__(), *sections.Section.__subclasses__()]
+print(len(classes) > 20, [one.__name__ for one in classes if one.__pydantic_complete__])
+"""
+    ended = subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.PIPE, text=True)
+    assert ended.stdout == "True []\n"
+
+
 def test_data_files_are_opened_without_an_http_client() -> None:
     script = "import sys; from memorybench.wiring import datasets, data; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

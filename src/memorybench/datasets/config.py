@@ -18,7 +18,7 @@ HUB = "https://huggingface.co"
 
 
 class Section(Record):
-    """A mapping in a config file."""
+    """A mapping in a config file. Defaults are constructed, because validating one builds its class."""
 
 
 class Data(Section):
@@ -107,7 +107,7 @@ class Context(Section):
     """Keys of an `object` that are sessions; `*` is a number."""
     date_pattern: str | None = None
     """Keys of an `object` that are the dates of sessions; `*` is the session's number."""
-    item_schema: ItemSchema = ItemSchema()
+    item_schema: ItemSchema = ItemSchema.model_construct()
     """Paths within a turn (default: a turn is a text)."""
 
 
@@ -152,7 +152,7 @@ class SchemaMapping(Section):
     date_format: str | None = None
     """Date format in the codes of Python's strptime. Not needed for ISO 8601, seconds since 1970,
     `1:56 pm on 8 May, 2023` and `2023/05/20 (Sat) 02:21`."""
-    abstention: Abstention = Abstention()
+    abstention: Abstention = Abstention.model_construct()
     """Questions without an answer in their context."""
     official_retrieval: OfficialRetrieval | None = None
     """Questions that the authors include in their retrieval averages."""
@@ -205,7 +205,7 @@ class Ingestion(Section):
     """Largest number of sessions per batch (default: the provider's limit)."""
     delay_between_batches: int = Field(default=0, ge=0)
     """Milliseconds between two batches."""
-    preprocessing: Preprocessing = Preprocessing()
+    preprocessing: Preprocessing = Preprocessing.model_construct()
     """Changes to sessions before providers get them."""
 
 
@@ -262,11 +262,11 @@ class Evaluation(Section):
     """`tokens`: token F1 as in SQuAD; `locomo`: LoCoMo's official scoring by category."""
     answering_model: ModelChoice | None = None
     """The answering model, unless the command line or $MEMORYBENCH_MODEL names one."""
-    answer_prompt: AnswerPrompt = AnswerPrompt()
+    answer_prompt: AnswerPrompt = AnswerPrompt.model_construct()
     """Prompts of the answering model."""
     judge: ModelChoice | None = None
     """The judge model, unless the command line names one."""
-    judge_prompts: JudgePrompts = JudgePrompts()
+    judge_prompts: JudgePrompts = JudgePrompts.model_construct()
     """Prompts of the judge."""
     custom_evaluator: str | None = None
     """For `custom`: `./file.py:function`, which runs only with --allow-code."""
@@ -312,14 +312,14 @@ class BenchmarkConfig(Section):
     """Names of the data's category values; used in reports."""
     question_types: tuple[QuestionType, ...] = ()
     """The types of questions, and how each is judged."""
-    ingestion: Ingestion = Ingestion()
+    ingestion: Ingestion = Ingestion.model_construct()
     """How sessions are sent to providers."""
-    search: SearchDefaults = SearchDefaults()
+    search: SearchDefaults = SearchDefaults.model_construct()
     """Search settings."""
     evaluation: Evaluation
     """How questions are answered and answers are scored."""
     metrics: tuple[str, ...] = ()
     """Metrics to show first; all others are measured as well. `accuracy`, `recall@5` …; `recall_at_5` and
     `accuracy_by_question_type` are aliases."""
-    runtime: Runtime = Runtime()
+    runtime: Runtime = Runtime.model_construct()
     """Accepted, without effect."""

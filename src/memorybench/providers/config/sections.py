@@ -14,7 +14,7 @@ from memorybench.http.tls import TlsFiles
 
 
 class Section(Record):
-    """A mapping in a config file."""
+    """A mapping in a config file. Defaults are constructed, because validating one builds its class."""
 
 
 class Connection(Section):
@@ -24,7 +24,7 @@ class Connection(Section):
     """Timeout of one request in milliseconds."""
     insecure: bool = False
     """Allow plain http to another machine: keys and data are visible on the network."""
-    tls: TlsFiles = TlsFiles()
+    tls: TlsFiles = TlsFiles.model_construct()
     """Certificates for https."""
 
 
@@ -149,15 +149,15 @@ class Retrieval(Section):
 
 
 class Local(Section):
-    database: Database = Database()
+    database: Database = Database.model_construct()
     """Database of the provider."""
-    chunking: Chunking = Chunking()
+    chunking: Chunking = Chunking.model_construct()
     """How sessions are split into chunks."""
-    embedding: Embedding = Embedding()
+    embedding: Embedding = Embedding.model_construct()
     """The embedder."""
     enhancement: Enhancement | None = None
     """What a model adds to each chunk; without it, nothing."""
-    retrieval: Retrieval = Retrieval()
+    retrieval: Retrieval = Retrieval.model_construct()
     """How chunks are ranked."""
 
 
@@ -181,25 +181,25 @@ class PlainProviderConfig(Section):
     """What this file was checked against; shown by `describe`."""
     tags: tuple[str, ...] = ()
     """Tags for `list --tags`."""
-    connection: Connection = Connection()
+    connection: Connection = Connection.model_construct()
     """The API of a `hosted` provider; `timeout`, `insecure` and `tls` also apply to `docker`."""
     adapter: str | None = None
     """The class of a `local` provider: `builtin:NAME`, `plugin:NAME` (of an installed package), or `./file.py:Class`,
     which requires --allow-code."""
     docker: Docker | None = None
     """The container of a `docker` provider. Requires --allow-code."""
-    auth: Auth = Auth(type="none")
+    auth: Auth = Auth.model_construct(type="none")
     """How requests are authenticated."""
-    scoping: Scoping = Scoping()
+    scoping: Scoping = Scoping.model_construct()
     """How haystacks are separated."""
     setup: tuple[Any, ...] = ()
     endpoints: Any = None
     teardown: tuple[Any, ...] = ()
-    limits: Limits = Limits()
+    limits: Limits = Limits.model_construct()
     """Limits of the system."""
-    capabilities: Capabilities = Capabilities()
+    capabilities: Capabilities = Capabilities.model_construct()
     """Capabilities of the system."""
-    rate_limit: RateLimit = RateLimit()
+    rate_limit: RateLimit = RateLimit.model_construct()
     """Rate limits and retries."""
     embedding: Embedding | None = None
     """Provides the variable `embedding` for content and query, for a system that needs vectors."""
