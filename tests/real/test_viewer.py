@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -26,7 +27,7 @@ pytest.importorskip("jinja2")
 from memorybench.cli.main import main  # noqa: E402
 from tests.doubles.stub import Stub, after, completion  # noqa: E402
 from tests.view.conftest import recorded as recorded  # noqa: E402
-from tests.view.hostile import MARKER, STRINGS, make_hostile, storable  # noqa: E402
+from tests.view.hostile import MARKER, STRINGS, copy_hostile, storable  # noqa: E402
 
 api.expect.set_options(timeout=60_000)
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
@@ -34,6 +35,8 @@ BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-c
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
 MEMORYBENCH = [sys.executable, "-m", "memorybench"]
 RUNS = {"first": "0/first", "second": "0/second", "hygiene": "0/h", "extraction": "0/e", "audit": "1/a"}
+HOSTILE = {"second": 8, "hygiene": 2, "extraction": 4, "audit": 8}
+"""Questions of the runs whose every text is hostile."""
 PAGES = (
     "/",
     "/run/0/first",
@@ -248,6 +251,59 @@ def test_compare_trends_and_history_follow_their_forms(browser: Any, site: str) 
         goto(page, f"{site}/run/0/first/history")
         page.locator(".turn a").first.click()
         page.wait_for_url("**/question?**")
+        page.get_by_role("link", name="Show it in the conversation").click()
+        page.wait_for_url("**/history?**#evidence")
+        api.expect(page.locator("#evidence")).to_be_in_viewport()
+        api.expect(page.locator(".turn .badge.live").first).to_contain_text("bm25")
+        page.locator(".sessions a").last.click()
+        api.expect(page.locator("section.card").last).to_be_in_viewport()
+        page.select_option("select[name=case]", "")
+        page.get_by_role("button", name="show").click()
+        page.wait_for_url(lambda url: "case=&" in url or url.endswith("case="))
+        assert page.locator(".turn:not(.other)").count() > 1
+
+
+@pytest.mark.parametrize("java_script", [True, False])
+def test_links_lead_through_all_pages_of_questions(browser: Any, tmp_path: Path, java_script: bool) -> None:
+    with contextlib.chdir(tmp_path):
+        assert main(["eval", "--providers", "bm25", "--end", "120", "--run-id", "long"]) == 0
+    with viewer(tmp_path / "results") as site, opened(browser, java_script_enabled=java_script) as page:
+        address = f"{site}/run/0/long/questions"
+        page.goto(address)
+        while page.title().startswith("Reading"):
+            page.goto(address)
+        seen = []
+        for many, numbers in ((50, "1–50 of 120"), (50, "51–100 of 120"), (20, "101–120 of 120")):
+            api.expect(page.locator(".pager").first).to_contain_text(numbers)
+            links = page.locator("td.question a")
+            api.expect(links).to_have_count(many)
+            seen += [link.get_attribute("href") for link in links.all()]
+            if many == 50:
+                page.locator(".pager a[rel=next]").first.click()
+        assert len(set(seen)) == 120
+        assert page.locator(".pager a[rel=next]").count() == 0
+        page.locator(".pager a[rel=prev]").first.click()
+        api.expect(page.locator(".pager").first).to_contain_text("51–100 of 120")
+        page.reload()
+        api.expect(page.locator(".pager").first).to_contain_text("51–100 of 120")
+
+
+def test_every_column_of_the_list_of_runs_sorts(browser: Any, site: str) -> None:
+    with opened(browser) as page:
+        goto(page, site)
+        names = page.locator("td.name > a:first-child")
+        api.expect(names).to_have_count(5)
+        headings = [link.inner_text().strip() for link in page.locator("th a").all()]
+        assert len(headings) > 3
+        for place, heading in enumerate(headings):
+            orders = []
+            for _ in range(2):
+                with page.expect_navigation():
+                    page.locator("th a").nth(place).click()
+                column = page.locator("th").filter(has=page.locator("a")).nth(place)
+                orders.append((column.get_attribute("aria-sort"), names.all_inner_texts()))
+            assert {order for order, _ in orders} == {"ascending", "descending"}, heading
+            assert sorted(orders[0][1]) == sorted(orders[1][1])
 
 
 def test_pages_work_without_javascript(browser: Any, site: str) -> None:
@@ -262,33 +318,39 @@ def test_pages_work_without_javascript(browser: Any, site: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def hostile(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("hostile") / "results"
-    shutil.copytree(recorded / "results", folder)
-    make_hostile(folder, "second")
-    return folder
+def hostile(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return copy_hostile(recorded, tmp_path_factory.mktemp("hostile"))
 
 
-def test_hostile_texts_run_nothing_in_the_viewer(browser: Any, hostile: Path) -> None:
-    with viewer(hostile) as site, opened(browser, ("status of 4",)) as page:
-        for path in PAGES:
-            if "/1/" not in path:
-                goto(page, site + path)
-        links = questions_of(page, site, "0/second")
+@pytest.mark.parametrize("run", HOSTILE)
+def test_hostile_texts_run_nothing_in_the_viewer(browser: Any, hostile: list[Path], run: str) -> None:
+    address = RUNS[run]
+    with viewer(*hostile) as site, opened(browser, ("status of 4",)) as page:
+        own = [f"/run/{address}{part}" for part in ("", "/questions", "/history", "/charts")]
+        for path in (*own, *(PAGES if run == "second" else ())):
+            goto(page, site + path)
+        links = questions_of(page, site, address)
         for link in links:
             goto(page, f"{link}&full=1")
+            assert page.content().count(MARKER) > 200
             for summary in page.locator("summary").all():
                 summary.click()
             assert page.evaluate(FITS), link  # one of the strings is a word of 600 characters
-        assert len(links) == 8
+        assert len(links) == HOSTILE[run]
+        for history in page.locator("a[href*='/history']").all()[:1]:
+            goto(page, site + str(history.get_attribute("href")))
         for text in map(storable, STRINGS):
-            page.goto(f"{site}/run/0/second/questions?text={quote(text)}&provider={quote(text)}&right={quote(text)}")
-            page.goto(f"{site}/run/0/second/question?case={quote(text)}&benchmark={quote(text)}")
+            query = f"text={quote(text)}&provider={quote(text)}&right={quote(text)}"
+            page.goto(f"{site}/run/{address}/questions?{query}")
+            page.goto(f"{site}/run/{address}/question?case={quote(text)}&benchmark={quote(text)}")
+            page.goto(f"{site}/run/{address}/history?case={quote(text)}&cluster={quote(text)}")
 
 
-def test_hostile_texts_run_nothing_in_a_report(browser: Any, hostile: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("run", HOSTILE)
+def test_hostile_texts_run_nothing_in_a_report(browser: Any, hostile: list[Path], tmp_path: Path, run: str) -> None:
+    place, _, name = RUNS[run].partition("/")
     file = tmp_path / "page.html"
-    assert main(["report", str(hostile / "second"), "--format", "html", "--output", str(file)]) == 0
+    assert main(["report", str(hostile[int(place)] / name), "--format", "html", "--output", str(file)]) == 0
     with opened(browser) as page:
         page.goto(file.as_uri())
         assert page.locator("main").inner_text().count(MARKER) > 50
@@ -297,7 +359,7 @@ def test_hostile_texts_run_nothing_in_a_report(browser: Any, hostile: Path, tmp_
         for text in map(storable, STRINGS):
             page.fill("input[name=text]", text.replace("\r", "").replace("\n", ""))
         page.fill("input[name=text]", "")
-        api.expect(page.locator("#questions tbody tr:not([hidden])")).to_have_count(8)
+        api.expect(page.locator("#questions tbody tr:not([hidden])")).to_have_count(HOSTILE[run])
 
 
 @pytest.fixture

@@ -34,7 +34,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert main(["eval", *providers, "--end", "8", *SCRIPTED, "--run-id", "second"]) == 0
         audit = ["audit", str(SAMPLE), "--limit", "8", "--model", "scripted/quote", "--judge-model", "scripted/judge"]
         assert main([*audit, "--run-id", "a"]) in (0, 3)
-        assert main(["hygiene", "run", "memory-skip-local", "--run-id", "h", "--output", "results"]) in (0, 3)
+        scenarios = ("memory-skip-local", "memory-deletion-on-request")
+        assert main(["hygiene", "run", *scenarios, "--run-id", "h", "--output", "results"]) in (0, 3)
         extractor = ["--extractor", f"{KNOWN}:perfect", "--allow-code"]
         assert main(["extraction", "run", *extractor, "--limit", "4", "--run-id", "e"]) in (0, 3)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from html.parser import HTMLParser
@@ -74,6 +75,8 @@ _STRUCTURE = frozenset(
         "benchmark",
         "name",
         "asked_at",
+        "phase",
+        "rate",
     }
 )
 """Keys of JSON texts whose values the program itself writes, or reads as anything but text."""
@@ -81,16 +84,24 @@ _STRUCTURE = frozenset(
 
 _OFTEN = ("outcome.", "case.", "score.", "search.", "answer.", "judge.", "step.")
 """Fields of many texts. Each of the other texts has every string."""
+_CLAIMS = ("kill: ", "skipped: ", "residue: ")
+"""Prefixes of scores whose names contain a text of a scenario."""
+HOSTILE_RUNS = {"results": ("second", "h", "e"), "audit-results": ("a",)}
+"""A run of each suite, by folder."""
 
 
 class Spoiler:
     """Adds hostile strings to texts: each field gets the next ones, so that after some texts it has had all."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_large: bool) -> None:
+        """`is_large`: whether each field has many texts; in a small run, each text has every string."""
         self.used: dict[str, list[str]] = {}
+        self._is_large = is_large
 
     def strings(self, field: str, many: int = 0) -> str:
         used = self.used.setdefault(field, [])
+        if not self._is_large:
+            many = len(STRINGS)
         many = many or (8 if field.startswith(_OFTEN) else len(STRINGS))
         chosen = [storable(STRINGS[(len(used) + place) % len(STRINGS)]) for place in range(many)]
         used += chosen
@@ -105,9 +116,18 @@ class Spoiler:
         return f"{value} {self.strings(field)}" if is_text else value
 
 
+def copy_hostile(recorded: Path, target: Path) -> list[Path]:
+    """Copy the results folders, with hostile strings in a run of each suite."""
+    for folder, runs in HOSTILE_RUNS.items():
+        shutil.copytree(recorded / folder, target / folder)
+        for run in runs:
+            make_hostile(target / folder, run)
+    return [target / folder for folder in HOSTILE_RUNS]
+
+
 def make_hostile(results: Path, run: str) -> dict[str, set[str]]:
     """Add hostile strings to every text of a run, with correct checksums; return the strings of each field."""
-    spoiler = Spoiler()
+    spoiler = Spoiler(is_large=run == "second")
     subjects: dict[str, str] = {}
     cases: dict[str, tuple[str, str]] = {}
     with closing(sqlite3.connect(results / "results.db")) as db:
@@ -121,9 +141,16 @@ def make_hostile(results: Path, run: str) -> dict[str, set[str]]:
                 cases[id] = f"{id} {spoiler.strings('case', 6)}", f"t {spoiler.strings('type', 6)}"
             case_id, type = cases[id]
             spoiled = {**spoiler.spoil(body, "outcome"), "steps": body["steps"]}
-            spoiled["trial"] |= {"case_id": case_id, "labels": {"question_type": type}}
-            spoiled["trial"]["subject"] = {"role": "provider", "name": subjects[name], "settings": {}}
-            spoiled["scores"] = [{**one, "reason": spoiler.strings("score.reason")} for one in body["scores"]]
+            spoiled["trial"]["case_id"] = case_id
+            spoiled["trial"]["subject"] |= {"name": subjects[name], "settings": {}}
+            if body["trial"]["suite"] == "bench":  # baselines become providers, which are compared
+                spoiled["trial"]["labels"] = {"question_type": type}
+                spoiled["trial"]["subject"]["role"] = "provider"
+            spoiled["scores"] = [
+                {**one, "reason": spoiler.strings("score.reason")}
+                | ({"name": f"{one['name']} {spoiler.strings('claim')}"} if one["name"].startswith(_CLAIMS) else {})
+                for one in body["scores"]
+            ]
             outcome = Outcome.model_validate(spoiled)
             values = {**dict(row), "body": json.dumps(spoiled), "trial": outcome.trial.key}
             _write(db, "outcomes", values | {"case_id": case_id, "subject": subjects[name]})

@@ -27,7 +27,7 @@ from memorybench.view.jobs import Jobs, Pending
 from memorybench.view.results import Results
 from tests.cli.command import Command
 from tests.view.conftest import get, opened
-from tests.view.hostile import MARKER, STRINGS, Markup, make_hostile, storable
+from tests.view.hostile import MARKER, STRINGS, Markup, copy_hostile, make_hostile, storable
 
 PAGES = (
     "/",
@@ -210,36 +210,51 @@ def test_trends_have_a_row_per_run(client: TestClient) -> None:
     assert "<h1>recall@5 of bm25 on starter</h1>" in get(client, "/trends?provider=bm25")  # and the measure
 
 
-@pytest.fixture
-def hostile(recorded: Path, tmp_path: Path) -> Path:
-    folder = tmp_path / "results"
-    shutil.copytree(recorded / "results", folder)
-    make_hostile(folder, "second")
-    return folder
-
-
-def test_every_field_of_the_hostile_run_has_had_every_string(recorded: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "results"
-    shutil.copytree(recorded / "results", folder)
-    fields = make_hostile(folder, "second")
-    assert {"provider", "case", "score.reason", "answer.result.text", "search.result.memories.content"} <= fields.keys()
+@pytest.mark.parametrize(
+    ("folder", "run", "some"),
+    [
+        (
+            "results",
+            "second",
+            {"provider", "case", "score.reason", "answer.result.text", "search.result.memories.content"},
+        ),
+        ("results", "h", {"provider", "claim", "phase.result.findings.found", "phase.result.findings.places.file"}),
+        ("results", "e", {"provider", "case.conversation.content", "extract.result.memory.goals", "score.reason"}),
+        ("audit-results", "a", {"provider", "case.gold_context.content", "answer.result.text", "judge.result.reason"}),
+    ],
+)
+def test_every_field_of_the_hostile_run_has_had_every_string(
+    recorded: Path, tmp_path: Path, folder: str, run: str, some: set[str]
+) -> None:
+    shutil.copytree(recorded / folder, tmp_path / folder)
+    fields = make_hostile(tmp_path / folder, run)
+    assert some <= fields.keys()
     assert {field: len(strings) for field, strings in fields.items() if len(strings) < len(STRINGS)} == {}
 
 
-def test_hostile_texts_stay_text_on_every_page(hostile: Path) -> None:
-    with opened(hostile) as client:
-        pages = [get(client, path.format("second")) for path in PAGES]
-        listed = get(client, "/run/0/second/questions")
+@pytest.mark.parametrize(("place", "run"), [(0, "second"), (0, "h"), (0, "e"), (1, "a")])
+def test_hostile_texts_stay_text_on_every_page(recorded: Path, tmp_path: Path, place: int, run: str) -> None:
+    with opened(*copy_hostile(recorded, tmp_path)) as client:
+        paths = [path.format(run).replace("/0/", f"/{place}/").replace("=0/", f"={place}/") for path in PAGES]
+        if run != "second":  # one subject, which cannot be compared
+            paths = [path for path in paths if "/compare" not in path]
+        pages = [get(client, path) for path in paths if not path.endswith("/e/history")]
+        listed = get(client, f"/run/{place}/{run}/questions")
         addresses = {one.replace("&amp;", "&") for one in re.findall(r'href="([^"]*/question\?[^"]+)"', listed)}
         assert addresses
-        pages += [get(client, f"{address}&full=1") for address in sorted(addresses)]
+        trials = [get(client, f"{address}&full=1") for address in sorted(addresses)]
+        assert all(page.count(MARKER) > 200 for page in trials)
+        pages += trials
         for text in map(storable, STRINGS):
-            reply = client.get("/run/0/second/questions", params={"text": text, "provider": text, "right": text})
+            query = {"text": text, "provider": text, "right": text}
+            reply = client.get(f"/run/{place}/{run}/questions", params=query)
             pages += [reply.text, client.get("/", params={"q": text, "sort": text}).text]
-            pages.append(client.get("/run/0/second/question", params={"case": text, "benchmark": text}).text)
-            pages.append(client.get("/compare", params={"side": f"0/second:{text}"}).text)
+            query = {"case": text, "benchmark": text, "cluster": text}
+            pages.append(client.get(f"/run/{place}/{run}/question", params=query).text)
+            pages.append(client.get(f"/run/{place}/{run}/history", params=query).text)
+            pages.append(client.get("/compare", params={"side": f"{place}/{run}:{text}"}).text)
             pages.append(client.get("/trends", params={"measure": text, "benchmark": text}).text)
-        assert get(client, "/run/0/second/questions?text=%ED%A0%BD&type=%FF%00")
+        assert get(client, f"/run/{place}/{run}/questions?text=%ED%A0%BD&type=%FF%00")
     assert sum(MARKER in page for page in pages) > 50
     for page in pages:
         markup = Markup(page)
@@ -412,7 +427,7 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
         (result,) = [one for one in summary.results if not one.group]
         names = {"h": (), "e": ("precision", "recall"), "one": ("recall@5",)}[run]
         wanted = [f"{name} {with_interval(measure)}" for name in names if (measure := result.measure(name)) is not None]
-    wanted += ["0 of 1 scenario failed"] if run == "h" else []
+    wanted += ["0 of 2 scenarios failed"] if run == "h" else []
     with opened(tmp_path / "results") as client:
         lead = " ".join(re.findall(r'<p class="lead">(.*?)</p>', get(client, f"/run/0/{run}")))
     assert wanted
