@@ -22,6 +22,8 @@ class Leases:
     """The leases of a run that no other process works on."""
 
     names: set[str] = field(default_factory=set)
+    ended: set[str] = field(default_factory=set)
+    """Trials that other processes have ended."""
 
     def try_lease(self, name: str) -> bool:
         self.names.add(name)
@@ -31,7 +33,13 @@ class Leases:
         self.names.remove(name)
 
     def has_ended(self, trial: str) -> bool:
-        return False
+        return trial in self.ended
+
+    def newly_ended_trials(self) -> set[str]:
+        return self.ended
+
+    def ended_trials(self) -> set[str]:
+        return self.ended
 
 
 class BlockedRun(Leases):
@@ -77,3 +85,14 @@ def test_a_process_keeps_64_leases_and_those_of_jobs_in_flight(end: bool, kept: 
 
     assert asyncio.run(take()) == jobs
     assert len(leases.names) == kept
+
+
+def test_trials_that_ended_elsewhere_need_no_lease() -> None:
+    """With many processes, most trials end elsewhere: a query for each would cost more than the work."""
+    subject = Subject(role="provider", name="m")
+    trials = [Trial(suite="bench", case_id=f"q{n}", subject=subject, cluster=f"h{n}") for n in range(100)]
+    jobs = [Job(trial, perform, ordinal) for ordinal, trial in enumerate(trials)]
+    leases = Leases(ended={trial.key for trial in trials[:90]})
+    leased = LeasedJobs(iter(jobs), cast(RunWriter, leases), Stop())
+    assert asyncio.run(leased.next()) is jobs[90]
+    assert (len(leases.names), leased.ended_elsewhere) == (1, 90)

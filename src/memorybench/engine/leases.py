@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -15,6 +16,8 @@ from .stopping import Stop
 _MOST_UNITS = 64
 """Leases that a process keeps, so that jobs of the same unit that follow later find its memory filled."""
 _SECONDS_BETWEEN_TRIES = 0.2
+_SECONDS_BETWEEN_READS = 0.5
+"""How often the outcomes of other processes are read while there are jobs to begin."""
 
 
 @asynccontextmanager
@@ -44,6 +47,9 @@ class LeasedJobs:
         """Units that this process has a lease on, the least recently used first."""
         self._in_flight: Counter[str] = Counter()
         self.ended_elsewhere = 0
+        self._ended: set[str] = set()
+        """Keys of trials that have ended, in any process; some may be missing."""
+        self._next_read = 0.0
 
     async def next(self) -> Job | None:
         """Return the next job; None if every job has an outcome or is in flight in this process."""
@@ -54,7 +60,9 @@ class LeasedJobs:
                 if job is None:
                     return None
             unit = _unit(job)
-            if not self._has_lease(unit):
+            if self._is_known_to_have_ended(job):
+                self.ended_elsewhere += 1
+            elif not self._has_lease(unit):
                 self._waiting.append(job)
             elif self._run_writer.has_ended(job.trial.key):
                 self.ended_elsewhere += 1
@@ -74,16 +82,29 @@ class LeasedJobs:
         """Return a job whose unit is free by now; wait while other processes work on all of them."""
         async with self._polling:
             while self._waiting:
-                ended = self._run_writer.ended_trials()
-                waiting = [job for job in self._waiting if job.trial.key not in ended]
-                self.ended_elsewhere += len(self._waiting) - len(waiting)
-                free = next((job for job in waiting if self._has_lease(_unit(job))), None)
-                self._waiting = [job for job in waiting if job is not free]
+                self._ended |= self._run_writer.newly_ended_trials()
+                self._drop_ended()
+                free = next((job for job in self._waiting if self._has_lease(_unit(job))), None)
                 if free is not None:
+                    self._waiting = [job for job in self._waiting if job is not free]
                     return free
-                if waiting:
+                self._ended = self._run_writer.ended_trials()  # all of them: none may be missing now
+                self._drop_ended()
+                if self._waiting:
                     await self._stopping.pause(_SECONDS_BETWEEN_TRIES)
         return None
+
+    def _drop_ended(self) -> None:
+        waiting = [job for job in self._waiting if job.trial.key not in self._ended]
+        self.ended_elsewhere += len(self._waiting) - len(waiting)
+        self._waiting = waiting
+
+    def _is_known_to_have_ended(self, job: Job) -> bool:
+        """Answer without a query most of the time: with many processes, most jobs end elsewhere."""
+        if time.monotonic() >= self._next_read:
+            self._ended |= self._run_writer.newly_ended_trials()
+            self._next_read = time.monotonic() + _SECONDS_BETWEEN_READS
+        return job.trial.key in self._ended
 
     def _has_lease(self, unit: str) -> bool:
         if unit not in self._leases:

@@ -61,6 +61,7 @@ _PAUSE = (
     f" DO UPDATE SET next = greatest(turns.next, {_EPOCH} + :seconds)"
 )
 _PAUSE_LEFT = f"SELECT next - {_EPOCH} FROM turns WHERE run = ? AND subject = ?"  # noqa: S608
+_ROWS_READ_AGAIN = 200
 _UNENDED = (None, None, 0, 0, 0, 0, 0, 0.0)
 """The columns of an attempt that are filled when it ends, as the table's defaults set them."""
 
@@ -161,6 +162,7 @@ class RunWriter:
             (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
             newest = self._reads.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (self.run.id,))
             (self._newest_outcome,) = newest.fetchone()
+        self._newest_read = self._newest_outcome
         self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded) or self.is_shared
         self.has_shared_steps = bool(has_shared) or self.is_shared
 
@@ -239,6 +241,17 @@ class RunWriter:
         sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
         rows = self._reads.execute(sql, (self.run.id, max(row, self._newest_outcome)))
         return [(row, Outcome.model_validate_json(body)) for row, body in rows]
+
+    def newly_ended_trials(self) -> set[str]:
+        """Return the keys of trials that any process has ended since the last call; rarely, one is missing.
+
+        Rows become visible in the order of their commits, so the last rows of the previous call are read again.
+        """
+        sql = "SELECT trial, rowid FROM outcomes WHERE run = ? AND rowid > ?"
+        after = max(self._newest_outcome, self._newest_read - _ROWS_READ_AGAIN)
+        rows = self._reads.execute(sql, (self.run.id, after)).fetchall()
+        self._newest_read = max((rowid for _, rowid in rows), default=self._newest_read)
+        return {trial for trial, _ in rows}
 
     def has_outcome(self, status: Status) -> bool:
         sql = "SELECT 1 FROM outcomes WHERE run = ? AND status = ? LIMIT 1"
