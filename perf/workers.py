@@ -38,6 +38,8 @@ IN_FLIGHT = 4
 MODEL = Subject(role="model", name="stub")
 _RUN = Run(id="perf", suite="bench", spec={}, planned=1)
 _LONGEST_START = 300.0
+End = tuple[float, float]
+"""When a worker ended, and the CPU seconds that it used since the start."""
 
 
 def measure(setup: Setup) -> Iterator[Line]:
@@ -54,16 +56,22 @@ def _measure_steps(setup: Setup, server: PostgresServer) -> Iterator[Line]:
     """Paid calls of 50 ms. Each worker gets the same number of them, so that a perfect ratio is their number."""
     each = -(-setup.items // 8)
     with stub_server() as address:
-        rates = {}
+        usages = {}
         for workers in setup.workers:
             database = empty_database(server.address)
             items = each * workers
-            rates[workers] = items / _wall(setup.folder, ask, workers, database, items, address)
-    fewest = min(rates)
-    yield Line(f"paid steps of 50 ms, {IN_FLIGHT} in flight, {fewest} worker", rates[fewest], "/s")
-    for workers, rate in rates.items():
+            usages[workers] = _usage(setup.folder, ask, workers, database, items, address)
+    fewest, most = min(usages), max(usages)
+    wall, cpu = (
+        {workers: getattr(usage, kind) / (each * workers) for workers, usage in usages.items()}
+        for kind in ("wall", "cpu")
+    )
+    yield Line(f"paid steps of 50 ms, {IN_FLIGHT} in flight, {fewest} worker", 1 / wall[fewest], "/s")
+    for workers in usages:
         if workers != fewest:
-            yield Line(f"  {workers} workers / {fewest} worker", rate / rates[fewest])
+            yield Line(f"  {workers} workers / {fewest} worker", wall[fewest] / wall[workers])
+    yield Line(f"  CPU of the worker per step, {fewest} worker", 1000 * cpu[fewest], "ms")
+    yield Line(f"  CPU of the workers per step, {most} workers", 1000 * cpu[most], "ms")
     yield Line("  database", _megabytes(database) * 1e6 / items, "B/step")
 
 
@@ -90,20 +98,20 @@ def _measure_ingest(setup: Setup, server: PostgresServer) -> Iterator[Line]:
     ratios = []
     for _ in range(setup.rounds):
         one, two = (
-            _wall(setup.folder, ingest, workers, empty_database(server.address), histories) for workers in (1, 2)
+            _usage(setup.folder, ingest, workers, empty_database(server.address), histories).wall for workers in (1, 2)
         )
         ratios.append(one / two)
     yield at_least(f"{histories} histories, hybrid: 2 workers / 1 worker, one core each", median(ratios), 1.6)
     yield Line("  wall per history of 1 worker", 1000 * one / histories, "ms")
 
 
-def _wall(folder: Path, work: Callable[..., None], workers: int, database: str, *arguments: Any) -> float:
-    """Begin a run and let workers perform it; return the seconds from the first call to the last end."""
+def _usage(folder: Path, work: Callable[..., None], workers: int, database: str, *arguments: Any) -> Usage:
+    """Begin a run and let workers perform it; return what they used from the first call to the last end."""
     with open_run(results_folder(folder / "begun", database), _RUN):
         pass
     context = multiprocessing.get_context("spawn")
     start = context.Barrier(workers + 1)
-    ends: SimpleQueue[float] = context.SimpleQueue()
+    ends: SimpleQueue[End] = context.SimpleQueue()
     processes = [
         context.Process(target=work, args=(place, start, ends, folder, database, *arguments))
         for place in range(workers)
@@ -115,11 +123,12 @@ def _wall(folder: Path, work: Callable[..., None], workers: int, database: str, 
     for process in processes:
         process.join()
         assert process.exitcode == 0
-    return max(ends.get() for _ in processes) - began
+    times, cpu = zip(*(ends.get() for _ in processes), strict=True)
+    return Usage(wall=max(times) - began, cpu=sum(cpu))
 
 
 def ask(
-    place: int, start: Barrier, ends: SimpleQueue[float], folder: Path, database: str, items: int, address: str
+    place: int, start: Barrier, ends: SimpleQueue[End], folder: Path, database: str, items: int, address: str
 ) -> None:
     async def work(stack: AsyncExitStack) -> Plan:
         http = await stack.enter_async_context(open_http(Redactor([])))
@@ -128,7 +137,7 @@ def ask(
     _perform(place, start, ends, folder, database, work)
 
 
-def ingest(place: int, start: Barrier, ends: SimpleQueue[float], folder: Path, database: str, histories: int) -> None:
+def ingest(place: int, start: Barrier, ends: SimpleQueue[End], folder: Path, database: str, histories: int) -> None:
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[place]})
     data = dataset(histories)
 
@@ -144,7 +153,7 @@ def ingest(place: int, start: Barrier, ends: SimpleQueue[float], folder: Path, d
 
 
 def _perform(
-    place: int, start: Barrier, ends: SimpleQueue[float], folder: Path, database: str, work: Callable[..., Any]
+    place: int, start: Barrier, ends: SimpleQueue[End], folder: Path, database: str, work: Callable[..., Any]
 ) -> None:
     """Join the run, wait for the other workers, perform the plan, and tell when it ended."""
 
@@ -154,9 +163,10 @@ def _perform(
             run_writer = stack.enter_context(reopen_run(results, _RUN.id, fingerprints={}))
             plan = await work(stack)
             start.wait(_LONGEST_START)
+            cpu = time.process_time()
             ending = await perform(plan, run_writer, concurrency=IN_FLIGHT)
             assert ending.status == "complete"
-            ends.put(time.perf_counter())
+            ends.put((time.perf_counter(), time.process_time() - cpu))
 
     asyncio.run(everything())
 
