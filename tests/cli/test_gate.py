@@ -70,6 +70,20 @@ def test_thresholds_are_saved_with_the_run(command: Command) -> None:
     assert command("eval", "--resume", "r", "--threshold", "recall@5=0").code == 0, "a new threshold replaces it"
 
 
+def test_reading_a_run_shows_its_checks(command: Command, good: str) -> None:
+    checks = ("--threshold", "recall@5=1", "--threshold-on", "lower", "--baseline", good)
+    ended = command(*EVAL, "--top-k", "1", *checks, "--run-id", "r", "--junit", "run.xml")
+    assert ended.code == 3
+    read = command("results", "r")
+    texts = [check["text"] for check in command("results", "r", "--json").json["checks"]]
+    assert len(texts) == 2
+    for said in (ended, read):
+        assert [text in " ".join(said.out.split()) for text in texts] == [True, True]
+    assert read.code == 0, "reading a run is not a gate"
+    assert command("export", "r", "--format", "junit", "--output", "export.xml").code == 0
+    assert (command.folder / "export.xml").read_text() == (command.folder / "run.xml").read_text()
+
+
 def test_a_drop_beyond_the_limit_fails_even_if_it_is_not_significant(command: Command, good: str) -> None:
     run = ("eval", "--providers", "dense", *FEW, "--baseline", f"{good}:bm25", "--json")
     free = command(*run, "--run-id", "free", "--max-drop", "recall@1=100")

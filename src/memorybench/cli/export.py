@@ -85,11 +85,12 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
 
 
 def _junit(stored: StoredRun) -> str:
-    from memorybench.suites.gate import check_gate
+    from memorybench.suites.gate import run_checks
     from memorybench.suites.junit import to_junit
 
-    gate = check_gate(stored)
-    return to_junit(" + ".join(run.id for run in stored.runs), stored.trials(), gate.checks if gate else ())
+    thresholds, gate = run_checks(stored)
+    checks = [*thresholds, *(gate.checks if gate else ())]
+    return to_junit(" + ".join(run.id for run in stored.runs), stored.trials(), checks)
 
 
 def _tables(stored: StoredRun, form: str, wanted: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,3 +26,13 @@ def print_paged(draw: Callable[[Console], object]) -> None:
         pydoc.pager(redactor().clean(sanitize(text)))  # a pager shows colours as control characters
     else:
         sys.stdout.write(text)
+
+
+def print_wrapped(line: str, file: TextIO | None = None) -> None:
+    """Print a line in the width of the terminal; names and commands in it are not broken."""
+    from textwrap import fill
+
+    from memorybench.reporting.terminal import console
+
+    width = console().width
+    print(fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False), file=file)

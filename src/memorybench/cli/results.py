@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from .arguments import add_json, add_list, add_results, folders, place_words, positive, split_list
-from .output import print_paged
+from .output import print_paged, print_wrapped
 from .show import run_names, show_command
 
 if TYPE_CHECKING:
@@ -76,9 +76,11 @@ def _show(args: argparse.Namespace) -> int:
         elif args.json:
             sys.stdout.write(to_json(report_of(stored)))
         else:
-            out = console()
+            out, report = console(), report_of(stored)
             show_header(out, "MEMORYBENCH RESULTS", suite_of(stored.run).facts(stored.runs))
-            show_report(out, report_of(stored), whole_in(stored.folder / stored.run.id))
+            show_report(out, report, whole_in(stored.folder / stored.run.id))
+            for check in report.document.get("checks", ()):
+                print_wrapped(check["text"])
     return 0
 
 

@@ -8,10 +8,10 @@ import shlex
 import sys
 from functools import partial
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from .arguments import add_fields, add_json, given_fields
+from .output import print_wrapped
 
 if TYPE_CHECKING:
     from memorybench.suites.running import FinishedRun, Start
@@ -115,13 +115,11 @@ def _from_environment() -> dict[str, str]:
 
 def _end(finished: FinishedRun, options: RunOptions, args: argparse.Namespace) -> int:
     """Prints how the run ended, writes the files for CI and returns the exit code."""
-    from memorybench.reporting.terminal import console
     from memorybench.suites import running
     from memorybench.wiring.environment import redactor
 
     messages = sys.stderr if args.json else sys.stdout
-    wrap = TextWrapper(console().width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    code = running.exit_code(finished, lambda line: print(wrap.fill(line), file=messages))
+    code = running.exit_code(finished, lambda line: print_wrapped(line, messages))
     running.write_ci_files(finished, options, redactor().clean)
     if finished.ending.paused:
         print(f"memorybench: {finished.ending.paused}; start the service, then --resume the run", file=sys.stderr)

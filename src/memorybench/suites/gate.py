@@ -216,8 +216,8 @@ def check_gate(stored: StoredRun) -> Gate | None:
     return gate.model_copy(update={"checks": tuple(checks)})
 
 
-def report_of(stored: StoredRun) -> Report:
-    """Return the report of a run, with its thresholds and the comparison with its baseline if it has them."""
+def run_checks(stored: StoredRun) -> tuple[list[Check], Gate | None]:
+    """Check a run again: its thresholds, and the comparison with its baseline if it has one."""
     suite, spec = suite_of(stored.run), stored.spec
     checks: list[Check] = []
     given, on = saved_thresholds(spec)
@@ -228,7 +228,12 @@ def report_of(stored: StoredRun) -> Report:
             given if held else (), held, suite.metrics(stored), spec.get("targets", {}), spec.get("lower_bounds", {})
         )
         checks = threshold_checks(stored.summary, limits, on, held)
-    return add_checks(suite.report(stored), checks, check_gate(stored))
+    return checks, check_gate(stored)
+
+
+def report_of(stored: StoredRun) -> Report:
+    """Return the report of a run, with its thresholds and the comparison with its baseline if it has them."""
+    return add_checks(suite_of(stored.run).report(stored), *run_checks(stored))
 
 
 def _by_current_name(baseline: Baseline, measures: Sequence[str]) -> dict[str, float]:
