@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memorybench.journal.lock import RunLock
+from memorybench.journal.run_reader import FREE_MODELS, RunReader
+from memorybench.journal.run_writer import RunWriter, reopen_run
+from memorybench.models import rehearsal
+from memorybench.models.presets import PRESETS
 from tests.cli.command import Command, measured
 
 EVAL = ("eval", "--benchmarks", "starter", "--providers", "bm25")
@@ -366,3 +371,26 @@ def test_a_new_run_after_a_killed_delete_finds_nothing_of_the_old_one(command: C
         said = command(*EVAL, "--end", "2", "--run-id", "first", "--json")
         assert said.code in (0, 2), "2: it still exists"
         assert said.code == 2 or said.json["counts"]["planned"] == 2
+
+
+def test_calls_in_flight_are_not_reported_as_charged_without_a_result(runs: Command) -> None:
+    with continued(runs, "first") as writer:
+        for subject in ("openai/gpt-4o", "ollama/tiny"):
+            asyncio.run(writer.record_attempt("key", "answer", subject))
+        document = runs("results", "first", "--json").json
+        assert (document["status"], document["possibly_charged_twice"]) == ("running", 0)
+        assert "is running" not in runs("results", "first").out
+    document = runs("results", "first", "--json").json
+    assert (document["status"], document["possibly_charged_twice"]) == ("partial", 1), "a local model is free"
+
+
+def continued(runs: Command, run_id: str) -> AbstractContextManager[RunWriter]:
+    """A run that a process is writing."""
+    with RunReader.open(runs.folder / "results") as reader:
+        fingerprints = reader.run(run_id).fingerprints
+    return reopen_run(runs.folder / "results", run_id, fingerprints=fingerprints)
+
+
+def test_all_models_without_a_price_are_free_in_the_journal() -> None:
+    local = [f"{name}/" for name, preset in PRESETS.items() if not preset.hosted]
+    assert set(FREE_MODELS) == {rehearsal.PREFIX, *local}

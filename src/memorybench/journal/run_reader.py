@@ -27,6 +27,8 @@ OPEN_ATTEMPT = (
     " AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = :run AND attempt IS NOT NULL)"
 )
 """Paid work of a run that was begun, and neither recorded nor failed."""
+FREE_MODELS = ("scripted/", "ollama/", "vllm/", "lmstudio/")
+"""How the names of scripted models and of models on local servers begin."""
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
 """Names in files written before 0.2."""
 
@@ -277,19 +279,20 @@ class RunReader:
         """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
         return costs_of(self.connection, run)
 
-    def possibly_charged_twice(self, run: str) -> int:
-        """Count paid calls without a reply: interrupted by a crash or a lost connection. Scripted models are free."""
-        (interrupted,) = self.connection.execute(
-            "SELECT count(*) FROM attempts WHERE run = :run AND subject NOT LIKE 'scripted/%'"  # noqa: S608
-            f" AND (error = 'interrupted' OR ({OPEN_ATTEMPT}))",
+    def possibly_charged_twice(self, run: str, *, in_flight: bool = False) -> int:
+        """Count paid calls without a reply: interrupted by a crash or a lost connection. Local models are free.
+
+        With `in_flight`, a process is writing the run: the calls that have not ended may still get their replies.
+        """
+        paid = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
+        open_attempt = "" if in_flight else f" OR ({OPEN_ATTEMPT})"
+        (calls,) = self.connection.execute(
+            f"SELECT (SELECT count(*) FROM attempts WHERE run = :run{paid} AND (error = 'interrupted'{open_attempt}))"  # noqa: S608
+            f" + (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run{paid})"
+            f" + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run{paid})",
             {"run": run},
         ).fetchone()
-        (uncertain,) = self.connection.execute(
-            "SELECT (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run)"
-            " + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run)",
-            {"run": run},
-        ).fetchone()
-        return int(interrupted + uncertain)
+        return int(calls)
 
     def notes(self, run: str) -> list[tuple[str, str]]:
         rows = self._rows("notes", "run = ? ORDER BY rowid", run)

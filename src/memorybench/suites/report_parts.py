@@ -137,7 +137,8 @@ def warnings(summary: Summary) -> tuple[str, ...]:
     lines = []
     counts = summary.counts
     if summary.status != "complete":
-        lines.append(f"The run is {summary.status}: the figures cover the trials finished so far.")
+        state = "has not ended" if summary.status == "running" else f"is {summary.status}"
+        lines.append(f"The run {state}: the figures cover the trials finished so far.")
     if counts["planned"] and counts["unscored"] / counts["planned"] > _MAX_UNSCORED:
         share = formatting.share(counts["unscored"] / counts["planned"])
         lines.append(f"Inconclusive: {share} of the trials could not be scored.")

@@ -243,7 +243,9 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         known_cost=sum(known for known, _, _ in costs),
         calls_of_unknown_cost=sum(unknown for _, _, unknown in costs),
         question_costs=question_costs.averages(),
-        possibly_charged_twice=sum(run_reader.possibly_charged_twice(run.id) for run_reader, run in parts),
+        possibly_charged_twice=sum(
+            run_reader.possibly_charged_twice(run.id, in_flight=run.status == "running") for run_reader, run in parts
+        ),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),
         finished=max((run.finished or "" for run in runs), default="") or None,
