@@ -394,3 +394,12 @@ def continued(runs: Command, run_id: str) -> AbstractContextManager[RunWriter]:
 def test_all_models_without_a_price_are_free_in_the_journal() -> None:
     local = [f"{name}/" for name, preset in PRESETS.items() if not preset.hosted]
     assert set(FREE_MODELS) == {rehearsal.PREFIX, *local}
+
+
+def test_a_run_that_is_being_written_is_renamed_after_its_end_only(runs: Command) -> None:
+    with continued(runs, "third"):
+        said = runs("runs", "rename", "third", "new")
+    assert (said.code, "--resume" in said.err, f"process {os.getpid()}" in said.err) == (2, False, True)
+    assert "--resume" in runs("runs", "rename", "third", "new").err, "nobody writes it any more"
+    assert runs("eval", "--resume", "third").code == 0
+    assert runs("runs", "rename", "third", "new").code == 0

@@ -56,6 +56,7 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
     safe_run_id(new, "NEW")
     if new == LATEST:
         raise BadInput("NEW", f'"{LATEST}" means the newest run', remedy="choose another name")
+    _check_not_written(row)
     if run.status not in ("complete", "blocked"):  # the memory of a started run contains its name
         command = resume_command(suite_of(run).command_of(run), folder, run.id)
         raise RunConflict(f"run {run.id} is {run.status} and cannot be renamed; finish it first: {command}")
@@ -69,14 +70,18 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
         _complete(folder, run.id, fault)
 
 
+def _check_not_written(row: ListedRun) -> None:
+    if journal_of(row.folder).is_locked(row.run.id):
+        journal_of(row.folder).lock(row.run.id).release()  # raises with the id of the process
+
+
 def delete(rows: Sequence[ListedRun], fault: Fault = None) -> int:
     """Delete runs with their folders, and return the number of bytes that became free.
 
     `check_not_needed` says whether other runs need them.
     """
     for row in rows:
-        if journal_of(row.folder).is_locked(row.run.id):
-            journal_of(row.folder).lock(row.run.id).release()  # raises with the id of the process
+        _check_not_written(row)
     folders = dict.fromkeys(row.folder for row in rows)
     before = sum(_size(folder) for folder in folders)
     for row in rows:
