@@ -214,6 +214,19 @@ def test_a_worker_does_not_repeat_the_failures_of_a_complete_run(
     assert len(model.calls) == calls
 
 
+def test_a_worker_needs_consent_and_leaves_the_run_to_others_without_it(
+    command: Command, journal: str, model: SlowModel
+) -> None:
+    at, consent = ("--journal", journal), ("--agent-turn", "--i-understand-model-cost")
+    agent = ("hygiene", "run", "memory-skip-local", "--agent", "builtin", "--model", "gpt-4o-mini")
+    assert command.killed(*agent, *consent, "--run-id", RUN, *at, at=2)
+    calls = len(model.calls)
+    assert command("worker", *at, "--run", RUN).code == 2
+    assert len(model.calls) == calls
+    assert command("runs", *at, "--json").json[0]["status"] == "partial", "the run is not recorded as blocked"
+    assert command("worker", *at, "--run", RUN, *consent, "--json").json["status"] == "complete"
+
+
 def test_sigterm_drains_the_workers_and_the_run_resumes(
     command: Command, journal: str, model: SlowModel, ray_folder: Path
 ) -> None:

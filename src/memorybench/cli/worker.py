@@ -6,14 +6,23 @@ import argparse
 
 from .arguments import add_consent, add_json, positive, split_list
 
+_MORE_CONSENT = ("store_is_disposable", "agent_turn", "i_understand_model_cost")
+"""Fields of specs, besides --allow-code and --allow-env, that are not saved with a run."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    from memorybench.suites.hygiene.spec import HygieneSpec
+
     parser.add_argument("--journal", metavar="URL", required=True, help="Join a run of this Postgres database")
     parser.add_argument("--run", metavar="RUN", help="Join this run (default: the newest unfinished one)")
     parser.add_argument(
         "--concurrency", metavar="N", type=positive, help="Limit the calls in flight (default: the run's)"
     )
     add_consent(parser)
+    for name in _MORE_CONSENT:
+        field = HygieneSpec.model_fields[name]
+        help_text = (field.description or "").rstrip(".")
+        parser.add_argument(f"--{name.replace('_', '-')}", action="store_true", help=help_text)
     add_json(parser)
 
 
@@ -25,6 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from memorybench.workers.joining import join_run
 
     given = {"allow_code": args.allow_code, "allow_env": split_list(args.allow_env)}
+    given |= {name: getattr(args, name) for name in _MORE_CONSENT}
     joined = join_run(
         args.journal,
         args.run,

@@ -74,6 +74,8 @@ def _join_once(
         chosen_suite = suite_of(chosen)
         options = RunOptions(output=folder, journal=journal, resume=chosen.id, concurrency=concurrency)
         start = running.start(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
+        if start.prepared.blocked:  # this process must not record the run as blocked for all
+            raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")
         finished = running.run(start, show=show, stopping=stopping)
     counts = finished.summary.counts
     is_good = finished.ending.status == "complete" and not (counts["failed"] or counts["unscored"])
