@@ -72,6 +72,8 @@ _DATES = (
     ),
     re.compile(r"\b(?P<name>[^\W\d_]+)\.?\s(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s(?P<year>\d{4})\b"),
 )
+_YEAR, _DAY = re.compile(r"\d{4}"), re.compile(r"(?<!\d)\d{1,2}(?!\d)")
+"""Every date has both. Most texts with a number do not, and need no search for dates."""
 _TIME = re.compile(
     r"(?<![\w.,:])(?P<hour>1[0-2]|0?[1-9])(?::(?P<minute>[0-5]\d))?\s?(?P<half>[ap])\.?m\b\.?", re.IGNORECASE
 )
@@ -123,7 +125,7 @@ def normal_form(text: str) -> str:
     text = plain(_VULGAR_FRACTION.sub(" ", text)).translate(_STRAIGHT)
     text = _number_words_as_digits(_TWO_NUMBERS.sub(" | ", text))
     if any(map(str.isdigit, text)):
-        for pattern in _DATES:
+        for pattern in _DATES if _YEAR.search(text) and _DAY.search(text) else ():
             text = pattern.sub(_iso_date, text)
         text = _NUMBER.sub(_quantity, _TIME.sub(_clock, text))
     # lower() keeps ß, where casefold() would make one word of "Maßen" and "Massen"
