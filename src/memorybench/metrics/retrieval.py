@@ -88,8 +88,10 @@ _UNROLLED = 8
 def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] | None:
     if not gold:
         return None
-    gold_ids = set(gold)
-    return [float(id in gold_ids) for id in islice(dict.fromkeys(ranked), k)]
+    gold_ids, first = set(gold), dict.fromkeys(ranked[:k])
+    if len(first) < k:  # some are retrieved twice, or there are no more
+        first = dict.fromkeys(islice(dict.fromkeys(ranked), k))
+    return [float(id in gold_ids) for id in first]
 
 
 def _ideal(gold: Collection[str], k: int) -> list[float]:
