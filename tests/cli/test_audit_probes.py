@@ -221,3 +221,31 @@ def test_probes_of_a_model_that_cannot_be_reached_are_not_admitted(
     said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--output", "x.jsonl")
     assert said.code == 1
     assert rows(command.folder / "x.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"subject": "the user", "attribute": "home-town"},
+        {"attribute": "home_town"},
+        {"subject": "User", "attribute": "hometown"},
+    ],
+)
+def test_a_stated_attribute_in_another_spelling_is_not_declared_absent(command: Command, entry: dict[str, str]) -> None:
+    town = {
+        "id": "town",
+        "content": "User is from Ghent",
+        "subject": "user",
+        "attribute": "home town",
+        "value": "Ghent",
+    }
+    conversation = {
+        "id": "c",
+        "turns": [{"role": "user", "content": "I am from Ghent."}],
+        "facts": [town],
+        "absent": [{"id": "x", **entry}],
+    }
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    refused = command("audit", "probes", "mine.json")
+    assert refused.code == 2
+    assert "absent[0].attribute" in refused.err

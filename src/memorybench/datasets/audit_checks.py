@@ -5,6 +5,7 @@ The checks read documents that may also contain wrong types. They skip those, be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from memorybench.core.errors import BadInput
@@ -15,6 +16,7 @@ from memorybench.text.spelling import as_written, suggestion
 from .audit_file import AuditFile, members, quoted_id, turn_id
 from .dates import Moment, is_earlier, read_moment
 
+_WORD = re.compile(r"[^\W_]+")
 _FACT_DATES = ("timestamp", "valid_from", "valid_to")
 _FACT_TEXTS = ("id", "content", "supersedes", "subject", "attribute", "value", "question", *_FACT_DATES)
 
@@ -256,7 +258,9 @@ def _absent_faults(absent: Sequence[Document], facts: Sequence[Document]) -> Ite
 
 
 def _topic(part: Document) -> tuple[str, str]:
-    return (_text(part, "subject") or "user").casefold(), (_text(part, "attribute") or "").casefold()
+    """Return subject and attribute in one spelling: "home-town" of "the user" is "home_town" of "user"."""
+    subject = "".join(_WORD.findall((_text(part, "subject") or "user").casefold().removeprefix("the ")))
+    return subject, "".join(_WORD.findall((_text(part, "attribute") or "").casefold()))
 
 
 def _fact_faults(fact: Document, turns: int) -> Iterator[BadInput]:

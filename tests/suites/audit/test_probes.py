@@ -385,6 +385,22 @@ ABSENT = (
 )
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"subject": "user", "attribute": "dog's name"},
+        {"subject": "dog of the user", "attribute": "name"},
+        {"question": "What's the name of the user's dog?"},
+        {"question": "What is the name of the user's dog?"},
+    ],
+)
+def test_what_a_structured_fact_states_is_not_asked_as_absent(entry: dict[str, str]) -> None:
+    dog = fact("f", "User's dog is called Rex", subject="user's dog", attribute="name", value="Rex")
+    made = probes_of(conversation(dog, absent=(AbsentFact.model_validate({"id": "x", **entry}),)))
+    assert not [probe for probe in made.probes if probe.abstain]
+    assert made.gates["told"] == 1
+
+
 def test_absent_probes_are_asked_only_where_the_dataset_declares_them() -> None:
     """A4: `My Skoda is bright green` was asked as absent."""
     skoda = fact("f", "User's car is a Skoda", attribute="car", value="Skoda")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memorybench.core.records import digest
-from memorybench.datasets.audit import AuditDataset
+from memorybench.datasets.audit import AbsentFact, AuditDataset, AuditFact
 
+from .answers import content
 from .changes import as_of_probes, conflict_probes
 from .events import event_probes
 from .evidence import IndexedConversation
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
 from .recall import AskableFact, Material, choose_facts
-from .templates import question_for
+from .templates import attribute_name, question_for
 
 NOT_TOLD = "The conversation does not tell."
 _SERVES = 2
@@ -89,12 +91,15 @@ def _recall(material: Material, one: AskableFact) -> Probe:
 
 def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dropped: Counter[str]) -> Iterator[Probe]:
     """Yield what the dataset declares not to be told, each with the next of the answerable `twins`."""
+    stated = set().union(*map(_topics, indexed.conversation.facts))
     for number, entry in enumerate(indexed.conversation.absent):
         question = entry.question or question_for(entry.subject, entry.attribute or "")
         if not entry.question and not indexed.is_english:
             dropped["not English"] += 1
         elif question is None:
             dropped["no question"] += 1
+        elif stated & _topics(entry):
+            dropped["told"] += 1
         elif number >= _SERVES * len(twins):
             dropped["no twin"] += 1
         else:
@@ -103,6 +108,14 @@ def absent_probes(indexed: IndexedConversation, twins: Sequence[str | None], dro
                 origin="given" if entry.question else "structured", twin=twins[number % len(twins)],
                 checks=("declared absent",),
             )  # fmt: skip
+
+
+def _topics(one: AuditFact | AbsentFact) -> set[frozenset[str]]:
+    """Return the words that name what is asked for: of the question, and of subject and attribute in any order."""
+    texts = [one.question]
+    if one.attribute:
+        texts += [f"{one.subject or 'user'} {attribute_name(one.attribute)}", question_for(one.subject, one.attribute)]
+    return {content(re.sub(r"['’]s\b", "", text)) for text in texts if text} - {frozenset()}
 
 
 def apply_limit(generated: Sequence[Probe], types: Sequence[ProbeType], limit: int | None, seed: int) -> list[Probe]:
