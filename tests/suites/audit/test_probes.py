@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, AuditFact, load_audit
 from memorybench.suites.audit.answers import content, is_same, leaks, occurs
+from memorybench.suites.audit.cloze import gaps
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from memorybench.suites.audit.templates import ask_now, ask_then, question_for
@@ -383,6 +384,21 @@ ABSENT = (
     AbsentFact(id="brother", subject="user's brother", attribute="name"),
     AbsentFact(id="boat", question="What colour is the user's boat?"),
 )
+
+
+@pytest.mark.parametrize(
+    ("statement", "part"),
+    [
+        ("User is reading Pride and Prejudice again", "Prejudice"),
+        ("User has seen Death of a Salesman twice", "Salesman"),
+        ("User stays at a farm near Ghent", "Ghent"),
+        ("User comes from Turin, Italy", "Italy"),
+        ("User's line does 60 Mbit/s at best", "Mbit"),
+        ("User bought a disk with 4 TB of space", "TB"),
+    ],
+)
+def test_a_gap_cuts_no_title_unit_or_place(statement: str, part: str) -> None:
+    assert part not in [value for _, value in gaps(statement)]
 
 
 @pytest.mark.parametrize(

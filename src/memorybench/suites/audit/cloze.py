@@ -21,6 +21,12 @@ _SPANS = (
 """Dates, names and numbers."""
 _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|is|are|was|were|called|named)$")
 """Ends what precedes a gap whose statement has one other content word: it says what kind of answer is wanted."""
+_CUTS_BEFORE = re.compile(
+    rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
+    r"|\b(?:near|nearby|outside|next to|close to) (?:the )?)$"
+)
+_CUTS_AFTER = re.compile(rf"/|-\w| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
+"""Around a gap that leaves the rest of a title, name or quantity, or a place nearby: `War and ____`, `60 ____/s`."""
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
 
@@ -35,8 +41,11 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             value = found[0].strip(" ,").removesuffix("'s")
             if found.start() < opening or _NOT_A_NAME.match(value) or not content(value):
                 continue
+            end = found.start() + len(value)
+            if _CUTS_BEFORE.search(text[: found.start()]) or _CUTS_AFTER.match(text, end):
+                continue
             before = text[: found.start()].rstrip(" $€£¥")
             if len(content(text) - content(value)) < 2 and not _ANCHORED.search(before):
                 continue  # `User kept ____` says too little
-            question = f"Fill the gap: {text[: found.start()]}{GAP}{text[found.start() + len(value) :]}."
+            question = f"Fill the gap: {text[: found.start()]}{GAP}{text[end:]}."
             yield question, value
