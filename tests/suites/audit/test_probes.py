@@ -28,30 +28,31 @@ def sample() -> AuditDataset:
 @pytest.mark.parametrize(
     ("subject", "attribute", "question"),
     [
-        (None, "first name", "What is the user's first name?"),
+        (None, "first name", "Fill the gap in this note about the user. First name: ____."),
         ("user", "age", "How old is the user?"),
         ("user", "employer", "Who does the user work for?"),
         ("Anna", "city", "In which city is Anna based?"),
-        ("user's bakery", "opening time", "What is the opening time of the user's bakery?"),
-        ("My sister", "occupation", "What is the occupation of the user's sister?"),
+        ("user's bakery", "opening time", "Fill the gap in this note about the user's bakery. Opening time: ____."),
+        ("My sister", "occupation", "Fill the gap in this note about the user's sister. Occupation: ____."),
         ("user", "birthday", "When is the user's birthday?"),
         ("James", "date_of_birth", "When was James born?"),
         ("user", "allergies", "What is the user allergic to?"),
-        ("user", "numberOfCats", "How many cats does the user have?"),
+        ("user", "numberOfCats", "Fill the gap in this note about the user. Number of cats: ____."),
         ("user", "dog's name", "What is the name of the user's dog?"),
         ("user", "running coach", "Who is the user's running coach?"),
-        ("user", "hobbies", "What are the user's hobbies?"),
-        ("user", "works at", "Fill the gap in this note about the user: works at ____."),
-        ("user", "interested in", "Fill the gap in this note about the user: interested in ____."),
-        ("James", "favourite tea", "What is James' favourite tea?"),
-        ("user", "status", "What is the user's status?"),
-        ("workshop", "opening time", "What is the workshop's opening time?"),
-        ("bakery", "bookkeeper", "Who is the bakery's bookkeeper?"),
-        ("his van", "colour", "What is his van's colour?"),
-        ("user", "number of EpiPens", "How many EpiPens does the user have?"),
-        ("user", "favouriteTea", "What is the user's favourite tea?"),
-        ("user", "GP practice", "What is the user's GP practice?"),
-        ("Declan", "keeps", "Fill the gap in this note about Declan: keeps ____."),
+        ("user", "hobbies", "Fill the gap in this note about the user. Hobbies: ____."),
+        ("user", "works at", "Fill the gap in this note about the user. Works at: ____."),
+        ("James", "favourite tea", "Fill the gap in this note about James. Favourite tea: ____."),
+        ("workshop", "opening time", 'Fill the gap in this note about "workshop". Opening time: ____.'),
+        ("his van", "colour", "Fill the gap in this note about his van. Colour: ____."),
+        ("user", "GP practice", "Fill the gap in this note about the user. GP practice: ____."),
+        ("Declan", "keeps", "Fill the gap in this note about Declan. Keeps: ____."),
+        # a person or a thing, with or without an article: the attribute does not tell
+        ("conference", "keynote speaker", 'Fill the gap in this note about "conference". Keynote speaker: ____.'),
+        ("user", "on-call engineer", "Fill the gap in this note about the user. On-call engineer: ____."),
+        ("ramipril", "dose", 'Fill the gap in this note about "ramipril". Dose: ____.'),
+        ("ferry from Piraeus", "departure", 'Fill the gap in this note about "ferry from Piraeus". Departure: ____.'),
+        ("ferry", "age", 'Fill the gap in this note about "ferry". Age: ____.'),
     ],
 )
 def test_each_template_reads_as_english(subject: str | None, attribute: str, question: str) -> None:
@@ -65,23 +66,25 @@ def test_an_attribute_that_names_no_kind_of_answer_has_no_question(attribute: st
     assert questions(probes_of(conversation(known))) == {"Fill the gap: User rows at ____.": "Tamar Pool"}
 
 
-def test_the_statement_tells_names_verbs_and_compounds_from_other_words() -> None:
-    verb = question_for("Declan", "grafts", "Declan grafts old apple varieties")
-    assert verb == "Fill the gap in this note about Declan: grafts ____."
-    assert question_for("user", "hobbies", "User hobbies are chess and go") == "What are the user's hobbies?"
-    assert question_for("declan", "job", "Declan is a roofer") == "What is Declan's job?"
+def test_the_statement_tells_how_words_are_spelled() -> None:
+    assert question_for("declan", "age", "Declan is 40") == "How old is Declan?"
     assert question_for("user", "epiPens", "User carries two EpiPens") is None
-    assert question_for("user", "home town", "User's hometown is Leeds") == "What is the user's home town?"
+    home_town = "Fill the gap in this note about the user. Home town: ____."
+    assert question_for("user", "home_town", "User's hometown is Leeds") == home_town
 
 
 def test_templates_have_forms_for_now_and_then() -> None:
-    assert ask_now("What is the user's job?") == "What is the user's job now?"
+    assert ask_now("Who is the user's boss?") == "Who is the user's boss now?"
+    assert ask_now("When was Anna born?") == "As things stand now: When was Anna born?"
     assert ask_now("Where is home?", is_given=True) == "As things stand now: Where is home?"
     note = question_for("user", "works at")
-    assert ask_now(note) == "Fill the gap in this note about the user, as things stand now: works at ____."
+    assert ask_now(note) == "Fill the gap in this note about the user, as things stand now. Works at: ____."
     assert ask_then("Who does the user work for?", "in May 2024") == "Who did the user work for in May 2024?"
-    assert ask_then("What is Anna's job?", "in May 2024") == "What was Anna's job in May 2024?"
-    assert ask_then(note, "in May 2024") is None
+    assert ask_then("Who is Anna's boss?", "in May 2024") == "Who was Anna's boss in May 2024?"
+    then = "Fill the gap in this note about the user, as things stood in May 2024. Works at: ____."
+    assert ask_then(note, "in May 2024") == then
+    current = question_for("user", "current island")
+    assert (ask_now(current), ask_then(current, "in May 2024")) == (current, None)
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,9 @@ def chain(*values: str, **more: object) -> AuditConversation:
 
 
 def test_recall_asks_only_about_current_facts() -> None:
-    assert questions(probes_of(chain("Assam", "rooibos"))) == {"What is the user's favourite tea?": "rooibos"}
+    assert questions(probes_of(chain("Assam", "rooibos"))) == {
+        "Fill the gap in this note about the user. Favourite tea: ____.": "rooibos"
+    }
     expired = fact("f", "User lives in Rome", valid_to=day(0))
     made = probes_of(conversation(expired, fact("g", "User plays chess at Rook 64")))
     assert reasons(made)["f"] == "no longer valid"
@@ -270,14 +275,20 @@ def test_a_start_is_not_compared_without_a_date_of_asking() -> None:
 def test_a_chain_of_three_gives_one_probe_about_now_and_two_about_then() -> None:
     made = probes_of(chain("Assam", "rooibos", "sencha"))
     (now,) = of_kind(made, "latest")
-    assert now.question == "What is the user's favourite tea now?"
+    assert now.question == "Fill the gap in this note about the user, as things stand now. Favourite tea: ____."
     assert (now.expected_answer, now.stale, now.flags) == ("sencha", ("Assam", "rooibos"), False)
     assert [turn.id for turn in now.gold_context] == ["t3"]
     assert [turn.id for turn in now.stale_context] == ["t1", "t2"]
     then = {probe.question: (probe.expected_answer, set(probe.stale)) for probe in of_kind(made, "as of")}
     assert then == {
-        "What was the user's favourite tea in February 2024?": ("Assam", {"rooibos", "sencha"}),
-        "What was the user's favourite tea in April 2024?": ("rooibos", {"Assam", "sencha"}),
+        "Fill the gap in this note about the user, as things stood in February 2024. Favourite tea: ____.": (
+            "Assam",
+            {"rooibos", "sencha"},
+        ),
+        "Fill the gap in this note about the user, as things stood in April 2024. Favourite tea: ____.": (
+            "rooibos",
+            {"Assam", "sencha"},
+        ),
     }
 
 

@@ -108,4 +108,4 @@ def _question_key(question: Question) -> str:
     """Return a text that equal questions share; an attribute in singular and in plural is one question."""
     if question.origin != "structured":
         return normalise(question.text)
-    return " ".join(stems(question.text.replace(" are ", " is ", 1)))
+    return " ".join(stems(question.text))

@@ -1,4 +1,8 @@
-"""Questions for structured facts: a table of templates for (subject, attribute), and their forms for other times."""
+"""Questions for structured facts: templates for common attributes of people, and a note with a gap for all others.
+
+Structure does not tell whether an attribute asks for a person or a thing, takes an article, or is a verb. The note is
+right for every attribute: `Fill the gap in this note about "ferry from Piraeus". Departure: ____.`
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import re
 
 USER = "the user"
 GAP = "____"
-_NOTE = "Fill the gap in this note about {s}: {attribute} " + GAP + "."
+_NOTE = "Fill the gap in this note about {label}. {Attribute}: " + GAP + "."
 _TEMPLATES = (
     (r"age", "How old is {s}?"),
     (r"employer|workplace", "Who does {s} work for?"),
@@ -17,22 +21,15 @@ _TEMPLATES = (
     (r"birth ?date|date of birth", "When was {s} born?"),
     (r"birth ?place|place of birth", "Where was {s} born?"),
     (r"allergy|allergies|food allergy", "What is {s} allergic to?"),
-    (r"number of (?P<noun>.+)", "How many {noun} does {s} have?"),
-    (r"(?!first|last|full|middle|given|family|maiden|nick|pen|stage|user|brand)(?P<noun>.+?)(?:'s)? name",
+    (r"name", "What is the name of {s}?"),
+    (r"(?!first|last|full|middle|given|family|maiden|nick|pen|stage|user|brand|file)(?P<noun>\w+)(?:'s)? name",
      "What is the name of {own {noun}}?"),
     (r"(?:\w+ )?(?:wife|husband|partner|spouse|fiancée?|sister|brother|mother|father|son|daughter|friend|boss|manager"
      r"|doctor|dentist|coach|teacher|landlord|landlady|neighbour|neighbor|colleague|supervisor|mentor|therapist"
-     r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|guide|tailor|trainer|tutor"
-     r"|photographer|caterer|bookkeeper|best man|lead|leader|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
-    # a verb with its preposition, or a verb alone: neither is a noun that `what is` can ask for
-    (r".* (?:at|for|in|to|from|with|on|as|of|by|into|about)", _NOTE),
-    (r"likes|loves|plays|owns|drinks|eats|teaches|wants|prefers|hates|dislikes|wears|reads|collects|speaks|drives|knows"
-     r"|keeps|works|lives|runs|sells|grows|makes|takes|visits|attends|supports|studies|uses|needs|has|is|was|did|does|avoids|enjoys|born|married|adopted|bought|sold|joined|left|started",
-     _NOTE),
-    (r".*[^sui]s", "What are {own {attribute}}?"),
-    (r".*", "What is {own {attribute}}?"),
+     r"|accountant|lawyer|roommate|flatmate|(?:bank |tax )?advis[eo]r|nurse|carer|tailor|trainer|tutor"
+     r"|photographer|caterer|bookkeeper|best man|\w+therapist|\w+ologist)", "Who is {own {attribute}}?"),
 )  # fmt: skip
-"""Spelling of an attribute and its question; the first that fits is used."""
+"""Spelling of an attribute of a person and its question; the first that fits is used."""
 _COMPILED = tuple((re.compile(spelling), question) for spelling, question in _TEMPLATES)
 _NO_QUESTION = re.compile(
     r"(?:event|fact|note|plan|detail|thing|update|statement|other|(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?"
@@ -40,6 +37,8 @@ _NO_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """Attributes that do not name a kind of answer."""
+_SAYS_NOW = re.compile(r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b", re.IGNORECASE)
+_NAME = re.compile(r"[^\W\d_a-z][\w'-]*(?: [^\W\d_a-z][\w'-]*)?")
 _DETERMINED = re.compile(r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|\w+'s?)\b", re.IGNORECASE)
 _PAST = {"does": "did", "do": "did", "is": "was", "are": "were", "has": "had"}
 _PRESENT = re.compile(r"^(\S+(?: \S+){0,3}?) (does|do|is|are|has)\b")
@@ -60,25 +59,30 @@ def attribute_name(attribute: str) -> str:
     """Return the attribute as words: `favourite_tea` becomes `favourite tea`. `EpiPens` and `GP` stay in a phrase."""
     if " " not in attribute.strip():
         attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
-    words = re.sub(r"[_-]", " ", attribute).split()
+        attribute = attribute.replace("-", " ")
+    words = attribute.replace("_", " ").split()
     return " ".join(word.lower() if word[1:].islower() or len(word) == 1 else word for word in words)
 
 
 def question_for(subject: str | None, attribute: str, statement: str = "") -> str | None:
     """Return the question that asks for an attribute of a subject; None if the attribute does not make one.
 
-    The sentence of the fact shows whether the attribute is a verb, and how its words are spelled.
+    The sentence of the fact shows how its words are spelled.
     """
     named, name = named_subject(subject, statement), attribute_name(attribute)
     if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):
         return None
-    if _is_verb(named, name, statement):
-        return _fill(_NOTE, named, name)
-    return next(
-        _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)
-        for spelling, template in _COMPILED
-        if (found := spelling.fullmatch(name))
-    )
+    is_person = named == USER or bool(_NAME.fullmatch(named)) or bool(re.fullmatch(rf"{USER}'s \w+", named))
+    for spelling, template in _COMPILED if is_person else ():
+        if found := spelling.fullmatch(name):
+            return _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)
+    return _NOTE.format(label=_label(subject, named), Attribute=name[0].upper() + name[1:])
+
+
+def _label(subject: str | None, named: str) -> str:
+    """Return the subject as a note names it: in quotes if it may need an article, such as "ramipril"."""
+    text = (subject or USER).strip()
+    return f'"{text}"' if text[0].islower() and not named.startswith(USER) and not _DETERMINED.match(text) else named
 
 
 def _fill(template: str, named: str, name: str) -> str:
@@ -93,13 +97,6 @@ def _splits_word(attribute: str, name: str, statement: str) -> bool:
     return any(f"{one}{other}".rstrip("s") in statement.casefold() for one, other in itertools.pairwise(words))
 
 
-def _is_verb(named: str, name: str, statement: str) -> bool:
-    """Return whether the statement has the attribute right after its subject, as in `Declan keeps bees`."""
-    subject = re.escape(named.removeprefix("the "))
-    after = r"(?!\s*[:=]| (?:is|are|was|were|includes?|has|have)\b)"
-    return bool(re.search(rf"\b{subject} {re.escape(name)}\b{after}", statement, re.IGNORECASE)) and name.endswith("s")
-
-
 def _owned(subject: str, thing: str) -> str:
     """Return `the user's job`, or `the opening time of the user's bakery`."""
     if "'s " in subject:
@@ -108,15 +105,26 @@ def _owned(subject: str, thing: str) -> str:
 
 
 def ask_now(question: str, *, is_given: bool = False) -> str:
-    """Return the question about the present."""
-    if is_given:
+    """Return the question about the present; a question that says so already stays as it is."""
+    if _SAYS_NOW.search(question):
+        return question
+    if GAP in question and not is_given:
+        return _with_time(question, "as things stand now")
+    if is_given or question.startswith(("When was", "Where was")):
         return f"As things stand now: {question}"
-    if GAP in question:
-        return question.replace(": ", ", as things stand now: ", 1)
     return f"{question.removesuffix('?')} now?"
 
 
 def ask_then(question: str, when: str) -> str | None:
-    """Return the question about another time, such as `in May 2024`; None if the template has no past form."""
+    """Return the question about another time, such as `in May 2024`; None if it has no past form."""
+    if _SAYS_NOW.search(question):
+        return None
+    if GAP in question:
+        return _with_time(question, f"as things stood {when}")
     past = _PRESENT.sub(lambda found: f"{found[1]} {_PAST[found[2]]}", question)
-    return f"{past.removesuffix('?')} {when}?" if past != question and GAP not in question else None
+    return f"{past.removesuffix('?')} {when}?" if past != question else None
+
+
+def _with_time(note: str, time: str) -> str:
+    about, _, gap = note.rpartition(". ")
+    return f"{about}, {time}. {gap}"
