@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import sys
 from contextlib import closing
+from html import unescape
 from itertools import product
 from pathlib import Path
 
@@ -331,3 +332,28 @@ def test_hostile_texts_in_a_saved_report_stay_text(large: Path) -> None:
     assert page.count(MARKER) > len(tables)
     assert not any(MARKER in script for one in (page, charts) for script in Markup(one).scripts)
     assert "<img" not in page + charts
+
+
+def test_a_run_that_is_too_large_to_compare_says_who_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(saved_report, "LARGE", 1)
+    monkeypatch.setattr(view_results, "MOST_COMPARED", 1)
+    providers = ("bm25", "bm25(b=0,k1=0)", "oracle", "none")
+    assert main(["eval", "--providers", *providers, "--end", "60", "--run-id", "r"]) == 0
+    document = json.loads((tmp_path / "results" / "r" / "report.json").read_text())
+    values = {
+        one["subject"]: measure["value"]
+        for one in document["results"]
+        for measure in one["measures"]
+        if not one["group"] and one["subject"].startswith("bm25") and measure["name"] == "recall@5"
+    }
+    assert len(values) == 2
+    with opened(tmp_path / "results") as client:
+        page = unescape(get(client, "/run/0/r"))
+    heading = page.partition("<h1>")[2].partition("</h1>")[0]
+    lead = " ".join(re.findall(r'<p class="lead">(.*?)</p>', page))
+    assert max(values, key=values.__getitem__) in heading
+    assert "highest recall@5" in heading
+    assert all(name in lead for name in values)
+    assert "memorybench compare" in lead
+    assert "oracle" not in heading

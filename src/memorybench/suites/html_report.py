@@ -129,10 +129,13 @@ def list_questions(stored: StoredRun) -> tuple[list[Question], int]:
     return listed, max(total, len(found))
 
 
-def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, Sequence[str]]:
-    """Return the finding and the sentences that support it."""
+def verdict_of(
+    report: Report, comparison: RunComparison | None, providers: Sequence[str] = ()
+) -> tuple[str, Sequence[str]]:
+    """Return the finding and the sentences that support it; without a comparison, which of `providers` leads."""
     if report.verdict or comparison is None or not comparison.comparisons:
-        return report.title, report.verdict or _main_figures(report)
+        leading = None if report.verdict else _lead(report, providers)
+        return leading or (report.title, report.verdict or _main_figures(report))
     first = comparison.comparisons[0]
     pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
     values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
@@ -152,6 +155,29 @@ def verdict_of(report: Report, comparison: RunComparison | None) -> tuple[str, S
     if len(tied) > 1:
         return lead, sentences[:_MOST_SENTENCES]
     return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
+
+
+def _lead(report: Report, providers: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Return who has the best headline, and the figures of the best ones; None if no two providers were measured.
+
+    Intervals do not test a difference between providers, so the last sentence says what does.
+    """
+    for table in report.sections:
+        if not isinstance(table, Table) or table.columns[0].heading != "provider":
+            continue
+        column = next((n for n, one in enumerate(table.columns) if one.shows == "interval"), 0)
+        figures = {str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure)}
+        found = [(name, figures[name]) for name in providers if name in figures and figures[name].n]
+        if len(found) < 2:
+            continue
+        sign = -1 if found[0][1].higher_is_better else 1
+        ranked = sorted(found, key=lambda one: sign * (one[1].value or 0.0))
+        best, measure = ranked[0]
+        rank = "highest" if measure.higher_is_better else "lowest"
+        sentences = [f"{name}: {one.name} {with_interval(one)}" for name, one in ranked[: _MOST_SENTENCES - 1]]
+        sentences.append("`memorybench compare RUN` tests whether the differences are significant.")
+        return f"{table.title}: {best} has the {rank} {measure.name}", sentences
+    return None
 
 
 def _main_figures(report: Report) -> list[str]:
