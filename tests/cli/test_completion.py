@@ -97,3 +97,8 @@ def test_an_unknown_shell_is_refused_with_the_known_ones(command: Command) -> No
     said = command("completion", "zhs")
     assert said.code == 2
     assert "zsh" in said.err
+
+
+def test_a_missing_shell_is_no_misspelled_flag(command: Command) -> None:
+    said = command("completion")
+    assert (said.code, "bash, zsh or fish" in said.err, "did you mean" in said.err) == (2, True, False)

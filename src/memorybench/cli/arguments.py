@@ -47,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         word, _, choices = problem.removeprefix("invalid choice: ").rstrip(")").partition(" (choose from ")
         names = choices.replace("'", "").split(", ") if choices else self._option_names()
         unknown = (word if choices else where).strip("'")
-        close = "" if unknown in names else suggestion(unknown, names)
+        close = "" if unknown in names or problem.startswith("missing") else suggestion(unknown, names)
         raise BadInput(where, problem, remedy=close or f"`{self.prog} --help` shows all arguments")
 
     def _option_names(self) -> list[str]:
