@@ -235,6 +235,25 @@ def test_the_hint_for_other_providers_works_as_typed(command: Command, good: str
     assert command("eval", "--providers", "bm25(k1=2)", *FEW, flag, value).code in (0, 3)
 
 
+def test_a_tag_of_one_run_names_a_baseline(command: Command, good: str) -> None:
+    command("runs", "tag", good, "released")
+    said = command(*EVAL, "--reuse", good, "--baseline", "released", "--run-id", "r", "--tag", "released", "--json")
+    assert (said.code, said.json["baseline"]["baseline"]) == (0, good)
+    error = refused(memorybench.evaluate, providers=["bm25"], question_types=["temporal"], baseline="released")
+    assert (error.where, good in error.problem, "r" in error.problem) == ("--baseline", True, True)
+    error = refused(memorybench.evaluate, providers=["bm25"], question_types=["temporal"], baseline="unknown")
+    assert (error.where, "tag" in error.expected) == ("--baseline", True)
+
+
+def test_a_missed_gate_suggests_the_questions_that_got_worse(command: Command, good: str) -> None:
+    command("runs", "tag", good, "released")
+    said = command(*EVAL, "--top-k", "1", "--baseline", "released", "--run-id", "worse")
+    assert said.code == 3
+    (hint,) = (line.split("    ")[0].strip() for line in said.out.splitlines() if "memorybench compare " in line)
+    assert hint == "memorybench compare worse good --only losses"
+    assert command(*hint.split()[1:]).code == 0
+
+
 def test_a_baseline_of_another_suite_in_another_folder_is_recognised(command: Command) -> None:
     command("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--limit", "3", "--run-id", "a1")
     said = command(*EVAL, "--baseline", "a1")

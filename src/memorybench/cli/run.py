@@ -214,10 +214,22 @@ def _show(start: Start, finished: FinishedRun) -> None:
         show_hints(
             out,
             {
+                **_comparison_hint(start, finished, results),
                 f"memorybench results {place.run_id} --failures {results}".rstrip(): "what was missed, one by one",
                 **start.prepared.hints,
             },
         )
+
+
+def _comparison_hint(start: Start, finished: FinishedRun, results: str) -> dict[str, str]:
+    """The command that lists the questions that got worse, if the run missed its baseline."""
+    baseline, place = start.baseline, start.place
+    if baseline is None or not any(check.missed and check.name.startswith("baseline") for check in finished.checks):
+        return {}
+    name = f"{baseline.run}:{baseline.subject}" if baseline.subject else baseline.run
+    other = baseline.locate(place.results)[0] if baseline.folder else name
+    command = f"memorybench compare {place.run_id} {shlex.quote(other)} --only losses {results}"
+    return {command.rstrip(): "questions that got worse"}
 
 
 def _resume_command(start: Start, *, is_blocked: bool = False) -> str:

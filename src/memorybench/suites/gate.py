@@ -14,6 +14,7 @@ from memorybench.core.errors import BadInput
 from memorybench.core.records import Record
 from memorybench.core.report_sections import Notes
 from memorybench.journal.places import DatabaseFolder, journal_of
+from memorybench.journal.run_reader import RunReader
 
 from .comparison import format_p
 from .registry import suite_of, verb_of
@@ -115,13 +116,28 @@ def _locate(text: str, results: Path) -> Baseline:
     wanted = [results] if text.partition(":")[0] == LATEST else [results, *default_folders()]
     folders = [folder for folder in dict.fromkeys(wanted) if journal_of(folder).exists()]
     try:
-        with open_sides([text], folders, runs_only=True) as (side,):
+        with open_sides([_tagged_run(text, folders) or text], folders, runs_only=True) as (side,):
             folder = os.path.relpath(side.compared.folder.resolve(), results.resolve())
             return Baseline(run=side.run.id, subject=side.subject, folder="" if folder == "." else folder)
     except BadInput as error:
+        expected = error.expected and f"{error.expected}, or a tag of one run"
         raise BadInput(
-            "--baseline", f"{error.where}: {error.problem}", expected=error.expected, remedy=error.remedy
+            "--baseline", f"{error.where}: {error.problem}", expected=expected, remedy=error.remedy
         ) from error
+
+
+def _tagged_run(text: str, folders: Sequence[Path]) -> str | None:
+    """The run that TAG or TAG:SUBJECT names; None if a run has that name, or none has that tag."""
+    head, colon, subject = text.partition(":")
+    found: list[str] = []
+    for folder in folders:
+        with RunReader.open(folder, thorough=False) as run_reader:
+            if run_reader.has(head):
+                return None
+            found += [run for run, tags in run_reader.tags().items() if head in tags]
+    if len(found) > 1:
+        raise BadInput(head, f"{len(found)} runs have this tag: {', '.join(found)}", remedy="name one of them")
+    return f"{found[0]}{colon}{subject}" if found else None
 
 
 def _parse_drops(texts: Sequence[str]) -> dict[str, float]:
