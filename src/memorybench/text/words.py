@@ -34,6 +34,11 @@ def space_ideographs(text: str) -> str:
     return text if text.isascii() else re.sub(_UNSPACED, r" \g<0> ", text)
 
 
+def unspaced_runs(text: str) -> list[str]:
+    """Returns the stretches of a text that are written without blanks, such as Chinese, with the digits in them."""
+    return [] if text.isascii() else re.findall(rf"(?:\d*{_UNSPACED})+\d*", text)
+
+
 def stems(words: Sequence[str]) -> tuple[str, ...]:
     """Returns the stems of the words that distinguish one fact from another."""
     return tuple(stem(word) for word in words if word not in _REDUNDANT)

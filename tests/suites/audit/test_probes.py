@@ -169,6 +169,26 @@ def test_no_probe_of_a_structured_chain_leaks(attribute: str, values: list[str])
         assert not [value for value in (probe.expected_answer, *probe.stale) if value.casefold() in asked]
 
 
+@pytest.mark.parametrize(
+    ("question", "answer", "is_leak"),
+    [
+        ("他女儿几岁？", "五岁", False),
+        ("他女儿几岁？", "5岁", False),
+        ("会议在星期几？", "星期三", False),
+        ("谁教她大提琴，是哪个老师？", "张老师", False),
+        ("沙发是什么颜色？", "红色", False),
+        ("他住在苏州哪里？", "苏州园区", True),
+        ("五岁的女儿多大？", "五岁", True),
+        ("他喝茶吗？", "茶", True),
+        ("他在上海医院做什么？", "上海", True),
+        ("Peter hat 3 Katzen: wie viele?", "3", True),
+        ("2024年他去了哪里？", "2024年", True),
+    ],
+)
+def test_one_character_in_common_is_no_leak(question: str, answer: str, is_leak: bool) -> None:
+    assert leaks(question, [answer]) is is_leak
+
+
 def test_a_question_of_the_dataset_is_asked_unless_it_leaks() -> None:
     rome = fact("f", "The user lives in Rome", question="Which city is home?", value="Rome")
     assert questions(probes_of(conversation(rome))) == {"Which city is home?": "Rome"}

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from memorybench.text.normalisation import plain
 from memorybench.text.stop_words import AUDIT_STOP_WORDS
-from memorybench.text.words import space_ideographs, stem
+from memorybench.text.words import space_ideographs, stem, unspaced_runs
 
 MONTHS = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -115,12 +115,39 @@ def leaks(question: str, answers: Iterable[str]) -> bool:
     """Return whether a content word of an answer can be read from a word of the question."""
     asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
     return any(
-        _alike(word, other)
+        _leaks_unspaced(question, answer)
+        or any(_alike(word, other) for word in _spaced_words(answer) for other in asked)
         for answer in answers
-        for word in tokens(answer)
-        if word not in AUDIT_STOP_WORDS
-        for other in asked
     )
+
+
+def _spaced_words(text: str) -> list[str]:
+    unspaced = set("".join(unspaced_runs(plain(text)))) - set("0123456789")
+    return [word for word in tokens(text) if word not in AUDIT_STOP_WORDS and word not in unspaced]
+
+
+def _leaks_unspaced(question: str, answer: str) -> bool:
+    """Return whether the content of a text without blanks stands in the question.
+
+    That is its numerals, or else two characters in a row; not the measure word behind a numeral (岁 in 五岁 and 几岁)
+    and not the kind of thing at its end (老师 in 张老师 and 哪个老师).
+    """
+    question = plain(question)
+    for run in unspaced_runs(plain(answer)):
+        numerals = _NUMERALS.findall(run)
+        if run in question or any(numeral in question for numeral in numerals if not numeral.isdecimal()):
+            return True
+        for part in _NUMERALS.split(run):
+            if numerals and len(part) <= _LONGEST_MEASURE_WORD:
+                continue
+            end = next(place for place in range(len(part) + 1) if part[place:] in question)
+            if any(part[place : place + 2] in question for place in range(end - 1)):
+                return True
+    return False
+
+
+_NUMERALS = re.compile("[0-9一二三四五六七八九十百千万亿两零〇]+")
+_LONGEST_MEASURE_WORD = 2
 
 
 def _alike(word: str, other: str) -> bool:
