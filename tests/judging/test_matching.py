@@ -159,3 +159,17 @@ def test_bounds_contain_the_truth_and_an_oracle_finds_it(seed: int) -> None:
     oracle = EntailmentJudge(Judge(ScriptedModel(one.judge)))
     decided = one.findings(asyncio.run(oracle.decide(_UnrecordedSteps(), by_code)))
     assert (decided.tp, decided.fp, decided.fn, decided.undecided) == (tp, fp, fn, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("女儿读2年级", "女儿读24个月级"), ("戒指有2克拉", "戒指有2000毫克拉"), ("买了5米粉", "买了500厘米粉")],
+)
+def test_a_unit_of_one_character_is_not_read_inside_a_word(first: str, second: str) -> None:
+    assert normal_form(first) == first
+    assert normal_form(first) != normal_form(second)
+
+
+def test_a_unit_of_one_character_is_read_where_it_ends() -> None:
+    assert normal_form("2年前搬家") == normal_form("24个月前搬家")
+    assert normal_form("住了2年") == normal_form("住了24个月")

@@ -115,6 +115,8 @@ _CASED = re.compile(r"((?<=\d)\s?[^\W\d_]{1,3}\b|\b[A-Z]{2,}\b)")
 _CJK = "\u2e80"
 """From this character on, scripts write no blank after a unit."""
 _LONGEST_CJK_UNIT = 4
+_AFTER_CJK_UNIT = frozenset(("", *"前后後内內的了之间間以来來左右和与與及"))
+"""What may follow a unit of one character; before any other it may begin a word, as 年 does in 2年级 (second grade)."""
 _MONTHS = 12
 _DECIMALS = 12
 """Decimal places of a converted quantity."""
@@ -197,7 +199,8 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
     whole, word = found["unit"] or "", found["word"] or ""
     names = [word + (found["next"] or ""), word]
     if word >= _CJK:
-        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, 0, -1)]
+        shortest = 1 if word[1:2] in _AFTER_CJK_UNIT else 2
+        names += [word[:length] for length in range(_LONGEST_CJK_UNIT, shortest - 1, -1)]
     names = [name for name in names if name.lower() not in _OTHER_WORDS]
     readings = [_CURRENCIES.get(name.lower()) for name in names]
     if word and not any(readings):
