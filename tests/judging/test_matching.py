@@ -173,3 +173,10 @@ def test_a_unit_of_one_character_is_not_read_inside_a_word(first: str, second: s
 def test_a_unit_of_one_character_is_read_where_it_ends() -> None:
     assert normal_form("2年前搬家") == normal_form("24个月前搬家")
     assert normal_form("住了2年") == normal_form("住了24个月")
+
+
+@pytest.mark.parametrize("unit", ["", " km", " years"])
+def test_long_numbers_that_differ_in_their_last_digit_are_not_the_same(unit: str) -> None:
+    """Decimals have 28 digits: longer numbers were rounded, or raised an error with a unit."""
+    number = "1234567890" * 3
+    assert normal_form(f"order {number}0{unit}") != normal_form(f"order {number}1{unit}")

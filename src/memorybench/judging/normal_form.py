@@ -120,6 +120,7 @@ _AFTER_CJK_UNIT = frozenset(("", *"前后後内內的了之间間以来來左右
 _MONTHS = 12
 _DECIMALS = 12
 """Decimal places of a converted quantity."""
+_MOST_DIGITS = 15
 
 
 @lru_cache(maxsize=10_000)
@@ -213,7 +214,12 @@ def _read_unit(found: re.Match[str]) -> tuple[str, str]:
 
 
 def _read_number(text: str, is_amount: bool) -> Decimal | None:
-    """Returns the value; None if it may be a version, a code, or a decimal with three places."""
+    """Returns the value; None if it may be a version, a code, or a decimal with three places.
+
+    None also for more than 15 digits: nobody states such an amount, and decimals would be rounded.
+    """
+    if sum(map(str.isdigit, text)) > _MOST_DIGITS:
+        return None
     if grouped := _GROUPED.fullmatch(text):
         is_certain = grouped[1] == "'" or text.count(grouped[1]) > 1
         return Decimal(_SEPARATORS.sub("", text)) if is_certain else None
