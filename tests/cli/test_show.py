@@ -393,3 +393,17 @@ def test_python_returns_what_show_prints(answered: Command) -> None:
     with pytest.raises(BadInput) as caught:
         run.case("no-such-case")
     assert caught.value.where == "CASE"
+
+
+def test_failures_leave_baselines_out_unless_they_are_named(command: Command) -> None:
+    command.once("eval", "--providers", "bm25", "none", "--question-type", "temporal", "--run-id", "both")
+
+    def providers(*flags: str) -> set[str]:
+        return {
+            row["trial"]["subject"]["name"] for row in command("results", "both", "--failures", "--json", *flags).json
+        }
+
+    assert providers() == {"bm25"}
+    assert providers("--providers", "none") == {"none"}
+    command.once("eval", "--providers", "none", "--question-type", "temporal", "--run-id", "only")
+    assert command("results", "only", "--failures", "--json").json, "the run has nothing else"

@@ -88,17 +88,20 @@ def find_failures(
 ) -> list[Outcome]:
     """Return the failures of these providers, types and reasons, or all, by provider, reason and place in the plan.
 
-    A type is the value of any label: of a question type, a probe type, a phase or a category.
+    Wrong results of baselines such as `none` are left out, unless they are named or the run has only baselines. A type is the value of any label: of a question type, a probe type, a phase or a category.
     """
     providers = [canonical_name(name) for name in providers]
-    subjects, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), []
+    subjects, roles, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), set(), []
     for outcome in stored.outcomes():
         trial, reason = outcome.trial, failure_reason(outcome)
         subjects.setdefault(trial.subject.name)
+        roles.add(trial.subject.role)
         labels |= set(trial.labels.values())
         is_wanted = (not types or set(types) & set(trial.labels.values())) and (not reasons or reason in reasons)
         if reason is not None and is_wanted and (not providers or trial.subject.name in providers):
             failures.append(outcome)
+    if not providers and roles != {"baseline"}:
+        failures = [one for one in failures if one.status != "scored" or one.trial.subject.role != "baseline"]
     _check("--providers", providers, subjects)
     _check("--question-type", types, labels)
     _check("--reason", reasons, FAILURE_REASONS)
