@@ -52,6 +52,7 @@ def sample() -> AuditDataset:
         ("user", "on-call engineer", "Fill the gap in this note about the user. On-call engineer: ____."),
         ("ramipril", "dose", 'Fill the gap in this note about "ramipril". Dose: ____.'),
         ("ferry from Piraeus", "departure", 'Fill the gap in this note about "ferry from Piraeus". Departure: ____.'),
+        ("Halberd migration", "vendor", 'Fill the gap in this note about "Halberd migration". Vendor: ____.'),
         ("ferry", "age", 'Fill the gap in this note about "ferry". Age: ____.'),
     ],
 )
@@ -426,6 +427,7 @@ ABSENT = (
         ("User comes from Turin, Italy", "Italy"),
         ("User's line does 60 Mbit/s at best", "Mbit"),
         ("User bought a disk with 4 TB of space", "TB"),
+        ("User has had the lease since 1 April", "1"),
     ],
 )
 def test_a_gap_cuts_no_title_unit_or_place(statement: str, part: str) -> None:

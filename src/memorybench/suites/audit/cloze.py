@@ -25,8 +25,8 @@ _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?)$"
 )
-_CUTS_AFTER = re.compile(rf"/|-\w| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
-"""Around a gap that leaves the rest of a title, name or quantity, or a place nearby: `War and ____`, `60 ____/s`."""
+_CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
+"""Around a gap that leaves the rest of a title, name, date or quantity, or a place nearby: `War and ____`."""
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
 

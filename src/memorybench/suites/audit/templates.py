@@ -81,8 +81,8 @@ def question_for(subject: str | None, attribute: str, statement: str = "") -> st
 
 def _label(subject: str | None, named: str) -> str:
     """Return the subject as a note names it: in quotes if it may need an article, such as "ramipril"."""
-    text = (subject or USER).strip()
-    return f'"{text}"' if text[0].islower() and not named.startswith(USER) and not _DETERMINED.match(text) else named
+    needs_article = any(word[0].islower() for word in named.split()) and not _DETERMINED.match(subject or USER)
+    return f'"{(subject or USER).strip()}"' if needs_article and not named.startswith(USER) else named
 
 
 def _fill(template: str, named: str, name: str) -> str:
