@@ -88,7 +88,8 @@ def find_failures(
 ) -> list[Outcome]:
     """Return the failures of these providers, types and reasons, or all, by provider, reason and place in the plan.
 
-    Wrong results of baselines such as `none` are left out, unless they are named or the run has only baselines. A type is the value of any label: of a question type, a probe type, a phase or a category.
+    Wrong results of baselines such as `none` are left out, unless they are named or the run has only baselines. A type
+    is the value of any label: of a question type, a probe type, a phase or a category.
     """
     providers = [canonical_name(name) for name in providers]
     subjects, roles, labels, failures = dict.fromkeys(subjects_of(stored.run)), set(), set(), []
