@@ -37,12 +37,32 @@ def test_the_spec_is_printed_for_other_programs(recorded: Path, capsys: pytest.C
     assert {row["side"] for row in spec["layer"][0]["data"]["values"]} == {"1 bm25", "2 oracle"}
 
 
+def test_a_trend_joins_only_runs_with_the_same_settings_and_questions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    changes: tuple[tuple[str, ...], ...] = (
+        ("--end", "4"),
+        ("--end", "4"),
+        ("--end", "4", "--top-k", "3"),
+        ("--end", "8"),
+    )
+    for number, flags in enumerate(changes):
+        assert main(["eval", "--providers", "bm25", "--run-id", f"r{number}", *flags]) == 0
+    capsys.readouterr()
+    assert main(["plot", "r3", "trend", "--spec"]) == 0
+    spec = json.loads(capsys.readouterr().out)
+    (panel,) = spec.get("vconcat", [spec])
+    assert [row["line"] for row in panel["data"]["values"]] == [0, 0, 1, 2]
+    assert panel["layer"][0]["encoding"]["detail"]["field"] == "line"
+
+
 @pytest.mark.parametrize(
     ("arguments", "where"),
     [
         (["forst", "--output", "f.svg"], 'CHART: unknown chart "forst"'),
         (["forest"], "--output: missing"),
-        (["forest", "--output", "f.gif"], "--output: missing"),
+        (["forest", "--output", "f.gif"], "--output: f.gif"),
         (["score-cost", "--output", "f.svg"], "no data for score-cost"),
         (["forest", "--sides", "bm25", "--output", "f.svg"], "--sides: not supported"),
         (["slope", "--sides", "bm25", "oracle", "none", "--output", "f.svg"], "--sides: 3 sides"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from memorybench.suites.comparison import HEADLINES, Pair
 from memorybench.suites.failures import FAILURE_REASONS, TYPE_LABELS, failure_reason
 from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import STEP_LABELS
-from memorybench.suites.run_comparison import RunComparison, type_label
+from memorybench.suites.run_comparison import RunComparison, changed_settings, type_label
 from memorybench.suites.run_list import list_runs
 from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, headline, percentile
@@ -166,27 +166,36 @@ def trend(charts: RunCharts) -> Spec | None:
             continue
         for name in charts.measures[result.benchmark]:
             found = [
-                _of_run(row.run, one)
+                (row.run, one)
                 for row in reversed(rows)
                 for one in row.measures.get((result.benchmark, result.subject), ())
                 if one.name == name
             ]
-            own = [one for one in found if one is not None]
+            own = _over_runs(found, result.subject)
             if len(own) > 1:
                 panels[f"{result.benchmark} × {result.subject}: {name}"] = own
     panels = dict(list(panels.items())[:_MOST_PANELS])
     return specs.trend(panels) if panels else None
 
 
-def trend_of(points: Sequence[tuple[Run, Measure]], title: str) -> Spec | None:
-    """One share over the newest of these runs, the oldest first."""
-    found = [one for point in points[-_MOST_RUNS:] if (one := _of_run(*point)) is not None]
+def trend_of(points: Sequence[tuple[Run, Measure]], subject: str, title: str) -> Spec | None:
+    """One share of a subject over the newest of these runs, the oldest first."""
+    found = _over_runs(points[-_MOST_RUNS:], subject)
     return specs.trend({title: found}) if len(found) > 1 else None
 
 
-def _of_run(run: Run, measure: Measure) -> Estimate | None:
-    found = estimate(measure, f"{run.id}\n{run.created[:10]}")
-    return found and replace(found, text=formatting.share(found.value))
+def _over_runs(points: Iterable[tuple[Run, Measure]], subject: str) -> list[Estimate]:
+    """The shares that have a value. A line ends where settings or questions change."""
+    found: list[Estimate] = []
+    line, before = 0, None
+    for run, measure in points:
+        one = estimate(measure, f"{run.id}\n{run.created[:10]}")
+        if one is None:
+            continue
+        line += before is not None and bool(changed_settings(before, run, subject))
+        found.append(replace(one, text=formatting.share(one.value), line=line))
+        before = run
+    return found
 
 
 CHARTS: Mapping[str, tuple[str, Callable[[RunCharts], Spec | None]]] = {

@@ -42,6 +42,8 @@ class Estimate:
     high: float | None = None
     text: str = ""
     is_baseline: bool = False
+    line: int = 0
+    """In a trend, the number of the line that it is part of."""
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -265,14 +267,14 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
 
 
 def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
-    """A share over runs, the oldest first."""
+    """A share over runs, the oldest first. A line joins those that differ in nothing but their version."""
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": None}}
     parts = {}
     for title, rows in panels.items():
         # a place makes names distinct; the label of the axis leaves it out
         names = ["\n".join(map(_name, one.name.split("\n"))) for one in rows]
         data = [
-            {**one.plain(), "name": f"{place:04}{name}"}
+            {**one.plain(), "name": f"{place:04}{name}", "line": one.line}
             for place, (one, name) in enumerate(zip(rows, names, strict=True))
         ]
         label = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "title": None, "grid": False}
@@ -284,7 +286,7 @@ def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
             "layer": [
                 {
                     "mark": {"type": "line", "color": LIGHT["accent"], "opacity": 0.5},
-                    "encoding": {"y": {**y, "field": "value"}},
+                    "encoding": {"y": {**y, "field": "value"}, "detail": {"field": "line", "type": "nominal"}},
                 },
                 _layer({"type": "rule", "strokeWidth": 2}, y={**y, "field": "low"}, y2={"field": "high"}),
                 _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, y={**y, "field": "value"}),

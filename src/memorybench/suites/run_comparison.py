@@ -405,6 +405,12 @@ def _settings(first: Run, second: Run, names: tuple[str, str], run_names: tuple[
             yield Setting(name=field if field in ours else name, first=texts[0], second=texts[1], **runs)
 
 
+def changed_settings(first: Run, second: Run, subject: str) -> list[str]:
+    """Name the settings, data, models and prompts that differ between two runs of a subject; not the version."""
+    found = _settings(first, second, (subject, subject), (first.id, second.id))
+    return list(dict.fromkeys(one.name for one in found if one.name != "version"))
+
+
 def _spec_fields(run: Run) -> dict[str, Any]:
     """The saved fields of a run's spec, as JSON; those that an older version did not save have their default."""
     spec = suite_of(run).command_of(run).spec

@@ -12,6 +12,7 @@ from memorybench.charts.run_charts import trend_of
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Column, Difference, Table, text_column
 from memorybench.suites.comparison import HEADLINES
+from memorybench.suites.run_comparison import changed_settings
 from memorybench.view.results import Results, RunRow
 
 from . import render, results_of
@@ -38,7 +39,7 @@ def page(request: Request) -> Response:
     names.sort(key=runs.__getitem__, reverse=True)  # those of most runs first
     measure = _chosen(query.get("measure", ""), names)
     found = [(row, one) for row, measures in points for one in measures if one.name == measure and one.n]
-    table = _table(found, measure)
+    table = _table(found, subject, measure)
     places = {row.run.id: row for row, _ in found}
     return render(
         request,
@@ -51,14 +52,14 @@ def page(request: Request) -> Response:
         names=names,
         measure=measure,
         table=table,
-        chart=_chart(results_of(request), found, f"{measure} of {subject}"),
+        chart=_chart(results_of(request), found, subject, f"{measure} of {subject}"),
         link=lambda table, row, place: places[row[0]].url if place == 0 and row[0] in places else "",
     )
 
 
-def _chart(results: Results, points: list[tuple[RunRow, Measure]], title: str) -> str | None:
+def _chart(results: Results, points: list[tuple[RunRow, Measure]], subject: str, title: str) -> str | None:
     """Draw the newest runs, if there are several."""
-    spec = trend_of([(row.run, one) for row, one in points], title) if is_installed() else None
+    spec = trend_of([(row.run, one) for row, one in points], subject, title) if is_installed() else None
     return None if spec is None else results.draw(spec, title)
 
 
@@ -66,16 +67,18 @@ def _chosen(wanted: str, known: list[str]) -> str:
     return wanted if wanted in known else next(iter(known), "")
 
 
-def _table(points: list[tuple[RunRow, Measure]], measure: str) -> Table:
+def _table(points: list[tuple[RunRow, Measure]], subject: str, measure: str) -> Table:
     rows = []
-    before: Measure | None = None
+    before: tuple[RunRow, Measure] | None = None
     for row, one in points:
-        change = None
-        if before is not None and before.value is not None and one.value is not None:
-            change = Difference(one.value - before.value, unit=one.unit)
-        versions = row.run.program
-        rows.append((row.run.id, row.run.created.replace("T", " ")[:16], versions, row.run.status, one, change, one))
-        before = one
+        change, settings = None, ""
+        if before is not None:
+            settings = ", ".join(changed_settings(before[0].run, row.run, subject))
+            if before[1].value is not None and one.value is not None:
+                change = Difference(one.value - before[1].value, unit=one.unit)
+        started = row.run.created.replace("T", " ")[:16]
+        rows.append((row.run.id, started, row.run.program, row.run.status, one, change, one, settings))
+        before = row, one
     columns = (
         text_column("run"),
         text_column("started (UTC)"),
@@ -84,5 +87,6 @@ def _table(points: list[tuple[RunRow, Measure]], measure: str) -> Table:
         Column(f"{measure} [95%]", "interval"),
         Column("change"),
         Column("n", "n"),
+        text_column("changed settings", wrap=True),
     )
     return Table("", columns, tuple(reversed(rows)))
