@@ -249,3 +249,24 @@ def test_a_stated_attribute_in_another_spelling_is_not_declared_absent(command: 
     refused = command("audit", "probes", "mine.json")
     assert refused.code == 2
     assert "absent[0].attribute" in refused.err
+
+
+def test_a_dry_run_estimates_the_calls_of_the_probe_model(command: Command, stub: Stub, dataset: str) -> None:
+    said = command("audit", "probes", dataset, "--probe-model", "gpt-4o", "--dry-run", "--json")
+    assert said.code == 0, said.err
+    (row,) = said.json["expected"]
+    assert (row["stage"], row["calls"] > 0, row["cost"] > 0) == ("probe check", True, True)
+    assert not stub.calls
+    assert not (command.folder / "audit-results").exists()
+
+
+def test_a_budget_ends_the_verification_and_a_higher_one_continues_it(
+    command: Command, stub: Stub, dataset: str
+) -> None:
+    verify = ("audit", "probes", dataset, "--probe-model", "gpt-4o", "--concurrency", "1", "--json")
+    stopped = command(*verify, "--budget", "0.00001")
+    assert stopped.code == 1
+    assert stopped.json["failed"] > 0
+    calls = len(stub.calls)
+    assert command(*verify, "--budget", "5").json["failed"] == 0
+    assert len(stub.calls) > calls > 0

@@ -13,6 +13,7 @@ from .arguments import add_fields, add_json, given_fields, positive
 
 if TYPE_CHECKING:
     from memorybench.suites.audit.probes import Probe
+    from memorybench.suites.estimates import Estimate
 
 ACTION = "probes"
 _FIELDS = ("dataset", "kinds", "policy", "limit", "sample_seed", "probe_model", "probe_file", "config_dirs")
@@ -20,6 +21,7 @@ _FIELDS = ("dataset", "kinds", "policy", "limit", "sample_seed", "probe_model", 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     from memorybench.suites.audit.spec import AuditSpec
+    from memorybench.suites.spec import RunOptions
 
     parser.add_argument("action", choices=(ACTION,), metavar=ACTION, help=argparse.SUPPRESS)
     without = [name for name in AuditSpec.model_fields if name not in _FIELDS]
@@ -35,16 +37,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--concurrency", metavar="N", type=positive, default=10, help="Limit the calls in flight (default: 10)"
     )
+    add_fields(parser, RunOptions, without=[name for name in RunOptions.model_fields if name != "budget"])
+    parser.add_argument("--dry-run", action="store_true", help="Show what would be done and stop")
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.datasets.audit import load_audit
-    from memorybench.suites.audit.prepare import make_probes
+    from memorybench.suites.audit.plan import Transcripts
+    from memorybench.suites.audit.prepare import make_probes, probe_calls
     from memorybench.suites.audit.probe_file import probe_line, write_probes
     from memorybench.suites.audit.probing import verify_all
     from memorybench.suites.audit.spec import AuditSpec
-    from memorybench.suites.spec import make_spec
+    from memorybench.suites.estimates import check_prices
+    from memorybench.suites.spec import RunOptions, make_spec
     from memorybench.wiring.live import LiveWiring
 
     spec = make_spec(AuditSpec, given_fields(args, AuditSpec))
@@ -53,10 +59,14 @@ def run(args: argparse.Namespace) -> int:
     probes, failed = made.probes, 0
     rejected = {name: n for name, n in made.gates.items() if n and name != "made"}
     if spec.probe_model is not None:
-        wiring = LiveWiring(spec.config_dirs, spec.consent)
-        verified = verify_all(
-            dataset, probes, wiring.model(spec.probe_model), args.results, wiring, args.concurrency
-        )  # fmt: skip
+        wiring = LiveWiring(spec.config_dirs, spec.consent, need_keys=not args.dry_run)
+        model = wiring.model(spec.probe_model)
+        if args.dry_run:
+            return _show_estimate(probe_calls(dataset.id, model, Transcripts(dataset), probes), args.json)
+        options = make_spec(RunOptions, given_fields(args, RunOptions))
+        budget = None if options.budget == "none" else options.budget
+        check_prices((model,), budget)
+        verified = verify_all(dataset, probes, model, args.results, wiring, args.concurrency, budget)
         probes, failed = verified.probes, verified.failed
         rejected |= verified.rejected
     if args.output is not None:
@@ -69,6 +79,16 @@ def run(args: argparse.Namespace) -> int:
     if failed:
         print(f"memorybench: {failed} probes could not be checked; repeat the command to check them", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _show_estimate(estimate: Estimate, as_json: bool) -> int:
+    row = estimate.model_dump()
+    if as_json:
+        print(json.dumps({"expected": [row]}, indent=2))
+    else:
+        cost = "unknown cost" if estimate.cost is None else f"${estimate.cost:.4f}"
+        print(f"{estimate.calls} calls of the probe model, {cost}; nothing was done")
+    return 0
 
 
 def _show(probes: tuple[Probe, ...], rejected: dict[str, int], output: Path | None) -> None:

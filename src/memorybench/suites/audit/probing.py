@@ -14,6 +14,7 @@ from memorybench.core.plans import Job, Performed, Plan, Steps
 from memorybench.core.records import canonical, digest
 from memorybench.core.trials import Exhibit, Score
 from memorybench.datasets.audit import AuditDataset
+from memorybench.engine.budget import Budget
 from memorybench.engine.run import perform
 from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
@@ -48,8 +49,12 @@ def verify_all(
     results: Path,
     wiring: Wiring,
     concurrency: int = 10,
+    budget: float | None = None,
 ) -> Verified:
-    """Ask the model. The run id is derived from dataset, candidates and model, so the same command is resumed."""
+    """Ask the model until `budget` dollars are spent, also by earlier commands.
+
+    The run id is derived from dataset, candidates and model, so the same command is resumed.
+    """
     marks = {
         "dataset": Fingerprint.of(canonical(dataset)),
         "probes": Fingerprint.of(canonical([probe.plain() for probe in candidates])),
@@ -58,23 +63,31 @@ def verify_all(
     spec = {"benchmarks": [dataset.id], "providers": [model.name]}
     run_id, program = f"probes_{digest(marks)[:8]}", f"memorybench {__version__}"
     run = Run(id=run_id, suite=SUITE, spec=spec, fingerprints=marks, program=program, planned=len(candidates))
+    spending = Budget(budget)
     if _was_started(results, run.id):
+        with RunReader.open(results) as run_reader:
+            spending = Budget(budget, *run_reader.costs(run.id))
         opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
     else:
         opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())
     with opened as run_writer:
-        blocking(_verify(dataset, candidates, model, run_writer, concurrency))
+        blocking(_verify(dataset, candidates, model, run_writer, concurrency, spending))
     with RunReader.open(results) as run_reader:
         return _read(run_reader, run.id, candidates)
 
 
 async def _verify(
-    dataset: AuditDataset, candidates: Sequence[Probe], model: ResolvedModel, run_writer: RunWriter, concurrency: int
+    dataset: AuditDataset,
+    candidates: Sequence[Probe],
+    model: ResolvedModel,
+    run_writer: RunWriter,
+    concurrency: int,
+    budget: Budget,
 ) -> None:
     async with AsyncExitStack() as stack:
         probe_model = ProbeModel(await model.open(stack))
         plan = Plan(jobs=_jobs(dataset, candidates, probe_model), size=len(candidates))
-        ending = await perform(plan, run_writer, concurrency=concurrency)
+        ending = await perform(plan, run_writer, concurrency=concurrency, budget=budget)
     run_writer.end(ending.status)
 
 
