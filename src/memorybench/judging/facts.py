@@ -189,7 +189,7 @@ def _within(categories: tuple[str, ...], name: str | None) -> tuple[str, ...]:
 
 
 def _item(text: str, categories: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """An item of a list is one fact; in a memory without categories, `category: fact` files it."""
+    """An item of a list is one fact. In a memory without categories, an item `category: fact` has that category."""
     said = " ".join(_BULLET.sub("", text).split())
     named = None if categories else _category_in(said)
     if named is not None and named["rest"].strip():

@@ -52,7 +52,9 @@ def _open_benchmark(run: Run, benchmark: str, recorded: Fingerprint, folders: Se
     try:
         return wiring.reopen_dataset(benchmark, recorded, _find(file, folders) if file else None, folders).haystack
     except ConsentRequired:
-        raise BadInput(f'benchmark "{benchmark}"', "its config needs a consent that a page does not ask for") from None
+        raise BadInput(
+            f'benchmark "{benchmark}"', "its config needs consent (--allow-code), which the viewer never gives"
+        ) from None
 
 
 def _open_audit(run: Run, benchmark: str, recorded: Fingerprint, folders: Sequence[Path]) -> ReadConversation:

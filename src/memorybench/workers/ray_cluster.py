@@ -159,7 +159,7 @@ class _Driver:
         self._actors = actors
         self._task = task
         self._processes: dict[int, WorkerProcess] = {}
-        """By the number of a worker: the process that reported last."""
+        """The newest process id that each worker has reported, by the number of the worker."""
         self._news: dict[Any, int] = {}
         """Calls that have not returned, with the number of their worker."""
         self._endings: list[Ending] = []
