@@ -35,6 +35,7 @@ from memorybench.suites.suite import RunPlace, default_folders
 from memorybench.suites.summary import Summary
 from memorybench.text.spelling import unknown_name
 from memorybench.traces.paths import OF_RUNS, TracePaths
+from memorybench.wiring.environment import learn_journal
 from memorybench.wiring.live import LiveWiring
 from memorybench.workers import placement
 
@@ -130,6 +131,7 @@ def run(command: str, **values: Any) -> RunResult:
         raise BadInput("command", f'unknown command "{command}"', remedy="memorybench list --suites shows them")
     names = RunOptions.model_fields.keys() - own_options(matches[0][1].spec)
     options = make_spec(RunOptions, {name: values.pop(name) for name in names if name in values})
+    learn_journal(options.journal)
     wiring = LiveWiring()
     finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
     if finished is None:
@@ -185,6 +187,7 @@ def merge(
 
     A shard is a results folder, all of whose shards are merged, FOLDER/RUN, or a run of the folder `results`.
     """
+    learn_journal(journal)
     merged = merging.merge(
         [str(shard) for shard in shards],
         run_id,

@@ -36,6 +36,9 @@ def is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"ray": "local", "journal": JOURNAL}, "--workers"),
         ({"ray": "local", "journal": JOURNAL, "workers": 2, "cpus_per_worker": 1.5}, "--cpus-per-worker"),
         ({"ray": "local", "journal": "postgresql://a:secret@127.0.0.1/b", "workers": 2}, "--journal"),
+        ({"ray": "local", "journal": "postgresql://a:my#secret@127.0.0.1/b", "workers": 2}, "--journal"),
+        ({"ray": "local", "journal": "postgresql://a:my?secret@127.0.0.1/b", "workers": 2}, "--journal"),
+        ({"ray": "local", "journal": "postgresql://h/b?p%61ssword=secret", "workers": 2}, "--journal"),
     ],
 )
 def test_options_that_do_not_fit_together_are_refused(is_installed: None, options: dict, where: str) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 
 from memorybench import __version__
 from memorybench.suites.registry import BUILT_IN
+from memorybench.wiring.environment import learn_journal
 from memorybench.wiring.output import redacted_output
 
 from .arguments import Parser, add_aliases
@@ -96,6 +97,7 @@ def _run(
         if args.verb in _PRINTING_VERBS:
             stop_when_output_is_lost()
         with redacted_output():
+            learn_journal(getattr(args, "journal", None))
             code: int = args.handler(args)
         failure = output_failure()
     except OutputLost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path, PosixPath
+from urllib.parse import unquote
 
 from memorybench.core.errors import BadInput
 
@@ -11,7 +12,20 @@ from .contract import Journal
 from .sqlite import SqliteJournal
 
 _SCHEMES = ("postgresql://", "postgres://")
-_PASSWORD = re.compile(r"(postgres(?:ql)?://[^\s:/?#@]*:)[^\s/?#]*(?=@)|([?&](?:ssl)?password=)[^\s&#]*", re.IGNORECASE)
+_EXPECTED = "postgresql://USER@HOST/DATABASE"
+_USER_PASSWORD = re.compile(
+    r"(postgres(?:ql)?://[^:/@]*:)"
+    # libpq takes what stands before an @, if no / comes first; any other characters may be part of it
+    r"((?:[^/]*@)(?:[^?]*@)?"
+    # a password with a / or an @ that is not encoded: libpq takes parts of it for host, port and database
+    r"|[^?]*@"
+    r"|(?![^@/?]*\]|\d*[,/?]).*@)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PARAMETER = re.compile(r"([?&]([^=&?]*)=)([^&]*)")
+_SECRET_PARAMETERS = frozenset(
+    {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
+)
 
 
 class DatabaseFolder(PosixPath):
@@ -26,8 +40,12 @@ class DatabaseFolder(PosixPath):
     @classmethod
     def of(cls, folder: Path, url: str) -> DatabaseFolder:
         if not url.lower().startswith(_SCHEMES):
-            expected = "postgresql://USER@HOST/DATABASE"
-            raise BadInput("--journal", "invalid address of a database", expected=expected)
+            raise BadInput("--journal", "invalid address of a database", expected=_EXPECTED)
+        password = _USER_PASSWORD.match(url)
+        if password is not None and re.search("[/@]", password[2][:-1]):
+            # errors of libpq would show a part of it
+            remedy = "write / as %2F and @ as %40 in a user name, a password or the name of a database"
+            raise BadInput("--journal", "invalid address of a database", expected=_EXPECTED, remedy=remedy)
         found = cls(folder)
         found.url = url
         return found
@@ -55,5 +73,22 @@ def journal_words(folder: Path) -> list[str]:
 
 
 def hide_password(text: str) -> str:
-    """Replace the passwords of Postgres addresses in a text by ***."""
-    return _PASSWORD.sub(lambda match: f"{match[1] or match[2]}***", text)
+    """Replace the passwords of a Postgres address in a text by ***."""
+    return _PARAMETER.sub(
+        lambda match: f"{match[1]}***" if _is_secret(match[2]) else match[0], _USER_PASSWORD.sub(r"\1***@", text)
+    )
+
+
+def passwords_in(url: str) -> list[str]:
+    """Return the passwords of a Postgres address, as written and decoded.
+
+    One that also is a user, a database or a part of them, such as `postgres`, is left out: the address shows it.
+    """
+    found = [match[2][:-1] for match in _USER_PASSWORD.finditer(url)]
+    found += [match[3] for match in _PARAMETER.finditer(_USER_PASSWORD.sub("", url)) if _is_secret(match[2])]
+    shown = hide_password(url)
+    return [text for password in found for text in (password, unquote(password)) if text not in shown]
+
+
+def _is_secret(parameter: str) -> bool:
+    return unquote(parameter).lower() in _SECRET_PARAMETERS

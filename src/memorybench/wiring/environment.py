@@ -62,6 +62,14 @@ def redactor() -> Redactor:
     return shared
 
 
+def learn_journal(url: str | None) -> None:
+    """Redact the password of the address of a database from now on."""
+    if url is not None:
+        from memorybench.journal.places import passwords_in
+
+        redactor().add(*passwords_in(url))
+
+
 def forget_secrets() -> None:
     """Begin with a new redactor: each command of a process has its own."""
     _shared_redactor.cache_clear()
