@@ -22,6 +22,7 @@ from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.writer import Writer
 from tests.cli.command import Command, measured
 from tests.cli.test_extraction import KNOWN
 from tests.engine.sweep import CONCURRENCY
@@ -63,7 +64,11 @@ def test_every_verb_reads_what_eval_wrote(command: Command, database: str) -> No
     assert command("validate", *at).code == 2
 
 
-def test_shards_are_merged_into_the_database_and_the_rest_is_resumed(command: Command, database: str) -> None:
+@pytest.mark.parametrize("largest", [16 * 2**20, 1000], ids=["one message", "many messages"])
+def test_shards_are_merged_into_the_database_and_the_rest_is_resumed(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    monkeypatch.setattr("memorybench.journal.postgres._LARGEST_MESSAGE", largest)
     at = ("--journal", database)
     words = ("eval", "--providers", "bm25", "--limit", "24", "--answering-model", "scripted/quote")
     whole = command(*words, "--run-id", "whole", "--output", "file", "--json").json
@@ -75,6 +80,21 @@ def test_shards_are_merged_into_the_database_and_the_rest_is_resumed(command: Co
     resumed = command("eval", "--resume", "all", *at, "--json")
     assert resumed.code == 0, resumed.err
     assert measured(resumed.json) == measured(whole)
+
+
+@pytest.mark.parametrize("largest", [16 * 2**20, 1], ids=["one message", "many messages"])
+def test_an_invalid_statement_takes_back_those_before_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    monkeypatch.setattr("memorybench.journal.postgres._LARGEST_MESSAGE", largest)
+    note = "INSERT INTO notes (run, kind, text, crc) VALUES (?,?,?,?)"
+    with open_run(results, RUN), closing(Writer(journal_of(results))) as writer:
+        with pytest.raises(JournalError):
+            writer.write_now([(note, (RUN.id, "a", "100 % 'first' \\ ;", 1)), (note, (RUN.id, None, "", 1))])
+        writer.write_now([(note, (RUN.id, "b", "100 % 'second' \\ ;", 1))])
+        with closing(journal_of(results).open_for_reading()) as db:
+            rows = [row["text"] for row in db.rows("SELECT text FROM notes", (), many=True)]
+    assert rows == ["100 % 'second' \\ ;"]
 
 
 def test_runs_are_listed_tagged_renamed_and_deleted(command: Command, database: str) -> None:

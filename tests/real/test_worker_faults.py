@@ -85,23 +85,33 @@ def test_every_process_waits_for_the_retry_after_that_one_got(
         assert second.pause_left("model other") == 0, "other subjects are not paused"
 
 
+@pytest.mark.parametrize("where", ["in a call", "in a commit"])
 def test_a_process_that_was_stopped_loses_its_lease(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Another process continues its unit; what the first one still does is not recorded."""
     monkeypatch.setattr("memorybench.journal.postgres._LEASE_SECONDS", 1)
     monkeypatch.setattr("memorybench.journal.writer.HEARTBEAT_SECONDS", 0.2)
-    ledger, calls = Ledger(tmp_path / "ledger"), 0
+    ledger, calls, faults, is_continued = Ledger(tmp_path / "ledger"), 0, 0, False
 
     async def stop(call: str) -> None:
         nonlocal calls
         calls += 1
-        if calls == 30:
+        if where == "in a call" and calls == 30:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    def stop_in_commit() -> None:
+        nonlocal faults, is_continued
+        faults += 1
+        is_before_end = faults % 2 == 1
+        if where == "in a commit" and calls >= 30 and is_before_end and not is_continued:
+            is_continued = True
             os.kill(os.getpid(), signal.SIGSTOP)
 
     def work() -> None:
+        folder = results_folder(tmp_path / "stopped", database)
         with pytest.raises(DatabaseLost, match="lease expired"):
-            run_once(results_folder(tmp_path / "stopped", database), plan(ledger, hook=stop))
+            run_once(folder, plan(ledger, hook=stop), fault=stop_in_commit)
 
     child = os.fork()
     if not child:
@@ -136,6 +146,24 @@ def test_a_process_that_waits_for_a_slow_call_keeps_its_lease(
 
     work = plan(Ledger(tmp_path / "ledger"), haystacks=1, hook=wait)
     assert run_once(results_folder(tmp_path, database), work, run=RUN.model_copy(update={"planned": 5})).performed == 5
+
+
+def test_a_process_whose_commit_waits_for_a_lock_keeps_its_lease(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memorybench.journal.postgres._LEASE_SECONDS", 1)
+    monkeypatch.setattr("memorybench.journal.writer.HEARTBEAT_SECONDS", 0.1)
+    locking: list[Any] = []
+
+    async def lock(call: str) -> None:
+        if call == "add:h0:0":
+            locking.append(connect(database))
+            locking[0].execute("BEGIN; LOCK TABLE memorybench.attempts, memorybench.steps IN EXCLUSIVE MODE")
+            asyncio.get_running_loop().call_later(2.5, locking[0].close)
+
+    work = plan(Ledger(tmp_path / "ledger"), haystacks=1, hook=lock)
+    assert run_once(results_folder(tmp_path, database), work, run=RUN.model_copy(update={"planned": 5})).performed == 5
+    assert locking[0].closed
 
 
 def test_a_judge_is_calibrated_in_the_database(command: Command, database: str) -> None:

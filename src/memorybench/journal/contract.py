@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,6 +44,12 @@ class Connection(Protocol):
 
     def transaction(self) -> AbstractContextManager[None]:
         """Commit all statements of the block together; the rows are on disk when the block ends."""
+
+    def batch(self) -> AbstractContextManager[Callable[[str, Values], object]]:
+        """As `transaction`, for statements without rows: the block calls a function with each of them.
+
+        A process that is stopped or killed in the block keeps no locks that others wait for.
+        """
 
     def try_lease(self, name: str) -> bool:
         """Take a lease unless another connection has it. Leases end with the connection, also if the process dies."""

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -52,6 +52,11 @@ class SqliteConnection(sqlite3.Connection):
         finally:
             if self.in_transaction:
                 self.execute("ROLLBACK")
+
+    @contextmanager
+    def batch(self) -> Iterator[Callable[[str, Values], object]]:
+        with self.transaction():
+            yield self.execute
 
 
 def open_for_writing(folder: Path) -> SqliteConnection:

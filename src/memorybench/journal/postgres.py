@@ -11,8 +11,8 @@ import re
 import socket
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from importlib import import_module
 from itertools import count
@@ -39,9 +39,14 @@ _MIGRATING = 0x6D656D62  # the advisory lock of processes that create or migrate
 _RUN_LOCKS = 0x6D656D62  # the first of the two numbers of the advisory lock of a run
 _LEASES = 0x6D656D63  # the first number of the advisory lock of a lease
 _ROWS_PER_FETCH = 1000
+_LARGEST_MESSAGE = 16 * 2**20
+"""Characters of statements that are sent together."""
 _LEASE_SECONDS = 60
-"""How long a connection with leases may be silent: the process is stopped or hangs. See Writer for its heartbeat."""
-_CONNECTION_STATES = (None, "57P01", "57P02", "57P03", "57P05")
+"""How long a connection with leases or with an open transaction may be silent: the process is stopped or hangs.
+See Writer for its heartbeat."""
+_EXPIRED_STATES = ("57P05", "25P03")
+"""SQLSTATE of errors after which the server ended the connection because it was silent, also in a transaction."""
+_CONNECTION_STATES = (None, "57P01", "57P02", "57P03", *_EXPIRED_STATES)
 """SQLSTATE of errors after which the connection is gone: none, or the server ended it."""
 _SETTINGS = {
     "search_path": "memorybench",
@@ -101,9 +106,35 @@ class PostgresConnection(Connection):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        # in a pipeline, statements are sent without waiting for the reply to each
-        with self._connection.pipeline(), self._connection.transaction():
+        with self._connection.transaction():
             yield
+
+    @contextmanager
+    def batch(self) -> Iterator[Callable[[str, Values], object]]:
+        # One message, which the server reads to its end before it begins and then commits on its own. With several, a
+        # process that is stopped between them would keep its locks, and all processes of the run would wait for it.
+        cursor, parts, size = self._journal.driver.ClientCursor(self._connection), [], 0
+
+        def add(sql: str, values: Values) -> None:
+            nonlocal size
+            parts.append(cursor.mogrify(translate(sql), values))
+            size += len(parts[-1])
+            if size > _LARGEST_MESSAGE:  # only `merge` writes that much: nobody waits for its rows
+                cursor.execute("; ".join(parts if is_begun() else ["BEGIN", *parts]))
+                parts.clear()
+                size = 0
+
+        def is_begun() -> bool:
+            return bool(self._connection.info.transaction_status)  # 0: idle
+
+        try:
+            yield add
+            if parts or is_begun():
+                cursor.execute("; ".join([*parts, "COMMIT"] if is_begun() else parts))
+        except BaseException:
+            with suppress(self._journal.driver.Error):  # the connection may be lost
+                self._connection.rollback()
+            raise
 
     def try_lease(self, name: str) -> bool:
         row = self.execute("SELECT pg_try_advisory_lock(?, hashtext(?))", (_LEASES, name)).fetchone()
@@ -223,9 +254,9 @@ class PostgresJournal(Journal):
             raise DatabaseUnreachable(self.name, f"cannot connect ({_one_line(error)})", remedy=remedy) from error
         db = PostgresConnection(self, connection)
         connection.read_only = read_only or None  # None: as the server decides, so that a standby says what it is
-        db.execute(
-            f"SELECT {', '.join(f'set_config({name!r}, {value!r}, false)' for name, value in _SETTINGS.items())}"
-        )
+        # a process that is stopped in a transaction, such as a migration, must not keep its locks
+        settings = _SETTINGS | ({} if read_only else {"idle_in_transaction_session_timeout": f"{_LEASE_SECONDS}s"})
+        db.execute(f"SELECT {', '.join(f'set_config({name!r}, {value!r}, false)' for name, value in settings.items())}")
         return db
 
     def _version(self, db: Connection) -> int:
@@ -274,7 +305,7 @@ class PostgresJournal(Journal):
             return BadInput(self.name, problem, remedy="restore a copy, or use another database")
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
-        self._is_expired = self._is_expired or isinstance(error, errors.IdleSessionTimeout)
+        self._is_expired = self._is_expired or getattr(error, "sqlstate", None) in _EXPIRED_STATES
         if isinstance(error, self.driver.OperationalError):
             problem = f"lease expired, the process was silent for {_LEASE_SECONDS} s" if self._is_expired else text
             kind = DatabaseLost if error.sqlstate in _CONNECTION_STATES else JournalError

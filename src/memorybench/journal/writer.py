@@ -7,12 +7,11 @@ Callers that arrive during one commit share the next one, and therefore one sync
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 
 from memorybench.core.errors import JournalError, MemorybenchError
 
@@ -41,10 +40,12 @@ class Writer:
         self._fault = fault or (lambda: None)
         self._queue: SimpleQueue[_Entry | None] = SimpleQueue()
         self._kept_alive: list[Connection] = []
-        self._next_beat = time.monotonic()
-        self.keep_alive(self._db)
+        self._db.beat()
+        self._is_closed = Event()
         self._thread = Thread(target=self._commit_groups, name="journal", daemon=True)
+        self._heart = Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
+        self._heart.start()
 
     def keep_alive(self, connection: Connection) -> None:
         """Send a heartbeat on the connection until `close`."""
@@ -72,31 +73,35 @@ class Writer:
         self._commit([statements])
 
     def close(self) -> None:
+        self._is_closed.set()
         self._queue.put(None)
         self._thread.join()
+        self._heart.join()
         self._db.close()
 
     def _commit_groups(self) -> None:
         """Run in the thread until `close`."""
         closing = False
         while not closing:
-            entries: list[_Entry | None] = []
-            with suppress(Empty):
-                entries.append(self._queue.get(timeout=HEARTBEAT_SECONDS))
+            entries = [self._queue.get()]
             while not self._queue.empty():
                 entries.append(self._queue.get())
-            closing = bool(entries) and entries[-1] is None
-            self._beat()
+            closing = entries[-1] is None
             if group := [entry for entry in entries if entry is not None]:
                 self._commit_group(group)
 
     def _beat(self) -> None:
-        if time.monotonic() < self._next_beat:
-            return
-        self._next_beat = time.monotonic() + HEARTBEAT_SECONDS
-        for connection in self._kept_alive:
-            with suppress(MemorybenchError), self._lock:  # whoever uses a lost connection gets the error
-                connection.beat()
+        """Run in a thread of its own until `close`: a commit may wait for a lock longer than leases last."""
+        while not self._is_closed.wait(HEARTBEAT_SECONDS):
+            for connection in self._kept_alive:
+                with suppress(MemorybenchError):  # whoever uses a lost connection gets the error
+                    connection.beat()
+            if self._lock.acquire(blocking=False):  # otherwise a commit uses the connection
+                try:
+                    with suppress(MemorybenchError):
+                        self._db.beat()
+                finally:
+                    self._lock.release()
 
     def _commit_group(self, group: Sequence[_Entry]) -> None:
         failure = None
@@ -115,8 +120,7 @@ class Writer:
 
     def _commit(self, batch: Sequence[Iterable[Statement]]) -> None:
         with self._lock, self.journal.errors():
-            execute = self._db.execute
-            with self._db.transaction():
+            with self._db.batch() as execute:
                 for statements in batch:
                     for sql, values in statements:
                         execute(sql, values)
