@@ -153,16 +153,16 @@ def make_hostile(results: Path, run: str) -> dict[str, set[str]]:
             ]
             outcome = Outcome.model_validate(spoiled)
             values = {**dict(row), "body": json.dumps(spoiled), "trial": outcome.trial.key}
-            _write(db, "outcomes", values | {"case_id": case_id, "subject": subjects[name]})
+            write_row(db, "outcomes", values | {"case_id": case_id, "subject": subjects[name]})
         for row in db.execute("SELECT rowid, * FROM cases WHERE run = ?", (run,)).fetchall():
             body = json.dumps(spoiler.spoil(json.loads(row["body"]), "case"))
-            _write(db, "cases", {**dict(row), "id": cases[row["id"]][0], "body": body})
+            write_row(db, "cases", {**dict(row), "id": cases[row["id"]][0], "body": body})
         for row in db.execute("SELECT rowid, * FROM steps WHERE run = ?", (run,)).fetchall():
             parts = {
                 part: json.dumps(spoiler.spoil(json.loads(row[part]), f"{row['name']}.{part}"))
                 for part in ("inputs", "result")
             }
-            _write(db, "steps", {**dict(row), **parts, "subject": spoiler.strings("step.subject")})
+            write_row(db, "steps", {**dict(row), **parts, "subject": spoiler.strings("step.subject")})
         for text in map(storable, STRINGS):
             db.execute("INSERT INTO notes VALUES (?, ?, ?, ?)", (run, text, text, crc(run, text, text)))
             db.execute("INSERT INTO tags VALUES (?, ?, ?)", (run, text, crc(run, text)))
@@ -176,7 +176,7 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _write(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+def write_row(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
     checked = crc(*(values[column] for column in CHECKSUMS[table]["crc"]))
     columns = [name for name in values if name not in ("rowid", "crc")]
     assignments = ", ".join(f"{name} = ?" for name in columns)

@@ -27,7 +27,7 @@ from memorybench.view.jobs import Jobs, Pending
 from memorybench.view.results import Results
 from tests.cli.command import Command
 from tests.view.conftest import get, opened
-from tests.view.hostile import MARKER, STRINGS, Markup, copy_hostile, make_hostile, storable
+from tests.view.hostile import MARKER, STRINGS, Markup, copy_hostile, make_hostile, storable, write_row
 
 PAGES = (
     "/",
@@ -454,3 +454,37 @@ def test_residue_in_files_has_its_place_on_the_pages_and_in_the_report(command: 
     assert "Residue in files" in trial
     assert trial.index("well_behaved <span") < trial.index("violation <span") < trial.index("amnesiac <span")
     assert "byte offset" in trial
+
+
+def end_without_score(results: Path, status: str, condition: str) -> int:
+    """Give some trials of a run of scenarios another end; return how many."""
+    with closing(sqlite3.connect(results / "results.db")) as db:
+        db.row_factory = sqlite3.Row
+        rows = db.execute(f"SELECT rowid, * FROM outcomes WHERE run = 'h' AND {condition}").fetchall()
+        for row in rows:
+            failure = {"kind": "Lacking", "message": "the store lacks it"}
+            body = {**json.loads(row["body"]), "status": status, "scores": [], "failure": failure}
+            write_row(db, "outcomes", {**dict(row), "status": status, "body": json.dumps(body)})
+        db.commit()
+    return len(rows)
+
+
+def test_a_list_of_questions_shows_failures_and_phases_before_mutants(recorded: Path, tmp_path: Path) -> None:
+    shutil.copytree(recorded / "results", tmp_path / "results")
+    end_without_score(tmp_path / "results", "failed", "json_extract(body, '$.trial.variant') = 'violation'")
+    with opened(tmp_path / "results") as client:
+        rows = get(client, "/run/0/h/questions").split('<td class="marks">')[1:]
+    for row in rows:
+        marks = re.findall(r'<span class="badge[^"]*" title="(\w+), (\w+)', row)
+        assert marks[:2] == [("failed", "violation"), ("right", "well_behaved")]
+
+
+def test_skipped_mutants_are_not_failures(recorded: Path, tmp_path: Path) -> None:
+    shutil.copytree(recorded / "results", tmp_path / "results")
+    mutants = "json_extract(body, '$.trial.variant') NOT IN ('violation', 'well_behaved')"
+    skipped = end_without_score(tmp_path / "results", "skipped", mutants)
+    with opened(tmp_path / "results") as client:
+        page = get(client, "/run/0/h")
+    assert skipped
+    assert "Failures by reason" not in page
+    assert f">{skipped} trials were skipped</a>" in page

@@ -153,8 +153,9 @@ def failures(charts: RunCharts) -> Spec | None:
 
 
 def failure_chart(counts: Mapping[tuple[str, str], int]) -> Spec | None:
-    """Failures by provider and reason."""
-    return specs.failures(counts, tuple(FAILURE_REASONS)) if counts else None
+    """Failures by provider and reason. A skipped trial, such as a mutant that a store cannot have, is not one."""
+    drawn = {key: count for key, count in counts.items() if key[1] != "skipped"}
+    return specs.failures(drawn, tuple(FAILURE_REASONS)) if drawn else None
 
 
 def trend(charts: RunCharts) -> Spec | None:

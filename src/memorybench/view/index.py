@@ -34,6 +34,8 @@ CREATE INDEX subjects ON trials (run, subject, reason);
 _CHUNK = 2000
 _DECIDING = (*VERDICTS, "miss_stale", "miss_invented", "miss_not_used", "miss_not_retrieved")
 """The scores that decide about the mark and the reason of a trial."""
+_PHASES = ("well_behaved", "violation")
+_PASSED = ("right", "undecided", "skipped")
 _ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
 
 
@@ -117,6 +119,11 @@ class Mark:
     reason: str
     trial: str
 
+    @property
+    def variant_order(self) -> tuple[int, str, int]:
+        """The phases of a scenario come first, then its mutants by name."""
+        return _PHASES.index(self.variant) if self.variant in _PHASES else len(_PHASES), self.variant, self.repeat
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -129,6 +136,7 @@ class Question:
     asked: str
     expected: str
     marks: tuple[Mark, ...] = ()
+    """Failures first, because a list has room for a few only."""
 
 
 class QuestionIndex:
@@ -267,10 +275,12 @@ class QuestionIndex:
         marks: dict[int, list[Mark]] = {}
         for question, *mark in self._rows(
             "SELECT question, subject, variant, repeat, mark, reason, trial FROM trials"
-            " WHERE question IN (SELECT value FROM json_each(?)) ORDER BY question, variant, repeat",
+            " WHERE question IN (SELECT value FROM json_each(?))",
             (json.dumps([question.id for question in questions]),),
         ):
             marks.setdefault(question, []).append(Mark(*mark))
+        for own in marks.values():
+            own.sort(key=lambda one: (one.mark in _PASSED, *one.variant_order))
         return [replace(question, marks=tuple(marks.get(question.id, ()))) for question in questions]
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:

@@ -25,7 +25,6 @@ from . import render, results_of
 from .questions import filter_of
 
 _SHOWN_ABOVE = ("Question", "Expected", "Gold turns")
-_PHASES = ("well_behaved", "violation")
 _MOST_MEMORIES = 10
 _MOST_TRIALS = 18
 """Trials on one page; a scenario has one for each mutant."""
@@ -56,7 +55,7 @@ def page(request: Request) -> Response:
         if question is None:
             raise NotFound(f"question {case_id} of {benchmark} not found in run {run_id}")
         roles, first = list(results.subjects(number, stored.run)), number_of(request, "trials")
-        marks = sorted(question.marks, key=lambda mark: (roles.index(mark.subject), *_variant_order(mark)))
+        marks = sorted(question.marks, key=lambda mark: (roles.index(mark.subject), *mark.variant_order))
         view = case_of(stored, question, [mark.trial for mark in marks[first : first + _MOST_TRIALS]], full)
         cards = [_card(stored, view, trial, question) for trial in view.trials]
         run = stored.run
@@ -123,11 +122,6 @@ def _card(stored: StoredRun, view: CaseView, trial: CaseTrial, question: Questio
     steps = trial.named("search") if own is None else []
     searches = tuple(_search(trial, step, view.counts_turns) for step in steps)
     return TrialCard(trial, mark, searches, tuple(sections), _main_scores(trial))
-
-
-def _variant_order(mark: Mark) -> tuple[int, str, int]:
-    """The phases of a scenario come first, then its mutants by name."""
-    return _PHASES.index(mark.variant) if mark.variant in _PHASES else len(_PHASES), mark.variant, mark.repeat
 
 
 def _is_of(mark: Mark, trial: Trial) -> bool:

@@ -60,6 +60,7 @@ def page(request: Request) -> Response:
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
             failures=_failure_table(reasons, roles),
+            skipped=sum(count for (_, reason), count in reasons.items() if reason == "skipped"),
             charts=charts,
             is_drawn=is_drawn,
             reasons=FAILURE_REASONS,
@@ -155,6 +156,7 @@ def _disagreements(
 
 
 def _failure_table(counts: Mapping[tuple[str, str], int], roles: Mapping[str, str]) -> Table | None:
+    counts = {key: count for key, count in counts.items() if key[1] != "skipped"}
     reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
     subjects = [name for name in roles if any(subject == name for subject, _ in counts)]
     rows: list[tuple[Cell, ...]] = [(name, *(counts.get((name, reason), 0) for reason in reasons)) for name in subjects]
