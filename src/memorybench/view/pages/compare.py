@@ -122,14 +122,18 @@ def _most_cases(compared: RunComparison | None, only: Only | None) -> int:
 
 def _linker(sides: list[tuple[int, str, str | None]], compared: RunComparison | None) -> Any:
     """Return a function from a row of a table of questions to the page of the question."""
-    benchmarks = list(dict.fromkeys(pair.benchmark for pair in compared.comparisons)) if compared else []
+    pairs = compared.comparisons if compared else ()
+    benchmarks = list(dict.fromkeys(pair.benchmark for pair in pairs))
+    case_ids = {
+        f"{case.case_id} {case.variant}".strip(): case.case_id for pair in pairs for case in pair.cases if case.variant
+    }
 
     def link(table: Table, row: Row, place: int) -> str:
         if place or table.columns[0].heading != "question id" or not isinstance(row[0], str):
             return ""
         benchmark = next((name for name in benchmarks if table.title.startswith(f"{name}:")), "")
         folder, run, _ = sides[0]
-        return run_url(folder, run, "question", benchmark=benchmark, case=row[0].split(" ")[0])
+        return run_url(folder, run, "question", benchmark=benchmark, case=case_ids.get(row[0], row[0]))
 
     return link
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import combinations
+from itertools import combinations, product
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -133,9 +133,9 @@ class Links:
         return next((url for part in reversed(case.heading) if (url := self.case(part))), "")
 
     def case(self, case_id: str) -> str:
-        for benchmark in self._benchmarks:
-            if self._index.question(self._number, benchmark, case_id.split(" ")[0]) is not None:
-                return run_url(self._place, self._run_id, "question", benchmark=benchmark, case=case_id.split(" ")[0])
+        for benchmark, name in product(self._benchmarks, (case_id, case_id.split(" ")[0])):  # a variant may follow
+            if self._index.question(self._number, benchmark, name) is not None:
+                return run_url(self._place, self._run_id, "question", benchmark=benchmark, case=name)
         return ""
 
     def questions(self, **filter: str) -> str:
