@@ -26,3 +26,9 @@ def test_ids_with_spaces_lead_to_their_questions(command: Command, tmp_path: Pat
         assert len(set(question_links(page))) == 3
         for address in question_links(page):
             assert get(client, address)
+
+
+def test_a_report_counts_scenarios_and_not_their_mutants(recorded: Path) -> None:
+    page = (recorded / "results" / "h" / "report.html").read_text()
+    assert "2 of 2 questions" in page
+    assert "shows all" not in page
