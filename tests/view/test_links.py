@@ -6,14 +6,24 @@ import json
 import re
 from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from starlette.testclient import TestClient
 
 from tests.cli.command import Command
-from tests.view.conftest import get, opened
+from tests.view.conftest import SCRIPTED, get, opened
 from tests.view.test_history import CONFIG, GREEN, item
 
 
 def question_links(page: str) -> list[str]:
     return [unescape(one) for one in re.findall(r'href="([^"]*/question\?[^"]+)"', page)]
+
+
+def listed(client: TestClient, address: str) -> int:
+    """How many questions a list has."""
+    found = re.search(r"of ([\d,]+) questions", get(client, unescape(address)))
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def test_ids_with_spaces_lead_to_their_questions(command: Command, tmp_path: Path) -> None:
@@ -32,3 +42,23 @@ def test_a_report_counts_scenarios_and_not_their_mutants(recorded: Path) -> None
     page = (recorded / "results" / "h" / "report.html").read_text()
     assert "2 of 2 questions" in page
     assert "shows all" not in page
+
+
+def check_counts(client: TestClient, address: str) -> set[str]:
+    """Check that the numbers of a page are those of the lists that they open; return what the lists are filtered by."""
+    counted = re.findall(r'<a href="([^"]*/questions\?[^"]+)">([\d,]+)(?: questions?)?</a>', get(client, address))
+    for target, count in counted:
+        assert listed(client, target) == int(count.replace(",", "")), target
+    return {name for target, _ in counted for name in parse_qs(urlsplit(unescape(target)).query)}
+
+
+def test_with_repeats_counts_are_those_of_the_lists(command: Command, tmp_path: Path) -> None:
+    arguments = ("--providers", "bm25", "dense", "--end", "20", "--repeats", "3", *SCRIPTED, "--run-id", "r")
+    assert command("eval", *arguments).code == 0
+    with opened(tmp_path / "results") as client:
+        assert check_counts(client, "/run/0/r") == {"right", "wrong", "provider", "outcome"}
+
+
+@pytest.mark.parametrize("run", ["0/first", "0/second", "0/h", "0/e", "1/a"])
+def test_counts_are_those_of_the_lists(client: TestClient, run: str) -> None:
+    check_counts(client, f"/run/{run}")

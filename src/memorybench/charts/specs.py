@@ -212,7 +212,7 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
                 "x": {
                     "field": "count",
                     "type": "quantitative",
-                    "axis": {"title": "failures", "tickCount": min(max(totals.values()), 8), "format": "~s"},
+                    "axis": {"title": "failures (trials)", "tickCount": min(max(totals.values()), 8), "format": "~s"},
                 },
                 "order": {"field": "place"},
                 "color": {"field": "reason", "type": "nominal", "scale": scale},

@@ -34,6 +34,8 @@ CREATE INDEX subjects ON trials (run, subject, reason);
 _CHUNK = 2000
 _DECIDING = (*VERDICTS, "miss_stale", "miss_invented", "miss_not_used", "miss_not_retrieved")
 """The scores that decide about the mark and the reason of a trial."""
+UNEXPLAINED = "wrong, reason unknown"
+"""The outcome of a trial whose reason is `wrong`; trials with other reasons are wrong as well."""
 _PHASES = ("well_behaved", "violation")
 _PASSED = ("right", "undecided", "skipped")
 _ROWS = "results.outcomes WHERE +run = :run AND rowid BETWEEN :first AND :last"
@@ -95,14 +97,14 @@ class Filter:
     benchmark: str = ""
     provider: str = ""
     outcome: str = ""
-    """right, wrong, undecided, or a status or reason of a failure; of the provider, or of any."""
+    """right, wrong, undecided, UNEXPLAINED, or a status or other reason of a failure; of the provider, or of any."""
     type: str = ""
     cluster: str = ""
     text: str = ""
     right: str = ""
     """A provider that is right, …"""
     wrong: str = ""
-    """… and one that is wrong."""
+    """… and one that is wrong in the same repeat."""
 
     def parameters(self) -> dict[str, str]:
         return {name: getattr(self, name) for name in self.__slots__ if getattr(self, name)}
@@ -221,9 +223,10 @@ class QuestionIndex:
         query = f"SELECT {column} FROM questions WHERE run = ? GROUP BY {column} ORDER BY min(place)"  # noqa: S608
         return [value for (value,) in self._choice(run, query) if value]
 
-    def reasons(self, run: int) -> dict[tuple[str, str], int]:
-        """Return the number of failures by provider and reason."""
-        query = "SELECT subject, reason, count(*) FROM trials WHERE run = ? AND reason != '' GROUP BY subject, reason"
+    def reasons(self, run: int, *, of_questions: bool = False) -> dict[tuple[str, str], int]:
+        """Return by provider and reason: the number of trials that are failures, or of questions that have one."""
+        counted = "DISTINCT question" if of_questions else "*"
+        query = f"SELECT subject, reason, count({counted}) FROM trials WHERE run = ? AND reason != '' GROUP BY 1, 2"  # noqa: S608
         return {(subject, reason): n for subject, reason, n in self._choice(run, query)}
 
     def _choice(self, *values: Any) -> list[Any]:
@@ -235,9 +238,12 @@ class QuestionIndex:
             return self._choices[values]
 
     def agreement(self, run: int, first: str, second: str) -> dict[str, int]:
-        """Return how many questions both, only the first, only the second, or neither of two providers got right."""
+        """Return how many questions both, only the first, only the second, or neither of two providers got right.
+
+        A question whose repeats differ counts in several of them.
+        """
         query = (
-            "SELECT a.mark = 'right', b.mark = 'right', count(*) FROM trials a JOIN trials b"
+            "SELECT a.mark = 'right', b.mark = 'right', count(DISTINCT a.question) FROM trials a JOIN trials b"
             " ON b.question = a.question AND b.variant = a.variant AND b.repeat = a.repeat"
             " WHERE a.run = ? AND a.subject = ? AND b.subject = ? AND a.mark IN ('right', 'wrong')"
             " AND b.mark IN ('right', 'wrong') GROUP BY 1, 2"
@@ -303,9 +309,17 @@ def _condition(run: int, filter: Filter) -> tuple[str, list[Any]]:
         (filter.wrong, "wrong" if filter.wrong else ""),
     ):
         if subject or outcome:
-            of_subject, of_outcome = (" AND subject = ?" * bool(subject), " AND ? IN (mark, reason)" * bool(outcome))
+            of_subject = " AND subject = ?" * bool(subject)
+            of_outcome = " AND reason = ?" if outcome == UNEXPLAINED else " AND ? IN (mark, reason)" * bool(outcome)
             parts.append(f"{own}{of_subject}{of_outcome})")
-            values += [value for value in (subject, outcome) if value]
+            values += [value for value in (subject, "wrong" if outcome == UNEXPLAINED else outcome) if value]
+    if filter.right and filter.wrong:
+        parts.append(
+            "EXISTS (SELECT 1 FROM trials a JOIN trials b USING (question, variant, repeat)"
+            " WHERE question = questions.id AND a.subject = ? AND a.mark = 'right'"
+            " AND b.subject = ? AND b.mark = 'wrong')"
+        )
+        values += [filter.right, filter.wrong]
     if filter.text:
         pattern = "%" + filter.text.replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_") + "%"
         like = "LIKE ? ESCAPE '\\'"

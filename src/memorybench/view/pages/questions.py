@@ -7,12 +7,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.suites.failures import FAILURE_REASONS
-from memorybench.view.index import LONGEST_TEXT, PAGE, Filter
+from memorybench.view.index import LONGEST_TEXT, PAGE, UNEXPLAINED, Filter
 from memorybench.view.results import run_url
 
 from . import number, render, results_of
 
-OUTCOMES = ("right", "wrong", "undecided", *(reason for reason in FAILURE_REASONS if reason != "wrong"))
+OUTCOMES = ("right", "wrong", "undecided", UNEXPLAINED, *(reason for reason in FAILURE_REASONS if reason != "wrong"))
 
 
 def filter_of(query: QueryParams) -> Filter:

@@ -16,7 +16,7 @@ from memorybench.suites.html_report import provenance_notes, verdict_of
 from memorybench.suites.registry import suite_of
 from memorybench.suites.suite import resume_command
 from memorybench.view.conversations import SUITES
-from memorybench.view.index import QuestionIndex
+from memorybench.view.index import UNEXPLAINED, Filter, QuestionIndex
 from memorybench.view.results import is_running, run_url
 
 from . import render, results_of
@@ -59,8 +59,9 @@ def page(request: Request) -> Response:
             later_sections=sections[split:],
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
-            failures=_failure_table(reasons, roles),
+            failures=_failure_table(results.index.reasons(number, of_questions=True), roles),
             skipped=sum(count for (_, reason), count in reasons.items() if reason == "skipped"),
+            skipped_questions=results.index.count(number, Filter(outcome="skipped")),
             charts=charts,
             is_drawn=is_drawn,
             reasons=FAILURE_REASONS,
@@ -120,7 +121,8 @@ class Links:
         if table.columns[0].heading in _CASE_COLUMNS and place == 0:
             return self.case(name)
         if heading in FAILURE_REASONS and name in self._roles:
-            return self.questions(provider=name, outcome=heading) if row[place] else ""
+            outcome = UNEXPLAINED if heading == "wrong" else heading
+            return self.questions(provider=name, outcome=outcome) if row[place] else ""
         if name in self._types and (place == 0 or heading in self._roles):
             return self.questions(type=name, provider=heading if place else "")
         return self.questions(provider=name) if place == 0 and name in self._roles else ""
