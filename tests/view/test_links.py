@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 from html import unescape
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -62,3 +64,18 @@ def test_with_repeats_counts_are_those_of_the_lists(command: Command, tmp_path: 
 @pytest.mark.parametrize("run", ["0/first", "0/second", "0/h", "0/e", "1/a"])
 def test_counts_are_those_of_the_lists(client: TestClient, run: str) -> None:
     check_counts(client, f"/run/{run}")
+
+
+def test_runs_of_one_name_are_told_apart_by_their_folders(recorded: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / name / "results" for name in ("one", "two")]
+    for folder in folders:
+        shutil.copytree(recorded / "results", folder)
+    with opened(*folders) as client:
+        runs, trends, compare = (unescape(get(client, path)) for path in ("/", "/trends", "/compare"))
+        both = get(client, "/compare?side=0/first:bm25&side=1/first:bm25")
+    for place, folder in enumerate(folders):
+        name = os.path.join(os.path.relpath(folder), "first")
+        assert f'<a href="/run/{place}/first">{name}</a>' in runs
+        assert f'<a href="/run/{place}/first">{name}</a>' in trends
+        assert f'<option value="{place}/first">{name}</option>' in compare
+        assert name in both.partition("<h1>")[2].partition("</h1>")[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -64,6 +66,8 @@ class RunRow:
     """By benchmark and subject, for all questions together."""
     cost: str
     progress: Snapshot | None = None
+    name: str = ""
+    """The id of the run; FOLDER/RUN if another folder has a run of that id."""
 
     @property
     def url(self) -> str:
@@ -106,7 +110,17 @@ class Results:
 
     def list_runs(self) -> list[Folder]:
         """Return the runs of each folder, newest first."""
-        return [self._list_folder(place, path) for place, path in enumerate(self.folders)]
+        listed = [self._list_folder(place, path) for place, path in enumerate(self.folders)]
+        ids = Counter(row.run.id for folder in listed for row in folder.rows)
+        return [
+            replace(
+                folder, rows=tuple(replace(row, name=self._name(row.place, row.run.id, ids)) for row in folder.rows)
+            )
+            for folder in listed
+        ]
+
+    def _name(self, place: int, run_id: str, ids: Mapping[str, int]) -> str:
+        return os.path.join(os.path.relpath(self.folders[place]), run_id) if ids[run_id] > 1 else run_id
 
     def _list_folder(self, place: int, path: Path) -> Folder:
         try:
@@ -242,9 +256,12 @@ class Results:
                         subjects=None if None in subjects else named,
                         measures=suite_of(stored.run).main_measures(stored),
                     )
+            ids = Counter(run_id for _, run_id in opened)
+            names = {(place, run_id): self._name(place, run_id, ids) for place, run_id in opened}
             chosen = [
-                Side(f"{run_id}:{subject}" if subject else run_id, opened[place, run_id], subject)
+                Side(f"{name}:{subject}" if subject else name, opened[place, run_id], subject)
                 for place, run_id, subject in sides
+                for name in (names[place, run_id],)
             ]
             if len(chosen) == 1:
                 chosen = [replace(chosen[0], text=name, subject=name) for name in chosen[0].subjects]

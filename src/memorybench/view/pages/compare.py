@@ -30,7 +30,7 @@ def page(request: Request) -> Response:
     sides = [parse_side(text) for text in chosen]
     only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
     choices = [
-        (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.run.id, subject)
+        (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.name, subject)
         for folder in results.list_runs()
         for row in folder.rows
         for subject in ("", *row.subjects)

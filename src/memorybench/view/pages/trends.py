@@ -40,7 +40,7 @@ def page(request: Request) -> Response:
     measure = _chosen(query.get("measure", ""), names)
     found = [(row, one) for row, measures in points for one in measures if one.name == measure and one.n]
     table = _table(found, subject, measure)
-    places = {row.run.id: row for row, _ in found}
+    places = {row.name: row for row, _ in found}
     return render(
         request,
         "trends.html",
@@ -59,7 +59,11 @@ def page(request: Request) -> Response:
 
 def _chart(results: Results, points: list[tuple[RunRow, Measure]], subject: str, title: str) -> str | None:
     """Draw the newest runs, if there are several."""
-    spec = trend_of([(row.run, one) for row, one in points], subject, title) if is_installed() else None
+    spec = (
+        trend_of([(row.run.model_copy(update={"id": row.name}), one) for row, one in points], subject, title)
+        if is_installed()
+        else None
+    )
     return None if spec is None else results.draw(spec, title)
 
 
@@ -77,7 +81,7 @@ def _table(points: list[tuple[RunRow, Measure]], subject: str, measure: str) -> 
             if before[1].value is not None and one.value is not None:
                 change = Difference(one.value - before[1].value, unit=one.unit)
         started = row.run.created.replace("T", " ")[:16]
-        rows.append((row.run.id, started, row.run.program, row.run.status, one, change, one, settings))
+        rows.append((row.name, started, row.run.program, row.run.status, one, change, one, settings))
         before = row, one
     columns = (
         text_column("run"),
