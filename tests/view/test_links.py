@@ -79,3 +79,23 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(recorded: Path, tmp_pa
         assert f'<a href="/run/{place}/first">{name}</a>' in trends
         assert f'<option value="{place}/first">{name}</option>' in compare
         assert name in both.partition("<h1>")[2].partition("</h1>")[0]
+
+
+def test_each_benchmark_has_its_verdict_and_its_questions(command: Command, tmp_path: Path) -> None:
+    names = ("mine", "yours")
+    for name in names:
+        (tmp_path / f"{name}.yaml").write_text(CONFIG.replace("mine", name))
+        (tmp_path / f"{name}.json").write_text(json.dumps([item(f"{name}{n}", GREEN) for n in range(8)]))
+    arguments = ("--config-dir", ".", "--providers", "bm25", "dense", "bm25(k1=0.5)", "--run-id", "r")
+    assert command("eval", "--benchmarks", *names, *arguments).code == 0
+    with opened(tmp_path / "results") as client:
+        for address in ("/run/0/r", "/compare?side=0/r", "/compare?side=0/r:bm25&side=0/r:dense"):
+            page = unescape(get(client, address))
+            verdict = re.findall(r'<p class="lead">(.*?)</p>', page)
+            for name in names:
+                assert any(line.startswith(f"{name}: ") for line in verdict)
+            if "side=0/r:" not in address:
+                assert any("Holm" in line and "intervals are not" in line for line in verdict)
+        page = unescape(get(client, "/run/0/r"))
+        targets = [parse_qs(urlsplit(one).query) for one in re.findall(r'<a href="([^"]*/questions\?[^"]+)"', page)]
+    assert {one["benchmark"][0] for one in targets if "benchmark" in one} == set(names)

@@ -135,11 +135,28 @@ def verdict_of(
     if report.verdict or comparison is None or not comparison.comparisons:
         leading = None if report.verdict else _lead(report, providers)
         return leading or (report.title, report.verdict or _main_figures(report))
-    first = comparison.comparisons[0]
-    pairs = [p for p in comparison.comparisons if (p.benchmark, p.measure) == (first.benchmark, first.measure)]
+    benchmarks = dict.fromkeys(pair.benchmark for pair in comparison.comparisons)
+    found = [_verdict_on(name, comparison.comparisons) for name in benchmarks]
+    verdicts = {name: one for name, one in zip(benchmarks, found, strict=True) if one is not None}
+    if not verdicts:
+        return report.title, ()
+    sentences = [
+        f"{name}: {line}" if len(verdicts) > 1 else line for name, (_, own) in verdicts.items() for line in own
+    ]
+    if comparison.tests > 1:
+        sentences.append(
+            f"p-values are adjusted by Holm's method for {comparison.tests} tests; intervals are not adjusted."
+        )
+    return "; ".join(lead for lead, _ in verdicts.values()), sentences
+
+
+def _verdict_on(benchmark: str, pairs: Sequence[Pair]) -> tuple[str, list[str]] | None:
+    """Return who is best on a benchmark by its first measure, and the comparisons with the others."""
+    first = next(pair for pair in pairs if pair.benchmark == benchmark)
+    pairs = [pair for pair in pairs if (pair.benchmark, pair.measure) == (benchmark, first.measure)]
     values = {name: value for pair in pairs for name, value in _values(pair) if value is not None}
     if not values:
-        return report.title, ()
+        return None
     best = (max if first.higher_is_better else min)(values, key=lambda name: values[name])
     tied = [name for name, value in values.items() if value == values[best]]
     own = [pair for pair in pairs if best in (pair.first, pair.second)]
@@ -150,10 +167,10 @@ def verdict_of(
         f"{best} against {other}: {pair.sentence()}" if pair.comparison.significant else pair.sentence()
         for other, pair in zip(others, own, strict=True)
     ]
-    lead = f"{first.benchmark}: {' and '.join(tied)} {rank} {first.measure}"
-    if len(tied) > 1:
-        return lead, sentences[:_MOST_SENTENCES]
-    return (lead if is_clear else f"{lead}, but not significantly so against all others"), sentences[:_MOST_SENTENCES]
+    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure}"
+    if len(tied) == 1 and not is_clear:
+        lead += ", but not significantly so against all others"
+    return lead, sentences[:_MOST_SENTENCES]
 
 
 def _lead(report: Report, providers: Sequence[str]) -> tuple[str, list[str]] | None:

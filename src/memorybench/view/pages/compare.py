@@ -11,6 +11,7 @@ from starlette.responses import Response
 from memorybench.charts.rendering import is_installed
 from memorybench.charts.run_charts import slope
 from memorybench.core.report_sections import Provenance, Report, Row, Table
+from memorybench.suites.comparison import Pair
 from memorybench.suites.html_report import verdict_of
 from memorybench.suites.run_comparison import SETTINGS, Only, RunComparison, select_cases
 from memorybench.view.results import MOST_COMPARED, NotFound, Results, run_url, with_query
@@ -95,7 +96,11 @@ def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[
     if compared is None or report is None or not compared.comparisons:
         return ()
     if len(compared.comparisons) == 1 or len(compared.sides) == 2:
-        return [compared.comparisons[0].sentence()]
+        firsts: dict[str, Pair] = {}
+        for pair in compared.comparisons:
+            firsts.setdefault(pair.benchmark, pair)
+        several = len(firsts) > 1
+        return [f"{name}: {pair.sentence()}" if several else pair.sentence() for name, pair in firsts.items()]
     heading, sentences = verdict_of(report, compared)
     return [heading, *sentences]
 

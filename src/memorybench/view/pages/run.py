@@ -44,7 +44,7 @@ def page(request: Request) -> Response:
         reasons = results.index.reasons(number)
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
-        links = Links(place, run_id, results.index, number, roles)
+        links = Links(place, run_id, results.index, number, roles, report)
         charts, is_drawn = results.charts(place, stored, _own_failures(reasons, roles))
         return render(
             request,
@@ -108,14 +108,23 @@ def progress(request: Request) -> Response:
 class Links:
     """From cells of a report to the questions behind them."""
 
-    def __init__(self, place: int, run_id: str, index: QuestionIndex, number: int, roles: Mapping[str, str]) -> None:
+    def __init__(
+        self, place: int, run_id: str, index: QuestionIndex, number: int, roles: Mapping[str, str], report: Report
+    ) -> None:
         self._place, self._run_id, self._index, self._number, self._roles = place, run_id, index, number, roles
         self._types = set(index.values(number, "type"))
         self._benchmarks = index.values(number, "benchmark")
+        self._benchmark_of: dict[int, str] = {}
+        """By `id` of a table, if there are several benchmarks; the tables of one follow that with its name."""
+        benchmark = ""
+        for part in report.sections if len(self._benchmarks) > 1 else ():
+            benchmark = part.title if part.title in self._benchmarks else benchmark
+            self._benchmark_of[id(part)] = benchmark if isinstance(part, Table) else ""
         self.has_several = sum(role != "baseline" for role in roles.values()) > 1
 
     def cell(self, table: Table, row: Row, place: int) -> str:
         name, heading = row[0], table.columns[place].heading
+        benchmark = self._benchmark_of.get(id(table), "")
         if not isinstance(name, str) or table.columns[0].heading == "measure":
             return ""
         if table.columns[0].heading in _CASE_COLUMNS and place == 0:
@@ -124,8 +133,8 @@ class Links:
             outcome = UNEXPLAINED if heading == "wrong" else heading
             return self.questions(provider=name, outcome=outcome) if row[place] else ""
         if name in self._types and (place == 0 or heading in self._roles):
-            return self.questions(type=name, provider=heading if place else "")
-        return self.questions(provider=name) if place == 0 and name in self._roles else ""
+            return self.questions(benchmark=benchmark, type=name, provider=heading if place else "")
+        return self.questions(benchmark=benchmark, provider=name) if place == 0 and name in self._roles else ""
 
     def is_muted(self, row: Row) -> bool:
         """Return whether a row is about a baseline."""
