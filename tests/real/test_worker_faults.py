@@ -148,6 +148,22 @@ def test_a_process_that_waits_for_a_slow_call_keeps_its_lease(
     assert run_once(results_folder(tmp_path, database), work, run=RUN.model_copy(update={"planned": 5})).performed == 5
 
 
+def test_leases_whose_names_have_the_same_short_hash_are_different(database: str, tmp_path: Path) -> None:
+    sql = (
+        "SELECT 'unit ' || min(n), 'unit ' || max(n) FROM generate_series(1, 400000) n"
+        f" GROUP BY hashtext('{RUN.id}/unit ' || n) HAVING count(*) > 1 LIMIT 1"
+    )
+    with connect(database) as db:
+        one, other = db.execute(sql).fetchone()
+    folders = [results_folder(tmp_path / name, database) for name in ("first", "second")]
+    with open_run(folders[0], RUN) as first, reopen_run(folders[1], RUN.id, fingerprints=FINGERPRINTS) as second:
+        assert first.try_lease(one)
+        assert second.try_lease(other)
+        assert not second.try_lease(one)
+        first.end_lease(one)
+        assert second.try_lease(one)
+
+
 def test_a_process_whose_commit_waits_for_a_lock_keeps_its_lease(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

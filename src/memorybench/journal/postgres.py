@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
+from hashlib import blake2b
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -37,7 +38,6 @@ _CONNECT_SECONDS = 10
 _JOIN_SECONDS = 5.0
 _MIGRATING = 0x6D656D62  # the advisory lock of processes that create or migrate tables
 _RUN_LOCKS = 0x6D656D62  # the first of the two numbers of the advisory lock of a run
-_LEASES = 0x6D656D63  # the first number of the advisory lock of a lease
 _ROWS_PER_FETCH = 1000
 _LARGEST_MESSAGE = 16 * 2**20
 """Characters of statements that are sent together."""
@@ -137,11 +137,11 @@ class PostgresConnection(Connection):
             raise
 
     def try_lease(self, name: str) -> bool:
-        row = self.execute("SELECT pg_try_advisory_lock(?, hashtext(?))", (_LEASES, name)).fetchone()
+        row = self.execute("SELECT pg_try_advisory_lock(?)", (_lease_key(name),)).fetchone()
         return bool(row[0])
 
     def end_lease(self, name: str) -> None:
-        self.execute("SELECT pg_advisory_unlock(?, hashtext(?))", (_LEASES, name))
+        self.execute("SELECT pg_advisory_unlock(?)", (_lease_key(name),))
 
     def beat(self) -> None:
         if self._can_expire:
@@ -343,6 +343,11 @@ def _call(db: Connection, function: str, run: str) -> bool:
     """Call a function of advisory locks for the lock of a run."""
     row = db.execute(f"SELECT {function}(?, hashtext(?))", (_RUN_LOCKS, run)).fetchone()
     return bool(row[0])
+
+
+def _lease_key(name: str) -> int:
+    """Return the number of the advisory lock of a lease: 64 bits, since a run has many and two must not share one."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), signed=True)
 
 
 def _join(db: Connection, run: str) -> bool:
