@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
 from memorybench.journal.places import results_folder
 from memorybench.journal.run_writer import open_run, reopen_run
+from memorybench.journal.writer import Writer
 from perf.postgres_server import PostgresServer
 from tests.cli.command import Command, Said, measured
 from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
@@ -180,6 +182,39 @@ def test_a_process_whose_commit_waits_for_a_lock_keeps_its_lease(
     work = plan(Ledger(tmp_path / "ledger"), haystacks=1, hook=lock)
     assert run_once(results_folder(tmp_path, database), work, run=RUN.model_copy(update={"planned": 5})).performed == 5
     assert locking[0].closed
+
+
+def test_a_run_that_lost_its_database_says_how_to_continue(
+    command: Command, database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    commit, commits = Writer._commit, 0
+
+    def disconnect(self: Writer, batch: Any) -> None:
+        nonlocal commits
+        commits += 1
+        if commits == 10:
+            with connect(database.replace("/journal", "/postgres")) as db:
+                db.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'journal'")
+        commit(self, batch)
+
+    monkeypatch.setattr(Writer, "_commit", disconnect)
+    lost = command(*EVAL, "--journal", database)
+    assert (lost.code, len(error_lines(lost))) == (1, 1), lost.err
+    assert [record for record in caplog.records if record.name.startswith("psycopg")] == []
+    resume = shlex.split(lost.err.partition("continue with: ")[2])
+    assert resume == ["memorybench", "eval", "--resume", "first", "--journal", database]
+    assert command(*resume[1:]).code == 0
+    assert_figures_of_a_whole_run(command, database)
+
+
+def test_the_error_about_an_unknown_run_names_the_database(command: Command, database: str) -> None:
+    assert command(*EVAL, "--journal", database).code == 0
+    for words in (("results", "missing"), ("eval", "--resume", "missing")):
+        refused = command(*words, "--journal", database)
+        assert refused.code == 2
+        listed = shlex.split(refused.err.split("`")[1])
+        assert listed == ["memorybench", "runs", "--journal", database]
+        assert command(*listed[1:]).code == 0
 
 
 def test_a_judge_is_calibrated_in_the_database(command: Command, database: str) -> None:

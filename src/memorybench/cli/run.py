@@ -65,6 +65,7 @@ def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) 
 
 
 def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
+    from memorybench.core.errors import DatabaseLost
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.progress_view import show_progress
     from memorybench.reporting.terminal import console, show_header
@@ -98,6 +99,8 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print(f"memorybench: interrupted; continue with: {_resume_command(start)}", file=sys.stderr)
         raise
+    except DatabaseLost as error:
+        raise DatabaseLost(f"{error}; continue with: {_resume_command(start)}") from error
     if args.json:
         sys.stdout.write(to_json(finished.report))
     else:

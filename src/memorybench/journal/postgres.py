@@ -6,6 +6,7 @@ variables, ~/.pgpass and service files.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import socket
@@ -374,10 +375,12 @@ def _holder(db: Connection, run: str) -> str | None:
 def _load_driver() -> Any:
     """Import psycopg. Untyped, because psycopg is optional for the type checker as well."""
     try:
-        return import_module("psycopg")
+        driver = import_module("psycopg")
     except ImportError as error:
         remedy = 'pip install "memorybench[postgres]"'
         raise BadInput("--journal", f"psycopg is not installed ({error})", remedy=remedy) from None
+    logging.getLogger("psycopg").addHandler(logging.NullHandler())  # its warnings repeat errors that it raises
+    return driver
 
 
 def _one_line(error: Exception) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import shlex
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from memorybench.core.trials import STATUSES, Outcome, Status
 
 from .checksums import CHECKSUMS, checked_rows
 from .contract import Connection, Journal, Row
-from .places import journal_of
+from .places import journal_of, journal_words
 from .rows import Run
 
 OPEN_ATTEMPT = (
@@ -119,7 +120,8 @@ class RunReader:
             known = [name for (name,) in self.connection.execute("SELECT id FROM runs ORDER BY created DESC, id")]
             close = difflib.get_close_matches(run, known, 1)
             hint = f"did you mean {close[0]!r}? " if close else ""
-            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`memorybench runs` lists them")
+            listing = shlex.join(["memorybench", "runs", *journal_words(self.folder)])
+            raise BadInput(self._journal.name, f"run {run!r} not found", remedy=f"{hint}`{listing}` lists them")
         return _run(row)
 
     def counts(self, run: str) -> dict[Status, int]:

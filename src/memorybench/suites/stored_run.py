@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.trials import Outcome
 from memorybench.files.names import safe_run_id
 from memorybench.journal.database import FILE_NAME
-from memorybench.journal.places import journal_of
+from memorybench.journal.places import journal_of, journal_words
 from memorybench.journal.rows import Run, RunStatus, differences
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.text.spelling import suggestion
@@ -141,10 +142,11 @@ def _find_run(
     ]
     if not found:
         known = [one.id for run_reader in readers.values() for one in run_reader.runs()]
+        listing = shlex.join(["memorybench", "runs", *journal_words(folders[0])])
         raise BadInput(
             " and ".join(journal_of(folder).name for folder in readers),
             f"run {run!r} not found",
-            remedy=suggestion(run, known) or "`memorybench runs` lists runs; name another folder as FOLDER/RUN",
+            remedy=suggestion(run, known) or f"`{listing}` lists runs; name another folder as FOLDER/RUN",
         )
     return found
 
