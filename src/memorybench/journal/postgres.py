@@ -7,6 +7,7 @@ variables, ~/.pgpass and service files.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
 import socket
@@ -147,6 +148,7 @@ class PostgresConnection(Connection):
     def beat(self) -> None:
         if self._can_expire:
             self.execute("SELECT set_config('idle_session_timeout', ?, false)", (f"{_LEASE_SECONDS}s",))
+            self._journal.last_beat = time.monotonic()
 
     def close(self) -> None:
         self._connection.close()
@@ -165,6 +167,7 @@ class PostgresJournal(Journal):
         """The connection that holds the lock of a run."""
         self._is_expired = False
         """Whether the server has ended a connection because it was silent."""
+        self.last_beat = math.inf
 
     def exists(self) -> bool:
         with self.errors(), closing(self._connect(read_only=True)) as db:
@@ -306,7 +309,9 @@ class PostgresJournal(Journal):
             return BadInput(self.name, problem, remedy="restore a copy, or use another database")
         if isinstance(error, errors.DiskFull):
             return JournalError(f"{self.name}: {text}; {AFTER_DISK_FULL}")
-        self._is_expired = self._is_expired or getattr(error, "sqlstate", None) in _EXPIRED_STATES
+        # the reason that the server sent may be lost with the connection
+        is_late = error.__class__ is self.driver.OperationalError and time.monotonic() - self.last_beat > _LEASE_SECONDS
+        self._is_expired = self._is_expired or is_late or getattr(error, "sqlstate", None) in _EXPIRED_STATES
         if isinstance(error, self.driver.OperationalError):
             problem = f"lease expired, the process was silent for {_LEASE_SECONDS} s" if self._is_expired else text
             kind = DatabaseLost if error.sqlstate in _CONNECTION_STATES else JournalError
