@@ -61,6 +61,29 @@ def test_a_process_without_paid_calls_knows_that_others_used_up_the_budget() -> 
     run = cast(RunWriter, BlockedRun())
     ending = asyncio.run(engine.perform(Plan(jobs=(), size=0), run, budget=Budget(1.0)))
     assert ending.status == "partial"
+    assert ending.is_blocked
+
+
+class ResumedRun(BlockedRun):
+    """A run whose failed trials another process tries again."""
+
+    def has_outcome(self, status: str) -> bool:
+        return False
+
+    def newly_ended_trials(self) -> set[str]:
+        """Return the trials that had failed before the run was resumed."""
+        return {trial.key for trial in TRIALS}
+
+
+SUBJECT = Subject(role="provider", name="m")
+TRIALS = [Trial(suite="bench", case_id=f"q{n}", subject=SUBJECT, cluster=f"h{n}") for n in range(3)]
+
+
+def test_a_process_does_not_end_a_run_that_another_one_has_resumed() -> None:
+    run = ResumedRun(ended={TRIALS[0].key})
+    plan = Plan(jobs=[Job(trial, perform, n) for n, trial in enumerate(TRIALS)], size=3)
+    ending = asyncio.run(engine.perform(plan, cast(RunWriter, run)))
+    assert (ending.status, ending.performed, ending.is_blocked) == ("partial", 0, False)
 
 
 async def perform(steps: Steps) -> Performed:
@@ -95,4 +118,4 @@ def test_trials_that_ended_elsewhere_need_no_lease() -> None:
     leases = Leases(ended={trial.key for trial in trials[:90]})
     leased = LeasedJobs(iter(jobs), cast(RunWriter, leases), Stop())
     assert asyncio.run(leased.next()) is jobs[90]
-    assert (len(leases.names), leased.ended_elsewhere) == (1, 90)
+    assert (len(leases.names), leased.ended()) == (1, 90)

@@ -135,14 +135,15 @@ def run_once(
     concurrency: int = 4,
     budget: Budget | None = None,
     run: Run = RUN,
+    is_joining: bool = False,
 ) -> Ending:
-    """Start the run, or resume it if it exists."""
+    """Start the run, or resume or join it if it exists."""
     exists = False
     if journal_of(folder).exists():
         with RunReader.open(folder) as run_reader:
             exists = run_reader.has(run.id)
     opened = (
-        reopen_run(folder, run.id, fingerprints=run.fingerprints, fault=fault)
+        reopen_run(folder, run.id, fingerprints=run.fingerprints, fault=fault, is_joining=is_joining)
         if exists
         else open_run(folder, run, fault=fault)
     )

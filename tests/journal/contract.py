@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Thread
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from memorybench.core.errors import BadInput, JournalError, RunConflict
 from memorybench.core.spending import Spending
-from memorybench.core.trials import Case, Outcome, Score, Trial
+from memorybench.core.trials import Case, Failure, Outcome, Score, Trial
 from memorybench.journal.checksums import CHECKSUMS, check_rows
 from memorybench.journal.migrations import MIGRATIONS
 from memorybench.journal.places import journal_of
@@ -52,6 +52,10 @@ def execute(results: Path, sql: str, *values: object) -> None:
 def reading(results: Path) -> Iterator[RunReader]:
     with RunReader.open(results) as run_reader:
         yield run_reader
+
+
+def join_run(results: Path, **values: Any) -> AbstractContextManager[RunWriter]:
+    return reopen_run(results, RUN.id, fingerprints=FINGERPRINTS, is_joining=True, **values)
 
 
 class JournalContract:
@@ -145,6 +149,45 @@ class JournalContract:
             assert read == [("b", PROVIDER.name)]
             assert run_reader.outcomes_of(RUN.id, [outcome("b").trial.key])[0].scores[0].value == 1.0
             assert [case for _, case, _ in run_reader.cases(RUN.id)] == ["a", "b"]
+
+    def test_only_a_resumed_run_tries_failed_trials_again(self, results: Path) -> None:
+        def ended(run_writer: RunWriter) -> set[str]:
+            keys = {case: outcome(case).trial.key for case in ("failed", "scored")}
+            found = {case for case, key in keys.items() if run_writer.has_ended(key)}
+            assert run_writer.ended_trials() == {keys[case] for case in found}
+            return found
+
+        failure = Failure(kind="Unavailable", message="no reply")
+        failed = Outcome(trial=outcome("failed").trial, status="failed", steps=("k",), failure=failure)
+        with open_run(results, RUN) as run_writer:
+            asyncio.run(run_writer.record_outcome(failed, 0))
+            asyncio.run(run_writer.record_outcome(outcome("scored"), 1))
+            assert ended(run_writer) == {"failed", "scored"}
+        with join_run(results) as run_writer:
+            assert ended(run_writer) == {"failed", "scored"}
+            assert run_writer.newly_ended_trials() == {failed.trial.key, outcome("scored").trial.key}
+        with reopen_run(results, RUN.id, fingerprints=FINGERPRINTS) as run_writer:
+            assert ended(run_writer) == {"scored"}
+            asyncio.run(run_writer.record_outcome(failed, 0))
+            assert ended(run_writer) == {"failed", "scored"}
+        with join_run(results) as run_writer:
+            assert ended(run_writer) == {"failed", "scored"}, "a failure of the resumed run counts"
+        with reopen_run(results, RUN.id, fingerprints=FINGERPRINTS):
+            pass
+        with join_run(results) as run_writer:
+            assert ended(run_writer) == {"scored"}, "the resumed run ended before it tried again"
+        with reading(results) as run_reader:
+            assert run_reader.notes(RUN.id) == [], "reports do not show it"
+        assert check_rows(journal_of(results)).unchecked == 0
+
+    def test_a_process_that_joins_changes_neither_the_spec_nor_a_complete_run(self, results: Path) -> None:
+        with open_run(results, RUN) as run_writer:
+            run_writer.end("complete")
+        with join_run(results, spec_changes={"budget": 2.5}):
+            pass
+        with reading(results) as run_reader:
+            assert run_reader.run(RUN.id).status == "complete"
+            assert run_reader.run(RUN.id).spec == RUN.spec
 
     def test_notes_keep_their_order_and_any_text(self, results: Path) -> None:
         texts = ["second", "first", f"{TEXT} \0 \ud800", "second"]

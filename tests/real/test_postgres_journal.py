@@ -258,7 +258,15 @@ class Workers:
             folder = results_folder(self._folder / f"worker{place}", self._database)
             work = plan(self.ledger, hook=self._call, limits=self._limits)
             budget = Budget(self._run.spec.get("budget"))
-            ending = run_once(folder, work, fault=killer(at), concurrency=CONCURRENCY, budget=budget, run=self._run)
+            ending = run_once(
+                folder,
+                work,
+                fault=killer(at),
+                concurrency=CONCURRENCY,
+                budget=budget,
+                run=self._run,
+                is_joining=True,
+            )
             (folder / "performed").write_text(f"{ending.performed}")
             code = 0
         finally:

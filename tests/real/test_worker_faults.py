@@ -10,23 +10,27 @@ import shutil
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from memorybench.core.errors import DatabaseLost, Transient
 from memorybench.core.plans import Limits
 from memorybench.engine.limiter import RateLimiter
 from memorybench.engine.retries import RetryState, with_retries
 from memorybench.engine.stopping import Stop
-from memorybench.journal.places import results_folder
+from memorybench.journal.checksums import CHECKSUMS
+from memorybench.journal.places import journal_of, results_folder
 from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.journal.writer import Writer
 from perf.postgres_server import PostgresServer
 from tests.cli.command import Command, Said, measured
+from tests.doubles.stub import Call, Stub, completion
 from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
 from tests.real.boxes import write_benchmark
 
@@ -267,6 +271,65 @@ def test_a_worker_with_other_data_is_refused_with_the_difference(command: Comman
     assert "boxes" in refused.err
     data.write_text(saved)
     assert command("worker", *at).code == 0
+
+
+MODELS = ("--answering-model", "gpt-4o", "--judge-model", "gpt-4o", "--concurrency", "1")
+BOXES = ("eval", "--benchmarks", "boxes", "--providers", "bm25", *MODELS, "--canaries", "0", "--run-id", "first")
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stub]:
+    """A model that does not answer questions about a kettle when it is asked for the first time."""
+    prompts: set[str] = set()
+
+    async def reply(request: web.BaseRequest, call: Call) -> web.StreamResponse:
+        prompt = call.json["messages"][-1]["content"]
+        is_first = prompt not in prompts
+        prompts.add(prompt)
+        if is_first and prompt.startswith("You answer") and "Where is the kettle" in prompt:
+            return await completion("", choices=[])(request, call)
+        return await completion("yes")(request, call)
+
+    with Stub() as stub:
+        stub.always(reply)
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        yield stub
+
+
+def test_a_worker_does_not_repeat_failed_trials(command: Command, database: str, model: Stub) -> None:
+    """The process that began the run was killed when trials had failed."""
+    at = ("--journal", database)
+    write_benchmark(command.folder, 8)
+    assert command.killed(*BOXES, *at, at=170)
+    assert command("results", "first", *at, "--json").json["counts"]["failed"] > 0
+    joined = command("worker", *at, "--concurrency", "1", "--json")
+    assert (joined.code, joined.json["status"]) == (1, "complete"), joined.err
+    counts = command("results", "first", *at, "--json").json["counts"]
+    assert (counts["scored"], counts["failed"]) == (16, 8)
+    asked = Counter(call.json["messages"][-1]["content"] for call in model.calls)
+    assert sum(asked.values()) - len(asked) <= 1, "the call in flight when the process was killed"
+    again = command("worker", "--run", "first", *at, "--json")
+    assert (again.code, again.json["performed"]) == (0, 0), "a supervisor need not start it again"
+    assert command("eval", "--resume", "first", *at).code == 0, "it tries failed trials again"
+
+
+def test_a_worker_of_a_run_without_budget_records_nothing(command: Command, database: str, model: Stub) -> None:
+    at = ("--journal", database)
+    write_benchmark(command.folder, 8)
+    assert command(*BOXES, *at, "--budget", "0.02").code == 1
+
+    def rows() -> list[dict[str, Any]]:
+        with closing(journal_of(results_folder(Path(), database)).open_for_reading()) as db:
+            return [dict(row) for table in CHECKSUMS for row in db.rows(f"SELECT * FROM {table}", (), many=True)]
+
+    recorded, calls = rows(), len(model.calls)
+    joined = command("worker", *at, "--json")
+    assert (joined.code, joined.json["status"], joined.json["performed"]) == (0, "partial", 0), joined.err
+    assert error_lines(joined)[-1].startswith("memorybench: run first: ")
+    assert (rows(), len(model.calls)) == (recorded, calls)
+    resumed = command("eval", "--resume", "first", *at, "--budget", "none", "--json")
+    assert (resumed.code, resumed.json["counts"]["blocked"]) == (1, 0), "questions about kettles failed"
 
 
 @pytest.mark.parametrize("seconds", [-86_400, 86_400], ids=["a day back", "a day ahead"])

@@ -52,4 +52,7 @@ def run(args: argparse.Namespace) -> int:
         return 130
     if ending.paused:
         print(f"memorybench: {ending.paused}", file=sys.stderr)
+    if ending.is_blocked:
+        remedy = f"continue with --resume {joined.run_id} and a larger --budget"
+        print(f"memorybench: run {joined.run_id}: the budget is used up; {remedy}", file=sys.stderr)
     return 0 if joined.is_good else 1

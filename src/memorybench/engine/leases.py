@@ -46,7 +46,6 @@ class LeasedJobs:
         self._leases: OrderedDict[str, None] = OrderedDict()
         """Units that this process has a lease on, the least recently used first."""
         self._in_flight: Counter[str] = Counter()
-        self.ended_elsewhere = 0
         self._ended: set[str] = set()
         """Keys of trials that have ended, in any process; some may be missing."""
         self._next_read = 0.0
@@ -61,18 +60,20 @@ class LeasedJobs:
                     return None
             unit = _unit(job)
             if self._is_known_to_have_ended(job):
-                self.ended_elsewhere += 1
-            elif not self._has_lease(unit):
+                continue
+            if not self._has_lease(unit):
                 self._waiting.append(job)
-            elif self._run_writer.has_ended(job.trial.key):
-                self.ended_elsewhere += 1
-            else:
+            elif not self._run_writer.has_ended(job.trial.key):
                 self._in_flight[unit] += 1
                 return job
 
     def end(self, job: Job) -> None:
         """The job has an outcome, or was interrupted."""
         self._in_flight[_unit(job)] -= 1
+
+    def ended(self) -> int:
+        """Return how many trials have ended, in any process."""
+        return len(self._run_writer.ended_trials())
 
     def is_any_blocked(self) -> bool:
         """Return whether the budget has blocked a job of any process."""
@@ -95,9 +96,7 @@ class LeasedJobs:
         return None
 
     def _drop_ended(self) -> None:
-        waiting = [job for job in self._waiting if job.trial.key not in self._ended]
-        self.ended_elsewhere += len(self._waiting) - len(waiting)
-        self._waiting = waiting
+        self._waiting = [job for job in self._waiting if job.trial.key not in self._ended]
 
     def _is_known_to_have_ended(self, job: Job) -> bool:
         """Answer without a query most of the time: with many processes, most jobs end elsewhere."""

@@ -31,6 +31,8 @@ class Ending:
     """Trials performed by this process; those scored earlier are not repeated."""
     paused: str = ""
     """Why the run stopped before its end without the user's request: a service cannot be reached."""
+    is_blocked: bool = False
+    """Whether the budget is used up, and work is left that needs it."""
 
 
 async def perform(
@@ -70,7 +72,8 @@ async def perform(
         except* Interrupted:
             ending = queue.ending(stopping, budget)  # in `opening` or `closing`: no job was interrupted
         except* Blocked:
-            ending = Ending("partial", False, queue.performed)  # the budget was used up in `opening` or `closing`
+            # the budget was used up in `opening` or `closing`
+            ending = Ending("partial", False, queue.performed, is_blocked=True)
     return ending
 
 
@@ -85,16 +88,16 @@ def _older_objects_frozen() -> Iterator[None]:
 
 
 class _JobQueue:
-    """Hands out the jobs that are not scored yet, in the order of the plan, and counts what became of them."""
+    """Hands out the jobs that are left, in the order of the plan, and counts what became of them."""
 
     def __init__(self, plan: Plan, run_writer: RunWriter, stopping: Stop) -> None:
-        scored = run_writer.scored()
+        ended = run_writer.ended_trials() if run_writer.is_shared else run_writer.scored()
         self._size = plan.size
-        self._scored = len(scored)
-        self.is_finished = len(scored) >= plan.size
+        self._ended_before = len(ended)
+        self.is_finished = len(ended) >= plan.size
         # a finished run is resumed without creating its jobs again
         self._jobs: Iterator[Job] = iter(
-            () if self.is_finished else (job for job in plan.jobs if job.trial.key not in scored)
+            () if self.is_finished else (job for job in plan.jobs if job.trial.key not in ended)
         )
         self._leased = LeasedJobs(self._jobs, run_writer, stopping) if run_writer.is_shared else None
         self.performed = 0
@@ -111,13 +114,15 @@ class _JobQueue:
     def ending(self, stopping: Stop, budget: Budget) -> Ending:
         if stopping.reason:
             return Ending("partial", False, self.performed, stopping.reason)
-        done = self.performed + self._scored + (self._leased.ended_elsewhere if self._leased else 0)
         if stopping.is_set() and (self.interrupted or next(self._jobs, None)):
             return Ending("partial", True, self.performed)
         budget.refresh()  # other processes may have used it up while this one waited for them
-        is_blocked = self.blocked > 0 or (self._leased is not None and self._leased.is_any_blocked())
-        is_complete = done == self._size and not (budget.exhausted and is_blocked)
-        return Ending("complete" if is_complete else "partial", False, self.performed)
+        is_any_blocked = self.blocked > 0 or (self._leased is not None and self._leased.is_any_blocked())
+        is_blocked = budget.exhausted and is_any_blocked
+        # another process may have resumed the run meanwhile, so that trials which ended are tried again
+        done = self._leased.ended() if self._leased else self.performed + self._ended_before
+        is_complete = done >= self._size and not is_blocked
+        return Ending("complete" if is_complete else "partial", False, self.performed, is_blocked=is_blocked)
 
 
 async def _work(queue: _JobQueue, run_steps: RunSteps, stopping: Stop, watch: Watch | None) -> None:

@@ -14,7 +14,7 @@ from .checksums import CHECKSUMS, checked_rows, crc
 from .contract import Row
 from .lock import LOCK_NAME
 from .places import journal_of
-from .rows import Run
+from .rows import TRIED_AGAIN, Run
 from .run_changes import Fault, tag_statement
 from .run_reader import RunReader
 from .run_writer import check_new, run_statements
@@ -84,7 +84,9 @@ class _CopiedRows:
             if row["id"] not in repeated:
                 yield self._copy("attempts", row, id=attempts.get(row["id"]) or next(self._ids))
         for table in ("cases", "outcomes", "notes"):
-            yield from (self._copy(table, row) for row in _rows(run_reader, table, part))
+            rows = _rows(run_reader, table, part)
+            # the merged run has other rows, and its failures count until it is resumed itself
+            yield from (self._copy(table, row) for row in rows if table != "notes" or row["kind"] != TRIED_AGAIN)
 
     def _copy(self, table: str, row: Row, **changes: Any) -> Statement:
         changed: Mapping[str, Any] = {**changes, "run": self._run}

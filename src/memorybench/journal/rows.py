@@ -20,6 +20,11 @@ _TEMPLATES = frozenset({"body", "document", "message"})
 """Keys of a config whose value is sent as it is, so that a null in it has a meaning."""
 CODE = "code of "
 """A line of a fingerprint that begins so names a module of the user and its digest. Older runs have no such lines."""
+TRIED_AGAIN = "tried again up to row"
+"""The kind of the note of a resumed run with a row of `outcomes`: those up to it that have no score are tried again.
+
+All processes of the run read it, so that they agree on which failures count. Reports do not show it.
+"""
 
 
 class Fingerprint(Record):

@@ -21,7 +21,7 @@ from memorybench.core.trials import STATUSES, Outcome, Status
 from .checksums import CHECKSUMS, checked_rows
 from .contract import Connection, Journal, Row
 from .places import journal_of, journal_words
-from .rows import Run
+from .rows import TRIED_AGAIN, Run
 
 OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
@@ -297,7 +297,7 @@ class RunReader:
         return int(calls)
 
     def notes(self, run: str) -> list[tuple[str, str]]:
-        rows = self._rows("notes", "run = ? ORDER BY rowid", run)
+        rows = self._rows("notes", "run = ? AND kind <> ? ORDER BY rowid", run, TRIED_AGAIN)
         return list(dict.fromkeys((str(row["kind"]), str(row["text"])) for row in rows))
 
     def tags(self) -> dict[str, tuple[str, ...]]:

@@ -22,7 +22,7 @@ from .checksums import crc, update_statements
 from .contract import Connection, Journal, Lock
 from .lock import LOCK_NAME
 from .places import journal_of
-from .rows import Fingerprint, Run, RunStatus, Step, differences, storable
+from .rows import TRIED_AGAIN, Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_changes import Fault, spec_statements, tag_statement
 from .run_reader import OPEN_ATTEMPT, RunReader, costs_of
 from .writer import Statement, Writer
@@ -43,6 +43,7 @@ _INSERT_OUTCOME = (
     "INSERT INTO outcomes (run, trial, ordinal, benchmark, case_id, subject, status, body, finished, crc)"
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
+_INSERT_NOTE = "INSERT INTO notes (run, kind, text, crc) VALUES (?,?,?,?)"
 _SET_SPENDING = (
     "INSERT INTO spending (run, cost, highest, unknown) VALUES (:run, :cost, :highest, :unknown)"
     " ON CONFLICT (run) DO UPDATE SET cost = :cost, highest = :highest, unknown = :unknown"
@@ -160,9 +161,7 @@ class RunWriter:
             keys = self._reads.execute("SELECT key FROM steps WHERE run = ?", (self.run.id,))
             self._recorded = {hash(key) for (key,) in keys}
             (has_shared,) = self._reads.execute("SELECT EXISTS (SELECT 1 FROM steps WHERE shared = 1)").fetchone()
-            newest = self._reads.execute("SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?", (self.run.id,))
-            (self._newest_outcome,) = newest.fetchone()
-        self._newest_read = self._newest_outcome
+            self._tried_again_up_to = self._newest_read = self._read_tried_again()
         self.has_earlier_steps = self.has_earlier_steps or bool(self._recorded) or self.is_shared
         self.has_shared_steps = bool(has_shared) or self.is_shared
 
@@ -231,15 +230,29 @@ class RunWriter:
         unknown = spent.calls if spent.cost is None else 0
         return [(_ADD_SPENDING, {"run": self.run.id, "cost": spent.cost or 0.0, "unknown": unknown})]
 
+    def _read_tried_again(self) -> int:
+        """Return the row up to which outcomes without a score are tried again; 0 in a run that was never resumed."""
+        sql = "SELECT coalesce(max(CAST(text AS BIGINT)), 0) FROM notes WHERE run = ? AND kind = ?"
+        return int(self._reads.execute(sql, (self.run.id, TRIED_AGAIN)).fetchone()[0])
+
+    def _try_again(self) -> list[Statement]:
+        """Let this process and those that join try all trials again that have an outcome without a score."""
+        sql = "SELECT coalesce(max(rowid), 0) FROM outcomes WHERE run = ?"
+        newest = int(self._reads.execute(sql, (self.run.id,)).fetchone()[0])
+        self._tried_again_up_to = self._newest_read = newest
+        row = (self.run.id, TRIED_AGAIN, f"{newest}")
+        return [("DELETE FROM notes WHERE run = ? AND kind = ?", row[:2]), (_INSERT_NOTE, (*row, crc(*row)))]
+
     def ended_trials(self) -> set[str]:
-        """Return the keys of trials that are scored, or that any process has tried since this one began."""
+        """Return the keys of trials that are scored, or that any process has tried since the run was last resumed."""
+        self._tried_again_up_to = self._read_tried_again()
         sql = "SELECT trial FROM outcomes WHERE run = ? AND (status = 'scored' OR rowid > ?)"
-        return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._newest_outcome))}
+        return {trial for (trial,) in self._reads.execute(sql, (self.run.id, self._tried_again_up_to))}
 
     def outcomes_after(self, row: int) -> list[tuple[int, Outcome]]:
         """Return the outcomes that any process has recorded after a row, with their rows."""
         sql = "SELECT rowid, body FROM outcomes WHERE run = ? AND rowid > ? ORDER BY rowid"
-        rows = self._reads.execute(sql, (self.run.id, max(row, self._newest_outcome)))
+        rows = self._reads.execute(sql, (self.run.id, max(row, self._tried_again_up_to)))
         return [(row, Outcome.model_validate_json(body)) for row, body in rows]
 
     def newly_ended_trials(self) -> set[str]:
@@ -248,7 +261,7 @@ class RunWriter:
         Rows become visible in the order of their commits, so the last rows of the previous call are read again.
         """
         sql = "SELECT trial, rowid FROM outcomes WHERE run = ? AND rowid > ?"
-        after = max(self._newest_outcome, self._newest_read - _ROWS_READ_AGAIN)
+        after = max(self._tried_again_up_to, self._newest_read - _ROWS_READ_AGAIN)
         rows = self._reads.execute(sql, (self.run.id, after)).fetchall()
         self._newest_read = max((rowid for _, rowid in rows), default=self._newest_read)
         return {trial for trial, _ in rows}
@@ -259,7 +272,7 @@ class RunWriter:
 
     def has_ended(self, trial: str) -> bool:
         sql = "SELECT 1 FROM outcomes WHERE run = ? AND trial = ? AND (status = 'scored' OR rowid > ?)"
-        return self._reads.execute(sql, (self.run.id, trial, self._newest_outcome)).fetchone() is not None
+        return self._reads.execute(sql, (self.run.id, trial, self._tried_again_up_to)).fetchone() is not None
 
     async def record_attempt(self, key: str, name: str, subject: str) -> int:
         """Record that paid work is about to start, so that a resumed run knows of it after a crash."""
@@ -341,7 +354,7 @@ class RunWriter:
 
     async def note(self, kind: str, text: str) -> None:
         row = (self.run.id, kind, storable(self._redact(text)))
-        await self._writer.write([("INSERT INTO notes (run, kind, text, crc) VALUES (?,?,?,?)", (*row, crc(*row)))])
+        await self._writer.write([(_INSERT_NOTE, (*row, crc(*row)))])
 
     def scored(self) -> set[str]:
         """Return the keys of trials that need no more work."""
@@ -358,15 +371,25 @@ class RunWriter:
         return spec_statements(self._reads, self.run.id, spec)
 
     def resume(self, spec_changes: Mapping[str, Any]) -> None:
-        """Record that the run goes on, and, if no other process writes it, end the attempts of earlier ones."""
+        """Record that the run goes on: trials that are not scored are tried again."""
+        status = _set_status(self.run.id, "running", None)
+        changes = [*self._change_spec(spec_changes), *self._try_again()]
+        self._writer.write_now([*self._end_earlier_attempts(), status, *changes])
+        self._lock.share()
+
+    def join(self) -> None:
+        """Take part in the run as it is: a complete run stays complete, and trials that failed are not tried again."""
+        sql, values = _set_status(self.run.id, "running", None)
+        self._writer.write_now([*self._end_earlier_attempts(), (f"{sql} AND status <> 'complete'", values)])
+        self._lock.share()
+
+    def _end_earlier_attempts(self) -> list[Statement]:
+        """Return the statements that end the attempts of earlier processes; none if another process writes the run."""
+        if not self._lock.is_alone:
+            return []
         ended = {"ended": now(), "error": "interrupted"}
         attempts = update_statements(self._reads, "attempts", OPEN_ATTEMPT, {"run": self.run.id}, ended)
-        status = _set_status(self.run.id, "running", None)
-        earlier: list[Statement] = []
-        if self._lock.is_alone:
-            earlier = [*attempts, *self._set_spending(*costs_of(self._reads, self.run.id))]
-        self._writer.write_now([*earlier, status, *self._change_spec(spec_changes)])
-        self._lock.share()
+        return [*attempts, *self._set_spending(*costs_of(self._reads, self.run.id))]
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now). A shared run goes on if one of its processes stops."""
@@ -424,10 +447,12 @@ def reopen_run(
     spec_changes: Mapping[str, Any] | None = None,
     redact: Redact = str,
     fault: Fault = None,
+    is_joining: bool = False,
 ) -> Iterator[RunWriter]:
     """Continue a run; raise RunConflict if anything that it depends on has changed.
 
-    `spec_changes` are new values of its spec that change no result, such as the budget.
+    `spec_changes` are new values of its spec that change no result, such as the budget. A process `is_joining` if it
+    only helps the one that began or resumed the run: it changes no spec, and tries no failed trial again.
     """
     with RunReader.open(folder, thorough=False) as run_reader:
         run = run_reader.run(run_id)
@@ -446,7 +471,10 @@ def reopen_run(
         with RunReader.open(folder, thorough=False) as run_reader:
             run_reader.run(run_id)  # raises if it was deleted or renamed before the lock was ours
         run_writer.open()
-        run_writer.resume(spec_changes or {})
+        if is_joining:
+            run_writer.join()
+        else:
+            run_writer.resume(spec_changes or {})
         yield run_writer
 
 

@@ -361,10 +361,12 @@ def run(
     show: Show = show_nothing,
     stopping: Stop | None = None,
     elsewhere: PerformElsewhere | None = None,
+    is_joining: bool = False,
 ) -> FinishedRun:
     """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress.
 
-    Setting `stopping` has the effect of Ctrl-C. With `elsewhere`, this process only begins and ends the run.
+    Setting `stopping` has the effect of Ctrl-C. With `elsewhere`, this process only begins and ends the run. A worker
+    `is_joining` the run that `options.resume` names: see `reopen_run`.
     """
     prepared, place, wiring = start.prepared, start.place, start.wiring
     done: Counter[tuple[str, str]] = Counter()
@@ -381,6 +383,7 @@ def run(
             spec_changes={"budget": start.budget, **start.saved_thresholds, **_saved_baseline(start)},
             redact=wiring.redact,
             fault=wiring.fault(),
+            is_joining=is_joining,
         )
     else:
         opened = begin_run(

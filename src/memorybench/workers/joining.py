@@ -32,7 +32,8 @@ class JoinedRun:
     run_id: str
     ending: Ending
     is_good: bool
-    """Whether the run is complete and all its trials are scored, or was complete before."""
+    """Whether the run is complete and all its trials are scored, or nothing was left to do here: the run was complete
+    before, or its budget was used up. A supervisor need not start the worker again."""
 
 
 def join_run(
@@ -64,7 +65,7 @@ def _join_once(
 ) -> JoinedRun:
     """Perform the part of the run that is left for this process; reports and stores are in a temporary folder.
 
-    Failures of a complete run are not repeated: only `--resume` does that.
+    Trials that failed or were blocked are not repeated: only `--resume` does that.
     """
     with TemporaryDirectory(prefix="memorybench-worker-") as name:
         folder = Path(name)
@@ -76,10 +77,10 @@ def _join_once(
         start = running.start(chosen_suite, chosen_suite.command_of(chosen), given, options, LiveWiring())
         if start.prepared.blocked:  # this process must not record the run as blocked for all
             raise RunConflict(f"run {chosen.id}: {start.prepared.blocked}")
-        finished = running.run(start, show=show, stopping=stopping)
-    counts = finished.summary.counts
-    is_good = finished.ending.status == "complete" and not (counts["failed"] or counts["unscored"])
-    return JoinedRun(chosen.id, finished.ending, is_good)
+        finished = running.run(start, show=show, stopping=stopping, is_joining=True)
+    counts, ending = finished.summary.counts, finished.ending
+    is_good = ending.status == "complete" and not (counts["failed"] or counts["unscored"])
+    return JoinedRun(chosen.id, ending, is_good or (ending.is_blocked and not ending.performed))
 
 
 def _wait_for_database(results: Path, lost: MemorybenchError) -> None:
