@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from memorybench.charts.rendering import is_installed
 from memorybench.charts.run_charts import slope
+from memorybench.core.errors import MemorybenchError
 from memorybench.core.report_sections import Provenance, Report, Row, Table
 from memorybench.suites.comparison import Pair
 from memorybench.suites.html_report import verdict_of
@@ -27,8 +28,14 @@ def page(request: Request) -> Response:
     results = results_of(request)
     query = request.query_params
     chosen = [text for text in dict.fromkeys(query.getlist("side")) if text][:_MOST_SIDES]
-    chosen = chosen or _default_sides(results)
-    sides = [parse_side(text) for text in chosen]
+    sides: list[tuple[int, str, str | None]] = []
+    compared, error, status = None, "", 200
+    try:
+        chosen = chosen or _default_sides(results)
+        sides = [parse_side(text) for text in chosen]
+        compared = results.compare(sides) if sides else None
+    except (NotFound, MemorybenchError) as problem:  # the form stays, to choose other sides
+        error, status = str(problem), 404 if isinstance(problem, NotFound) else 422
     only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
     choices = [
         (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.name, subject)
@@ -36,17 +43,17 @@ def page(request: Request) -> Response:
         for row in folder.rows
         for subject in ("", *row.subjects)
     ]
-    compared = results.compare(sides) if sides else None
     report = compared.report(only, _PAGE, first) if compared else None
     sections = [one for one in report.sections if not isinstance(one, Provenance)] if report else []
     is_measure = (isinstance(one, Table) and one.title != SETTINGS for one in sections)
     split = next((place for place, found in enumerate(is_measure) if found), 0)
-    return render(
+    response = render(
         request,
         "compare.html",
         here="compare",
         choices=choices,
         chosen=chosen,
+        error=error,
         compared=compared,
         chart=_chart(results, compared),
         verdict=_verdict(compared, report),
@@ -60,6 +67,8 @@ def page(request: Request) -> Response:
         link=_linker(sides, compared),
         address=lambda **changes: _address(chosen, {"only": query.get("only", ""), **changes}),
     )
+    response.status_code = status
+    return response
 
 
 def _default_sides(results: Results) -> list[str]:

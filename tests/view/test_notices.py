@@ -1,0 +1,30 @@
+"""What a reader must know stands where it is needed: errors, warnings, ends of lists and of runs."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from tests.view.conftest import opened
+
+
+def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -> None:
+    shutil.copytree(recorded / "results", tmp_path / "results")
+    with closing(sqlite3.connect(tmp_path / "results" / "results.db")) as db:
+        db.execute("UPDATE outcomes SET body = replace(body, 'recall', 'Recall') WHERE run IN ('first', 'second')")
+        db.commit()
+    with opened(tmp_path / "results") as client:
+        for path, status in (
+            ("/compare", 422),
+            ("/compare?side=0/h", 422),
+            ("/compare?side=0/absent&side=0/h", 404),
+            ("/compare?side=x", 404),
+        ):
+            reply = client.get(path)
+            while reply.status_code == 202:
+                reply = client.get(path)
+            assert reply.status_code == status
+            assert '<form class="filters" method="get" action="/compare">' in reply.text
+            assert 'class="card warning"' in reply.text
