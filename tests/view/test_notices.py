@@ -7,6 +7,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from starlette.testclient import TestClient
+
 from tests.view.conftest import opened
 
 
@@ -28,3 +30,7 @@ def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -
             assert reply.status_code == status
             assert '<form class="filters" method="get" action="/compare">' in reply.text
             assert 'class="card warning"' in reply.text
+
+
+def test_the_page_of_a_run_that_ended_is_loaded_again(client: TestClient) -> None:
+    assert client.get("/run/0/first/progress", headers={"HX-Request": "true"}).headers["hx-refresh"] == "true"

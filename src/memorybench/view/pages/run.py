@@ -94,7 +94,7 @@ def progress(request: Request) -> Response:
     """The part of the page that shows progress, which a running run renews."""
     place, run_id = request.path_params["place"], request.path_params["run"]
     with results_of(request).open(place, run_id) as stored:
-        return render(
+        response = render(
             request,
             "progress.html",
             place=place,
@@ -103,6 +103,9 @@ def progress(request: Request) -> Response:
             was_running=True,
             snapshot=read_progress(stored.folder / run_id),
         )
+        if not is_running(stored) and "hx-request" in request.headers:
+            response.headers["HX-Refresh"] = "true"  # other parts of the page still say that it is running
+        return response
 
 
 class Links:
