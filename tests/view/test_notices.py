@@ -9,7 +9,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from tests.view.conftest import opened
+from tests.view.conftest import get, opened
 
 
 def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -> None:
@@ -30,6 +30,19 @@ def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -
             assert reply.status_code == status
             assert '<form class="filters" method="get" action="/compare">' in reply.text
             assert 'class="card warning"' in reply.text
+
+
+def test_clear_is_in_the_part_that_a_filter_renews(client: TestClient) -> None:
+    page = get(client, "/run/0/first/questions?provider=bm25")
+    assert ">clear</a>" in page.partition('id="found"')[2]
+
+
+def test_a_page_after_the_last_one_says_so(client: TestClient) -> None:
+    page = get(client, "/run/0/first/questions?offset=100000")
+    assert "No question matches" not in page
+    assert "12–12" not in page
+    assert 'rel="prev" href="/run/0/first/questions?offset=0"' in page
+    assert "No question matches" in get(client, "/run/0/first/questions?text=zzzz")
 
 
 def test_the_page_of_a_run_that_ended_is_loaded_again(client: TestClient) -> None:
