@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 
+import pytest
 from starlette.testclient import TestClient
 
+from tests.cli.command import Command
+from tests.doubles.stub import Stub, completion
 from tests.view.conftest import get, opened
 
 
@@ -30,6 +35,36 @@ def test_compare_shows_its_form_below_an_error(recorded: Path, tmp_path: Path) -
             assert reply.status_code == status
             assert '<form class="filters" method="get" action="/compare">' in reply.text
             assert 'class="card warning"' in reply.text
+
+
+def test_a_judge_that_fails_its_check_is_named_before_figures(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Stub() as stub:
+        monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+        stub.always(completion(lambda call: "yes", model="", tokens=(200, 2)))
+        answered = ("--answering-model", "scripted/quote", "--judge-model", "gpt-4o", "--canaries", "48")
+        assert command("eval", "--providers", "bm25", "dense", "--end", "6", *answered, "--run-id", "r").code == 0
+    report = (tmp_path / "results" / "r" / "report.html").read_text()
+    with opened(tmp_path / "results") as client:
+        runs = get(client, "/").partition('href="/run/0/r"')[2]
+        run, compare = get(client, "/run/0/r"), get(client, "/compare?side=0/r:bm25&side=0/r:dense")
+    assert "judge gpt-4o failed its check" in runs.partition('class="headline"')[0]
+    for page in (report, run, compare):
+        assert 0 < page.index("judge gpt-4o failed its check") < page.index('class="lead"')
+
+
+def test_two_of_several_providers_are_compared_with_a_hint(command: Command, tmp_path: Path) -> None:
+    assert command("eval", "--providers", "bm25", "dense", "hybrid", "--end", "6", "--run-id", "r").code == 0
+    with opened(tmp_path / "results") as client:
+        whole = get(client, "/compare?side=0/r")
+        two = get(client, "/compare?side=0/r:bm25&side=0/r:dense")
+    (tests,) = set(re.findall(r"for (\d+) tests", unescape(whole).partition("Holm's method")[2][:20]))
+    hint = re.search(r'<p class="hint">[^<]*3 providers[^<]*<a href="/run/0/r">[^<]*</a>[^<]*</p>', two)
+    assert hint
+    assert f"{tests} tests" in hint[0]
+    assert "3 providers" not in whole
 
 
 def test_clear_is_in_the_part_that_a_filter_renews(client: TestClient) -> None:

@@ -86,6 +86,11 @@ class ListedRun:
             if not row["group"]
         }
 
+    @property
+    def failed_judges(self) -> tuple[str, ...]:
+        """Return the judges that failed their check, if the run has saved a report."""
+        return tuple(str(one["judge"]) for one in self._report.get("judge_checks", ()) if one["failed"])
+
     @cached_property
     def saved_report(self) -> Mapping[str, Any]:
         """The JSON report that the run wrote; empty if it wrote none, or has changed since."""

@@ -66,6 +66,7 @@ class RunRow:
     """By benchmark and subject, for all questions together."""
     cost: str
     progress: Snapshot | None = None
+    failed_judges: tuple[str, ...] = ()
     name: str = ""
     """The id of the run; FOLDER/RUN if another folder has a run of that id."""
 
@@ -297,7 +298,13 @@ class Results:
 
 def _with_report(row: RunRow, listed: ListedRun) -> RunRow:
     try:
-        return replace(row, headlines=tuple(listed.headlines), measures=listed.measures, cost=cost_text(*listed.costs))
+        return replace(
+            row,
+            headlines=tuple(listed.headlines),
+            measures=listed.measures,
+            cost=cost_text(*listed.costs),
+            failed_judges=listed.failed_judges,
+        )
     except MemorybenchError:  # one run that cannot be read must not hide the others; its page says why
         return row
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import comb
 from typing import Any
 
 from starlette.requests import Request
@@ -37,11 +38,17 @@ def page(request: Request) -> Response:
     except (NotFound, MemorybenchError) as problem:  # the form stays, to choose other sides
         error, status = str(problem), 404 if isinstance(problem, NotFound) else 422
     only, first = _ONLY.get(query.get("only", "")), number(request, "offset")
+    rows = [row for folder in results.list_runs() for row in folder.rows]
     choices = [
         (f"{row.place}/{row.run.id}{f':{subject}' if subject else ''}", row.name, subject)
-        for folder in results.list_runs()
-        for row in folder.rows
+        for row in rows
         for subject in ("", *row.subjects)
+    ]
+    judges = [
+        f"Run {row.name}: judge {judge} failed its check. Do not rely on its verdicts."
+        for row in rows
+        for judge in row.failed_judges
+        if (row.place, row.run.id) in [side[:2] for side in sides]
     ]
     report = compared.report(only, _PAGE, first) if compared else None
     sections = [one for one in report.sections if not isinstance(one, Provenance)] if report else []
@@ -60,6 +67,8 @@ def page(request: Request) -> Response:
         settings=sections[:split],
         sections=sections[split:],
         report=report,
+        tests_of_run=_tests_of_run(results, sides, compared),
+        warnings=[*judges, *(report.warnings if report else ())],
         only=query.get("only", ""),
         first=first,
         size=_PAGE,
@@ -112,6 +121,22 @@ def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[
         return [f"{name}: {pair.sentence()}" if several else pair.sentence() for name, pair in firsts.items()]
     heading, sentences = verdict_of(report, compared)
     return [heading, *sentences]
+
+
+def _tests_of_run(
+    results: Results, sides: list[tuple[int, str, str | None]], compared: RunComparison | None
+) -> tuple[str, int, int] | None:
+    """Return the page, the providers and the tests of a run of which some providers are compared; None for others."""
+    runs = {side[:2] for side in sides}
+    if compared is None or len(runs) > 1 or len(sides) < 2:
+        return None
+    ((place, run_id),) = runs
+    with results.open(place, run_id) as stored:
+        roles = results.subjects(results.questions(place, stored), stored.run)
+    providers = [name for name, role in roles.items() if role != "baseline"]
+    if len(providers) <= len(sides) or any(subject not in providers for _, _, subject in sides):
+        return None
+    return run_url(place, run_id), len(providers), compared.tests * comb(len(providers), 2) // comb(len(sides), 2)
 
 
 def _chart(results: Results, compared: RunComparison | None) -> str | None:
