@@ -92,6 +92,30 @@ def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
         assert [row["is_before"] for row in rows] == sides
 
 
+@pytest.mark.parametrize(
+    ("costs", "scale"),
+    [
+        ((100.0, 900.0), "linear"),
+        ((100.0, 200.0, 90_000.0), "log"),
+        ((0.0, 0.002, 0.5), "symlog"),
+        ((0.0, 0.0), "linear"),
+    ],
+)
+def test_costs_that_differ_much_are_on_a_logarithmic_axis(costs: tuple[float, ...], scale: str) -> None:
+    spec = specs.frontier([(cost, Estimate(str(cost), 0.5)) for cost in costs], "tokens", "score", "~s")
+    x = spec["encoding"]["x"]
+    assert x["scale"].get("type", "linear") == scale
+    assert ("logarithmic" in x["axis"]["title"]) == (scale != "linear")
+    if scale != "linear":
+        assert x["axis"]["values"][0] <= min(costs)
+        assert x["axis"]["values"][-1] >= max(costs)
+
+
+def test_labels_of_points_that_are_far_apart_stay_beside_them() -> None:
+    spec = specs.frontier([(cost, Estimate(str(cost), 0.2)) for cost in (0.0, 500.0, 9000.0)], "tokens", "score", "~s")
+    assert [row["label_at"] for row in spec["layer"][1]["data"]["values"]] == [0.2, 0.2, 0.2]
+
+
 def test_labels_of_a_slope_chart_do_not_overlap() -> None:
     spec = specs.slope("a", "b", [Change(str(place), 0.5, 0.99) for place in range(12)], "t")
     places = sorted(row["place"] for row in spec["layer"][1]["data"]["values"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from math import ceil, floor, log10
 from typing import Any
 
@@ -126,13 +127,18 @@ def frontier(
         if not best or data[place]["value"] > best[-1]["value"]:
             best.append(data[place])
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": _name(y_title)}}
-    axis = {"title": _name(x_title), "format": x_format, "tickCount": 6}
-    x = {"field": "cost", "type": "quantitative", "scale": {"zero": True}, "axis": axis}
+    axis: dict[str, Any] = {"title": _name(x_title), "format": x_format, "tickCount": 6}
+    scale, ticks = _cost_scale([cost for cost, _ in points])
+    if ticks:
+        axis |= {"title": _name(f"{x_title}, logarithmic"), "values": ticks}
+        axis["labelExpr"] = f"format(datum.value, '{axis.pop('format')}')"  # else all ticks have one SI prefix
+    x = {"field": "cost", "type": "quantitative", "scale": scale, "axis": axis}
     line = {"type": "line", "interpolate": "step-after", "strokeDash": [4, 3], "color": LIGHT["muted"]}
-    placed = _spread([one["value"] for one in data], _HEIGHT, (0, 1))
-    for row, label_at in zip(data, placed, strict=True):
-        row["label_at"] = label_at
-        row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points])
+    for rows in _neighbours(data, ticks):
+        for row, label_at in zip(rows, _spread([one["value"] for one in rows], _HEIGHT, (0, 1)), strict=True):
+            row["label_at"] = label_at
+    for row in data:
+        row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
     return _whole(
         {
             **({"title": {"text": printable(note), "fontWeight": "normal", "limit": _WIDTH}} if note else {}),
@@ -154,8 +160,38 @@ def frontier(
     )
 
 
-def _is_last_alone(cost: float, costs: Sequence[float]) -> bool:
+def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
+    """Return the scale of an axis and, if logarithmic, its ticks. A far point must not press others together."""
+    positive = [cost for cost in costs if cost > 0]
+    if not positive or max(positive) <= 10 * min(positive):
+        return {"zero": True}, []
+    first, last = floor(log10(min(positive))), ceil(log10(max(positive)))
+    powers = [10.0**power for power in range(first, last + 1)]
+    if len(positive) == len(costs):
+        return {"type": "log", "domain": [powers[0], powers[-1]]}, powers
+    return {"type": "symlog", "constant": powers[0], "domain": [0, powers[-1]]}, [0.0, *powers]
+
+
+def _place(cost: float, ticks: Sequence[float]) -> float:
+    """Return where a cost is on the axis, from the left; `ticks` are those of a logarithmic one."""
+    return log10(1 + cost / next(tick for tick in ticks if tick > 0)) if ticks else cost
+
+
+def _neighbours(data: Sequence[dict[str, Any]], ticks: Sequence[float]) -> list[list[dict[str, Any]]]:
+    """Group points whose labels may overlap: each is less than a third of the axis from the next."""
+    ordered = sorted(data, key=lambda row: float(row["cost"]))
+    width = _place(ordered[-1]["cost"], ticks) / 3
+    groups = [[ordered[0]]]
+    for before, row in pairwise(ordered):
+        if _place(row["cost"], ticks) - _place(before["cost"], ticks) >= width > 0:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
+
+
+def _is_last_alone(cost: float, costs: Sequence[float], ticks: Sequence[float]) -> bool:
     """Whether a label would stick out of the chart, and there is room for it before the point."""
+    cost, *costs = (_place(one, ticks) for one in (cost, *costs))
     end = max(costs)
     return cost > 0.75 * end and sum(other > cost - 0.25 * end for other in costs) == 1
 
