@@ -118,7 +118,7 @@ class Process:
 
 
 def wait_until(model: SlowModel, process: Process, waiting: int) -> None:
-    """Return when so many calls wait for the model."""
+    """Return when so many calls wait for the model: fewer than the histories allow, or one would be sent again."""
     while model.waiting < waiting:
         assert not process.has_ended, process.wait()
         time.sleep(0.05)
@@ -167,7 +167,7 @@ def test_ray_starts_a_killed_worker_again_and_the_run_completes(
 ) -> None:
     model.waits_after = 40
     driver = Process(command.folder, ray_folder, *EVAL, "--run-id", RUN, "--journal", journal, *LOCAL, "--json")
-    wait_until(model, driver, waiting=5)
+    wait_until(model, driver, waiting=3)
     before, committed = len(model.calls), committed_prompts(journal)
     workers = workers_of(journal, driver.pid)
     assert len(workers) == 4
@@ -191,7 +191,7 @@ def test_workers_without_ray_do_the_same(command: Command, journal: str, model: 
     model.waits_after = made + 40
     work = ("worker", *at, "--run", RUN, "--concurrency", f"{CONCURRENCY}")
     workers = [Process(command.folder, ray_folder, *work) for _ in range(4)]
-    wait_until(model, workers[0], waiting=5)
+    wait_until(model, workers[0], waiting=3)
     before, committed = len(model.calls), committed_prompts(journal)
     os.kill(workers[3].pid, signal.SIGKILL)
     workers.append(Process(command.folder, ray_folder, *work))
@@ -235,7 +235,7 @@ def test_sigterm_drains_the_workers_and_the_run_resumes(
     model.waits_after = 40
     at = ("--journal", journal)
     driver = Process(command.folder, ray_folder, *EVAL, "--run-id", RUN, *at, *LOCAL)
-    wait_until(model, driver, waiting=5)
+    wait_until(model, driver, waiting=3)
     driver.send(signal.SIGTERM)
     model.seconds = 1.0  # the workers are told to stop before they have made all calls
     model.released.set()
