@@ -237,7 +237,7 @@ def test_sigterm_drains_the_workers_and_the_run_resumes(
     driver = Process(command.folder, ray_folder, *EVAL, "--run-id", RUN, *at, *LOCAL)
     wait_until(model, driver, waiting=3)
     driver.send(signal.SIGTERM)
-    model.seconds = 1.0  # the workers are told to stop before they have made all calls
+    model.seconds = 1.0  # slow, so that calls are left when the workers stop
     model.released.set()
     code, out, err = driver.wait()
     assert code == 130, err

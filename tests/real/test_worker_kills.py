@@ -265,7 +265,8 @@ def test_killed_processes_and_servers_change_no_figure(
     assert fleet.repeats <= fleet.lost_calls, "I2"
     with RunReader.open(results_folder(Path(), fleet.database)) as run_reader:
         assert fleet.repeats <= run_reader.possibly_charged_twice("nightly") <= fleet.lost_calls
-    print(f"{kills} kills, {len(committed)} paid calls, {fleet.repeats} repeated; at most {fleet.lost_calls} allowed")
+    counts = f"{len(fleet.kills)} of {kills} kills, {len(committed)} paid calls, {fleet.repeats} repeated"
+    print(f"{counts}; at most {fleet.lost_calls} allowed")
 
 
 @pytest.mark.parametrize("model", ["kettle"], indirect=True)

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     form = args.output.suffix.lstrip(".").lower() if args.output else ""
     if not args.spec:
         if form not in FORMS:
-            problem = f"{args.output.name} is no chart file" if args.output else "missing"
+            problem = f"{args.output.name} is not a chart file" if args.output else "missing"
             raise BadInput("--output", problem, expected="a file with .svg, .png or .pdf, or --spec for its data")
         check_installed("plot")
     spec = _find(args)

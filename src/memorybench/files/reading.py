@@ -53,7 +53,7 @@ def read_inside(folder: Path, name: str) -> bytes:
 def check_confined(path: Path, folders: Iterable[Path], largest: int) -> None:
     """Raise BadInput unless the path is a file below one of the folders, of at most so many bytes.
 
-    Links count as what they lead to. A pipe or device, which could be read forever, is no such file.
+    Links are followed first. Pipes and devices are refused, because reading them may never end.
     """
     try:
         real, status = path.resolve(strict=True), path.stat()

@@ -121,7 +121,7 @@ class PostgresConnection(Connection):
             nonlocal size
             parts.append(cursor.mogrify(translate(sql), values))
             size += len(parts[-1])
-            if size > _LARGEST_MESSAGE:  # only `merge` writes that much: nobody waits for its rows
+            if size > _LARGEST_MESSAGE:  # only `merge` writes that much, and no other process waits for it
                 cursor.execute("; ".join(parts if is_begun() else ["BEGIN", *parts]))
                 parts.clear()
                 size = 0

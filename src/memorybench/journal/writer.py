@@ -94,7 +94,7 @@ class Writer:
         """Run in a thread of its own until `close`: a commit may wait for a lock longer than leases last."""
         while not self._is_closed.wait(HEARTBEAT_SECONDS):
             for connection in self._kept_alive:
-                with suppress(MemorybenchError):  # whoever uses a lost connection gets the error
+                with suppress(MemorybenchError):  # the next use of a lost connection raises the error
                     connection.beat()
             if self._lock.acquire(blocking=False):  # otherwise a commit uses the connection
                 try:

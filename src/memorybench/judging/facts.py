@@ -77,8 +77,8 @@ def facts_of(state: Any) -> tuple[MemoryFact, ...]:
 
     An item of a list is one fact. A text outside of lists is split at line breaks and at certain ends of sentences;
     `most_parts` counts the possible ones. A block with a label and a value is such a text. `"budget": 5000` is the fact
-    "budget: 5000" in the category budget; an object with a text (`content`, `fact`, `memory` …) and nothing but
-    particulars beside it is that text. Keys such as `memories` or `results` are no categories.
+    "budget: 5000" in the category budget; an object with a text (`content`, `fact`, `memory` …) and
+    otherwise only details such as ids and dates is that text. Keys such as `memories` or `results` are not categories.
     """
     facts: list[MemoryFact] = []
     _gather(facts, state, (), 0)

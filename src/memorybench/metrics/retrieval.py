@@ -89,7 +89,7 @@ def _hits(ranked: Sequence[str], gold: Collection[str], k: int) -> list[float] |
     if not gold:
         return None
     gold_ids, first = set(gold), dict.fromkeys(ranked[:k])
-    if len(first) < k:  # some are retrieved twice, or there are no more
+    if len(first) < k:  # an id is repeated, or the ranking is shorter than k
         first = dict.fromkeys(islice(dict.fromkeys(ranked), k))
     return [float(id in gold_ids) for id in first]
 

@@ -1,7 +1,7 @@
 """Questions for structured facts: templates for common attributes of people, and a note with a gap for all others.
 
-Structure does not tell whether an attribute asks for a person or a thing, takes an article, or is a verb. The note is
-right for every attribute: `Fill the gap in this note about "ferry from Piraeus". Departure: ____.`
+The fields of a fact do not say whether an attribute names a person or a thing, needs an article, or is a verb. A note
+with a gap is right for every attribute: `Fill the gap in this note about "ferry from Piraeus". Departure: ____.`
 """
 
 from __future__ import annotations

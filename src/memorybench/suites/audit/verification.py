@@ -170,7 +170,7 @@ class ProbeModel:
     async def _is_absent(self, steps: Steps, question: str, conversation: Sequence[Turn]) -> bool:
         """Return whether three of four replies find no answer, and none quotes one from the conversation.
 
-        A fact that was told is asked as absent only if the model overlooks it three times.
+        So a fact that the conversation does tell is asked as absent only if the model misses it three times.
         """
         silent = 0
         for attempt in _ABSENT_ATTEMPTS:
