@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 REAL := $(VENV)-real
+# the measure `workers` needs Postgres, which `make test-real` installs
+PERF = $(if $(wildcard $(REAL)/bin/python),$(REAL),$(VENV))/bin/python
 
 .PHONY: setup eval view test check test-real perf docs format clean
 
@@ -31,7 +33,7 @@ $(REAL)/.installed: pyproject.toml constraints.txt scripts/setup.py
 	@touch $@
 
 perf: setup  ## make perf NAMES="latency ingest" runs some
-	$(BIN)/python -m perf $(NAMES)
+	$(PERF) -m perf $(NAMES)
 
 eval: setup
 	$(BIN)/memorybench eval

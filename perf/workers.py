@@ -55,15 +55,17 @@ def measure(setup: Setup) -> Iterator[Line]:
 def _measure_steps(setup: Setup, server: PostgresServer) -> Iterator[Line]:
     """Paid calls of 50 ms. Each worker gets the same number of them, so that a perfect ratio is their number."""
     each = -(-setup.items // 8)
+    rounds = []
     with stub_server() as address:
-        usages = {}
-        for workers in setup.workers:
-            database = empty_database(server.address)
-            items = each * workers
-            usages[workers] = _usage(setup.folder, ask, workers, database, items, address)
+        for _ in range(setup.rounds):
+            usages = {}
+            for workers in setup.workers:
+                database = empty_database(server.address)
+                usages[workers] = _usage(setup.folder, ask, workers, database, each * workers, address)
+            rounds.append(usages)
     fewest, most = min(usages), max(usages)
     wall, cpu = (
-        {workers: getattr(usage, kind) / (each * workers) for workers, usage in usages.items()}
+        {workers: median(getattr(usages[workers], kind) for usages in rounds) / (each * workers) for workers in usages}
         for kind in ("wall", "cpu")
     )
     yield Line(f"paid steps of 50 ms, {IN_FLIGHT} in flight, {fewest} worker", 1 / wall[fewest], "/s")
@@ -72,7 +74,7 @@ def _measure_steps(setup: Setup, server: PostgresServer) -> Iterator[Line]:
             yield Line(f"  {workers} workers / {fewest} worker", wall[fewest] / wall[workers])
     yield Line(f"  CPU of the worker per step, {fewest} worker", 1000 * cpu[fewest], "ms")
     yield Line(f"  CPU of the workers per step, {most} workers", 1000 * cpu[most], "ms")
-    yield Line("  database", _megabytes(database) * 1e6 / items, "B/step")
+    yield Line("  database", _megabytes(database) * 1e6 / (each * most), "B/step")
 
 
 def _measure_journal(setup: Setup, server: PostgresServer) -> Iterator[Line]:

@@ -176,7 +176,8 @@ def test_every_suite_has_the_gate(
 
 def test_an_agent_that_got_worse_fails_the_gate_of_hygiene(command: Command) -> None:
     (command.folder / "agents/configs").mkdir(parents=True)
-    run = ("hygiene", "run", "memory-skip-local", "--agent", "scripted", "--allow-code", *CONSENT, "--json")
+    agent = ("--agent", "scripted", "--allow-code", *CONSENT)
+    run = ("hygiene", "run", "memory-skip-local", "--seed", "1", *agent, "--json")
     for behaviour in ("reading", "hoarding"):
         (command.folder / "agents/configs/scripted.yaml").write_text(AGENT.replace("BEHAVIOUR", behaviour))
         gate = () if behaviour == "reading" else ("--baseline", "reading", "--max-drop", "10")

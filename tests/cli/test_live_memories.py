@@ -137,11 +137,27 @@ def trial_statuses(said: Said) -> Mapping[str, int]:
     return {name: n for name, n in said.json["counts"].items() if n and name != "planned"}
 
 
+OURS = ("--tools", "ours")
+"""The scripted agent knows no others."""
 HYGIENE = ("hygiene", "run", SCENARIOS[0], "--store", "notes", "--no-mutants")
 COMMANDS = {
     "scripts": HYGIENE,
-    "agent": (*HYGIENE[:5], "--agent", "scripted", "--agent-turn", "--i-understand-model-cost"),
-    "record": ("hygiene", "record", "--store", "notes", "--", sys.executable, str(AGENT), "hoarding", "Hi", *BY_URL),
+    "forget": ("hygiene", "forget", "--store", "notes"),
+    "corrections": ("hygiene", "corrections", "--store", "notes"),
+    "agent": (*HYGIENE[:5], "--agent", "scripted", "--agent-turn", "--i-understand-model-cost", *OURS),
+    "record": (
+        "hygiene",
+        "record",
+        "--store",
+        "notes",
+        *OURS,
+        "--",
+        sys.executable,
+        str(AGENT),
+        "hoarding",
+        "Hi",
+        *BY_URL,
+    ),
 }
 
 

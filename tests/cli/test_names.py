@@ -13,6 +13,7 @@ import pytest
 
 import memorybench
 from memorybench.core.errors import BadInput
+from memorybench.reporting.typed_commands import as_typed
 from tests.cli.command import Command
 
 RUN = ("eval", "--providers", "bm25", "--limit", "2")
@@ -85,6 +86,13 @@ def test_printed_commands_work_as_typed(tmp_path: Path) -> None:
     module = run(f"{sys.executable} -m memorybench results nope").stderr
     [remedy] = re.findall(r"`(.* -m memorybench runs)`", module)
     assert run(remedy).returncode == 0
+
+
+def test_a_command_is_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(Path(memorybench.__file__).parent / "__main__.py")])
+    typed = as_typed("continue with: memorybench eval --resume r")
+    assert typed.endswith(" -m memorybench eval --resume r")
+    assert as_typed(typed) == typed, "the error of a command contains one that was converted before"
 
 
 def test_the_api_is_listed() -> None:

@@ -99,6 +99,24 @@ def test_a_budget_given_to_a_run_without_one_is_kept(command: Command, stub: Stu
     assert len(stub.calls) == calls
 
 
+def test_calls_of_killed_processes_count_in_the_budget(command: Command, stub: Stub) -> None:
+    words = (*PAID[:-1], "4", "--budget", "0.0175", "--run-id", "r")
+    assert command.killed(*words, at=4), "calls are in flight"
+    document = command("results", "r", "--json").json
+    assert document["circumstances"]["known_cost"] == 0
+    assert document["possibly_charged_twice"] >= 1
+    assert command.killed("eval", "--resume", "r", at=12), "a cost is known now"
+    for _ in range(10):
+        command.killed("eval", "--resume", "r", at=5)
+    said = command("eval", "--resume", "r", "--json")
+    assert said.code == 1
+    assert 1 <= len(stub.calls) <= 5 + 4, "at most the calls in flight more than the budget"
+    spent = said.json["circumstances"]
+    assert spent["known_cost"] < 0.0175 <= spent["known_cost"] + spent["possibly_spent"]
+    raised = command("eval", "--resume", "r", "--budget", "5", "--json")
+    assert (raised.code, raised.json["counts"]["scored"]) == (0, 30)
+
+
 def test_calls_of_scripted_models_are_not_reported_as_charged(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

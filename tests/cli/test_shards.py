@@ -6,16 +6,20 @@ import json
 import re
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from memorybench.journal.checksums import CHECKSUMS, crc
 from tests.cli.command import Command, measured
 from tests.cli.test_hygiene import AGENT, CONSENT
+from tests.datasets.described import NO_SHARED, SHARED
 from tests.doubles.stub import Stub, completion
 
 DATA = Path(__file__).parents[2] / "src/memorybench/catalog/data"
@@ -25,10 +29,28 @@ SUITES = {
     "eval": (*EVAL, "--answering-model", "scripted/quote", "--judge-model", "scripted/judge", "--repeats", "2"),
     "audit": (*AUDIT, "--providers", "bm25", "none"),
     "extraction": ("extraction", "run", "--extractor", "hoarder", "--limit", "12", "--no-targets"),
-    "hygiene": ("hygiene", "run"),
+    "hygiene": ("hygiene", "run", "--seed", "0"),
 }
 COUNT = 3
 FOLDERS = tuple(f"machine-{number}" for number in range(1, COUNT + 1))
+
+
+@pytest.mark.parametrize("at", [1, 2, 30])
+def test_a_slurm_task_that_was_killed_is_started_again(
+    command: Command, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """The script of docs/many-machines.md, also if the task was killed before anything was recorded."""
+    text = (Path(__file__).parents[2] / "docs/many-machines.md").read_text()
+    [script] = re.findall(r"```bash\n(#!/bin/bash\n#SBATCH.*?)```", text, re.DOTALL)
+    script = script.replace("bm25 hybrid", "bm25")
+    words = "eval --providers bm25 --shard 1/4 --run-id nightly --output shards/1"
+    assert command.killed(*words.split(), at=at)
+    assert (command.folder / "shards/1/results.db").exists()
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    done = subprocess.run(["bash", "-e"], input=script, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [row["status"] for row in command("runs", "--results", "shards/1", "--json").json] == ["complete"]
 
 
 def perform_shards(command: Command, *words: str) -> None:
@@ -84,6 +106,52 @@ def test_merged_shards_equal_one_run(command: Command, suite: str) -> None:
     ]
     assert stages[0] == stages[1]
     assert command("validate", "results/results.db").code == 0
+
+
+def write_locomo(folder: Path, file: Path | None = None) -> None:
+    """A benchmark `conversations` of LoCoMo's file, or of a small one with the same keys."""
+
+    def conversation(n: int) -> dict[str, Any]:
+        turns = [
+            {"speaker": "Ana", "dia_id": f"D1:{i}", "text": f"My {i}. dog is called Rex{n}{i}"} for i in range(1, 5)
+        ]
+        questions = [
+            {"question": f"Name of dog {i}?", "answer": f"Rex{n}{i}", "evidence": [f"D1:{i}"], "category": i}
+            for i in range(1, 5)
+        ]
+        said = {"speaker_a": "Ana", "speaker_b": "Ben", "session_1_date_time": "1:56 pm on 8 May, 2023"}
+        adversarial = {"question": "Name of the cat?", "adversarial_answer": "Tom", "evidence": [], "category": 5}
+        return {"sample_id": f"conv-{n}", "conversation": {**said, "session_1": turns}, "qa": [*questions, adversarial]}
+
+    (folder / "benchmarks/configs").mkdir(parents=True)
+    (folder / "benchmarks/datasets").mkdir()
+    written = folder / "benchmarks/datasets/conversations.json"
+    written.write_bytes(file.read_bytes() if file else json.dumps([conversation(n) for n in range(8)]).encode())
+    config = yaml.safe_load((DATA.parent / "benchmarks/locomo.yaml").read_text())
+    config |= {"name": "conversations", "data": {"type": "local", "path": "./datasets/conversations.json"}}
+    (folder / "benchmarks/configs/conversations.yaml").write_text(yaml.safe_dump(config))
+
+
+@pytest.mark.parametrize("is_real", [False, True], ids=["small", "real"])
+def test_merged_shards_of_locomo_equal_one_run(command: Command, is_real: bool) -> None:
+    if is_real and not SHARED.is_dir():
+        pytest.skip(NO_SHARED)
+    write_locomo(command.folder, SHARED / "locomo/locomo10.json" if is_real else None)
+    words = ("eval", "--benchmarks", "conversations", "--providers", "bm25", "--limit", "100")
+    assert command(*words, "--run-id", "whole", "--output", "results").code == 0
+    perform_shards(command, *words)
+    merge = ("merge", "--run-id", "merged", "--results", "results")
+    missing = command(*merge, *FOLDERS[:-1])
+    assert (missing.code, f"{COUNT}/{COUNT}" in missing.err) == (2, True), missing.err
+    doubled = command(*merge, *FOLDERS, f"{FOLDERS[0]}/part")
+    assert (doubled.code, FOLDERS[0] in doubled.err) == (2, True), doubled.err
+    assert command(*merge, *FOLDERS).code == 0
+    whole, merged = (
+        json.loads((command.folder / "results" / run / "report.json").read_text()) for run in ("whole", "merged")
+    )
+    assert measured(merged) == measured(whole)
+    assert outcomes(command.folder / "results", "merged") == outcomes(command.folder / "results", "whole")
+    assert exported(command, "merged", "jsonl") == exported(command, "whole", "jsonl")
 
 
 def test_shards_are_a_partition_of_the_histories(shards: Command) -> None:

@@ -131,6 +131,25 @@ class JournalContract:
             assert errors == [f"{TEXT}\\x00", ""]
         assert check_rows(journal_of(results)).unchecked == 0
 
+    def test_lost_attempts_cost_as_much_as_the_dearest_of_their_subject(self, results: Path) -> None:
+        async def attempt(run_writer: RunWriter) -> None:
+            for cost in (0.1, 0.3):
+                done = await run_writer.record_attempt(f"{cost}", "answer", "reader")
+                spent = Spending(calls=1, cost=cost)
+                await run_writer.record_step(step(f"{cost}", attempt=done, spent=spent))
+            await run_writer.record_step(step("dear", subject="judge", spent=Spending(calls=1, cost=7.0)))
+            for subject in ("reader", "reader", "new", "scripted/quote"):
+                await run_writer.record_attempt("lost", "answer", subject)
+
+        with open_run(results, RUN) as run_writer:
+            asyncio.run(attempt(run_writer))
+        for _ in range(2):
+            with reading(results) as run_reader:
+                assert run_reader.costs_of_lost_calls(RUN.id) == (pytest.approx(0.6), 1)
+                assert run_reader.costs(RUN.id)[0] == pytest.approx(7.4)
+            with join_run(results) as run_writer:
+                assert not run_writer.is_shared or run_writer.spending() == (pytest.approx(8.0), 7.0, 1)
+
     def test_a_repeated_outcome_replaces_the_first_and_is_new_to_followers(self, results: Path) -> None:
         with open_run(results, RUN) as run_writer:
             for ordinal, case in enumerate(("b", "a")):

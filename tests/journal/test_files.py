@@ -201,3 +201,15 @@ def test_the_error_for_an_unknown_run_suggests_the_nearest_name(results: Path) -
     with RunReader.open(results) as run_reader, pytest.raises(BadInput) as error:
         run_reader.run("sweeep")
     assert "'sweep'" in error.value.remedy
+
+
+def test_a_row_that_is_not_text_is_damage_and_not_a_full_disk(results: Path) -> None:
+    """The error of SQLite repeats the row, and a row may contain the word full."""
+    db = sqlite3.connect(results / "results.db")
+    db.execute("UPDATE outcomes SET body = CAST(CAST('full-context' AS BLOB) || x'ff' AS TEXT)")
+    db.commit()
+    db.close()
+    with pytest.raises(BadInput) as raised, RunReader.open(results) as run_reader:
+        list(run_reader.outcomes(RUN.id))
+    assert "damaged" in raised.value.problem
+    assert "full" not in str(raised.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
@@ -172,9 +173,48 @@ def test_a_database_that_cannot_be_used_is_refused_in_one_line(command: Command,
         db.execute("GRANT USAGE ON SCHEMA memorybench TO reader")
         db.execute("GRANT SELECT ON ALL TABLES IN SCHEMA memorybench TO reader")
     assert command("results", "first", "--journal", read_only).code == 0
-    assert command(*EVAL[:-1], "second", "--journal", read_only).code == 2
+    (command.folder / "answers.jsonl").write_text('{"question": "Where?", "answer": "Lisbon", "response": "Lisbon"}\n')
+    for words in ((*EVAL[:-1], "second"), ("score", "answers.jsonl", "--run-id", "second")):
+        for address in (read_only, f"{database}?options=-cdefault_transaction_read_only%3Don"):
+            before = sorted(command.folder.rglob("*"))
+            refused = command(*words, "--journal", address)
+            assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1), refused
+            assert sorted(command.folder.rglob("*")) == before
     execute(results_folder(Path(), database), "UPDATE schema_version SET version = 99")
     assert command("results", "first", "--journal", database).code == 2
+
+
+def test_of_two_processes_that_begin_a_run_one_is_refused(tmp_path: Path, database: str) -> None:
+    errors = []
+
+    def begin() -> None:
+        try:
+            with open_run(results_folder(tmp_path / "other", database), RUN):
+                pass
+        except RunConflict as error:
+            errors.append(str(error))
+
+    with open_run(results_folder(tmp_path / "results", database), RUN, begin=False) as run_writer:
+        second = threading.Thread(target=begin)
+        second.start()
+        with closing(journal_of(results_folder(tmp_path, database)).open_for_writing()) as db:
+            waiting = "SELECT count(*) > 2 FROM pg_stat_activity WHERE application_name LIKE 'memorybench %'"
+            while not db.execute(waiting).fetchone()[0]:
+                pass
+        run_writer.begin()
+        second.join()
+    assert len(errors) == 1
+    assert "already exists" in errors[0]
+    assert not (tmp_path / "other").exists()
+
+
+def test_commands_in_hints_name_the_database_and_rename_leaves_no_folder(command: Command, database: str) -> None:
+    at = ("--journal", database)
+    assert command(*EVAL, *at, "--output", "out").code == 0
+    assert f"memorybench results --journal {database}" in command("compare", "first", "nosuch", *at).err
+    renamed = command("runs", "rename", "first", "second", *at)
+    assert (renamed.code, renamed.err.count("\n")) == (0, 1), "it says that the files are elsewhere"
+    assert not (command.folder / "results").exists()
 
 
 @pytest.mark.parametrize("password", ["hunter2", "hunter#2", "hunter?2", "hunter%202"])

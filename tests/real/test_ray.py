@@ -109,6 +109,11 @@ class Process:
         out, err = self._child.communicate()
         return self._child.returncode, out, err
 
+    def read_error_until(self, text: str) -> bool:
+        """Read standard error up to a line with this text; False if it ended before."""
+        assert self._child.stderr is not None
+        return any(text in line for line in iter(self._child.stderr.readline, ""))
+
     def send(self, number: signal.Signals) -> None:
         self._child.send_signal(number)
 
@@ -253,6 +258,33 @@ def test_sigterm_drains_the_workers_and_the_run_resumes(
     assert figures(json.loads(out)) == single_process(command)
 
 
+def test_a_second_signal_kills_the_workers_and_names_the_command_that_resumes(
+    command: Command, journal: str, model: SlowModel, ray_folder: Path
+) -> None:
+    model.waits_after = 40
+    at = ("--journal", journal)
+    driver = Process(command.folder, ray_folder, *EVAL, "--run-id", RUN, *at, *LOCAL)
+    wait_until(model, driver, waiting=3)
+    workers = workers_of(journal, without=driver.pid)
+    driver.send(signal.SIGTERM)
+    assert driver.read_error_until("again stops at once")
+    driver.send(signal.SIGTERM)
+    code, _, err = driver.wait()
+    assert code == 130, err
+    [resume] = [line for line in err.splitlines() if f"--resume {RUN}" in line]  # Ray may print lines after it
+    assert "--ray local --workers 4 --cpus-per-worker 0.25" in resume
+    while any(is_running(pid) for pid in workers):  # a process that is killed takes a moment to end
+        time.sleep(0.01)
+    model.released.set()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 class Cluster:
     """A Ray cluster that `ray start` made, as an administrator does. Its processes have no keys of the user."""
 
@@ -332,7 +364,7 @@ def test_files_and_variables_reach_the_workers_of_a_cluster(
             *("audit", str(ROOT / "data/sample-dataset.json"), "--limit", "8"),
             *("--model", "scripted/quote", "--judge-model", "scripted/judge"),
         ),
-        ("hygiene", "run", "memory-skip-local"),
+        ("hygiene", "run", "memory-skip-local", "--seed", "1"),
         ("extraction", "run", "--extractor", f"{KNOWN}:perfect", "--allow-code", "--limit", "8"),
     ],
     ids=["audit", "hygiene", "extraction"],

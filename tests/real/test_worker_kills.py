@@ -10,7 +10,7 @@ import select
 import signal
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -105,6 +105,8 @@ class Fleet:
     calls: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """When each prompt was sent to the model."""
     kills: list[float] = field(default_factory=list)
+    killed: Counter[str] = field(default_factory=Counter)
+    """How many of each kind."""
     lost_calls: int = 0
     """How many calls were in flight in the killed processes, at most."""
     _processes: dict[int, int] = field(default_factory=dict)
@@ -134,6 +136,8 @@ class Fleet:
                 os.waitpid(process, 0)
         # how many fit into the run depends on the machine
         assert len(self.kills) >= len(victims) // 2, "the run is too short for so many kills"
+        fewest = {"worker": len(victims) // 4, "eval": len(victims) // 25, "server": len(victims) // 25}
+        assert all(self.killed[kind] >= n for kind, n in fewest.items()), self.killed
 
     def _start(self, place: int, *, is_new: bool = False) -> None:
         if place:
@@ -159,6 +163,7 @@ class Fleet:
         if not processes:
             return  # the run is complete
         self.kills.append(time.time())
+        self.killed[victim] += 1
         if victim == "server":
             self.server.stop()
             self.server.start()
@@ -227,9 +232,13 @@ def model(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> It
 
 
 def some_victims(kills: int, chance: random.Random) -> list[str]:
-    """Workers, then `eval`, then the server, then any of them."""
-    first = ["worker"] * (kills // 2) + ["eval"] * (kills // 5) + ["server"] * (kills // 10)
-    return first + chance.choices(["worker", "eval", "server"], weights=[7, 2, 1], k=kills - len(first))
+    """Seven workers, two times `eval` and once the server among any ten, in a random order."""
+    victims: list[str] = []
+    while len(victims) < kills:
+        ten = ["worker"] * 7 + ["eval"] * 2 + ["server"]
+        chance.shuffle(ten)
+        victims += ten
+    return victims[:kills]
 
 
 def commit_times(database: str) -> dict[str, float]:
@@ -304,9 +313,11 @@ def test_killed_processes_do_not_exceed_the_budget(
     in_flight = CONCURRENCY * (WORKERS + 1)
     with RunReader.open(results_folder(Path(), fleet.database)) as run_reader:
         recorded, *_ = run_reader.costs("nightly")
+        lost, unknown = run_reader.costs_of_lost_calls("nightly")
         counts = run_reader.counts("nightly")
-    assert budget <= recorded < budget + in_flight * PRICE
+    assert unknown == 0
+    assert budget <= recorded + lost < budget + in_flight * PRICE
     paid = sum(map(len, fleet.calls.values()))
-    assert paid * PRICE < budget + (in_flight + fleet.lost_calls) * PRICE
+    assert paid * PRICE < budget + in_flight * PRICE
     assert sum(counts.values()) == histories * len(THINGS), "I4"
     assert counts["blocked"] > 0

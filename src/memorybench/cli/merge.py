@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from memorybench.charts.run_page import make_page
     from memorybench.reporting.terminal import console
     from memorybench.suites.merging import merge, shard_names
     from memorybench.wiring.environment import fault, redactor
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> int:
         command_line=args.command_line,
         redact=redactor().clean,
         fault=fault(),
+        make_page=make_page,
     )
     summary, place = merged.summary, merged.place
     if args.json:

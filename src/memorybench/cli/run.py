@@ -65,6 +65,7 @@ def _configure(parser: argparse.ArgumentParser, suite: Suite, command: Command) 
 
 
 def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
+    from memorybench.charts.run_page import make_page
     from memorybench.core.errors import DatabaseLost
     from memorybench.reporting.json_document import to_json
     from memorybench.reporting.progress_view import show_progress
@@ -82,7 +83,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
     wiring = LiveWiring(need_keys=not args.dry_run)
     if not args.dry_run:
         complete = running.find_finished(
-            suite, command, given, options, args.threshold, wiring.redact, args.threshold_on
+            suite, command, given, options, args.threshold, wiring.redact, args.threshold_on, make_page
         )
         if complete is not None:
             return _show_finished(complete, options, args)
@@ -95,6 +96,7 @@ def _run(suite: Suite, command: Command, args: argparse.Namespace) -> int:
             start,
             announce=lambda facts: None if args.json else show_header(console(), command.title, facts),
             show=show_progress,
+            last_words=f"continue with: {_resume_command(start)}",
         )
     except KeyboardInterrupt:
         print(f"memorybench: interrupted; continue with: {_resume_command(start)}", file=sys.stderr)
@@ -197,6 +199,7 @@ def _show_samples(prepared: PreparedRun) -> None:
 
 
 def _show(start: Start, finished: FinishedRun) -> None:
+    from memorybench.charts.run_page import missing_extra
     from memorybench.journal.places import journal_words
     from memorybench.reporting.report_files import FORMATS, HTML_FILE
     from memorybench.reporting.terminal import console, show_hints, show_report, whole_in
@@ -207,6 +210,8 @@ def _show(start: Start, finished: FinishedRun) -> None:
     names = [FORMATS[name][0] for name in reversed(start.prepared.formats)]
     files = ", ".join([*names, *([HTML_FILE] if (place.folder / HTML_FILE).exists() else [])])
     out.print(f"\nResults saved to: {place.folder}/ ({files})")
+    if missing := missing_extra():
+        out.print(missing, markup=False, highlight=False, soft_wrap=True)
     if finished.ending.interrupted or summary.status == "partial":
         is_blocked = summary.counts["blocked"] > 0
         out.print(f"Continue with: {_resume_command(start, is_blocked=is_blocked)}")

@@ -176,12 +176,17 @@ def _tag(args: argparse.Namespace) -> int:
 
 
 def _rename(args: argparse.Namespace) -> int:
+    from memorybench.charts.run_page import make_page
     from memorybench.suites.run_changes import rename
     from memorybench.suites.run_list import find_run
     from memorybench.wiring.environment import fault
 
     row = find_run(args.run, folders(args))
-    rename(row, args.new, fault())
+    has_files = (row.folder / row.run.id).is_dir()
+    rename(row, args.new, fault(), make_page)
+    if not has_files:
+        place = f"no files of run {row.run.id} in {row.folder}/; if they are in another folder, rename it there"
+        print(f"memorybench: {place}: mv {row.run.id} {args.new}", file=sys.stderr)
     if args.json:
         print(json.dumps({"run_id": args.new, "old_run_id": row.run.id}, indent=2))
     else:

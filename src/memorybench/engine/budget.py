@@ -9,7 +9,10 @@ from memorybench.core.spending import Spending
 
 
 class Budget:
-    """Counts what a run has spent. A call of unknown cost counts as much as the dearest step so far."""
+    """Counts what a run has spent, and what calls may have cost whose process died before their reply was recorded.
+
+    A call of unknown cost counts as much as the dearest step so far.
+    """
 
     def __init__(
         self, dollars: float | None = None, spent: float = 0.0, highest: float = 0.0, unknown: int = 0
@@ -19,8 +22,17 @@ class Budget:
         self.spent = spent
         self._highest = highest
         self._unknown = unknown
+        self._lost = 0.0
+        self._lost_unknown = 0
         self.read_total: Callable[[], tuple[float, float, int]] | None = None
-        """Reads what all processes of the run have spent, if there may be several."""
+        """Reads what all processes of the run have spent, if there may be several; it includes lost calls."""
+        self.estimate: Callable[[], float] = lambda: 0.0
+        """Estimates the cost of a call, to be used until a cost is known; 0 if that is not possible."""
+
+    def add_lost_calls(self, cost: float, unknown: int) -> None:
+        """Add calls of processes that died: see RunReader.costs_of_lost_calls."""
+        self._lost += cost
+        self._lost_unknown += unknown
 
     def allow(self) -> None:
         """Raise Blocked if no more paid work may start."""
@@ -28,13 +40,15 @@ class Budget:
             self.refresh()
         if self.dollars is None or not self.exhausted:
             return
-        if self._unknown and not self._highest:
+        unknown = self._unknown + self._lost_unknown
+        if unknown and not self._price():
             raise Blocked(
                 "the budget cannot be enforced: the cost of a paid call is unknown; resume with --budget none"
             )
-        reserved = f", {self._unknown} calls of unknown cost" if self._unknown else ""
+        lost = f", ${self._lost:.4f} possibly charged for lost calls" if self._lost else ""
+        reserved = f", {unknown} calls of unknown cost" if unknown else ""
         raise Blocked(
-            f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent{reserved});"
+            f"the budget of ${self.dollars:g} is used up (${self.spent:.4f} spent{lost}{reserved});"
             " resume with a larger --budget"
         )
 
@@ -42,6 +56,7 @@ class Budget:
         """Read what other processes have spent, too."""
         if self.read_total is not None:
             self.spent, self._highest, self._unknown = self.read_total()
+            self._lost, self._lost_unknown = 0.0, 0
 
     def take(self, spent: Spending) -> None:
         """Add the cost of a call."""
@@ -59,5 +74,11 @@ class Budget:
     def exhausted(self) -> bool:
         if self.dollars is None:
             return False
-        is_known = not self._unknown or self._highest > 0
-        return not is_known or self.spent + self._unknown * self._highest >= self.dollars
+        unknown = self._unknown + self._lost_unknown
+        if unknown and not self._price():
+            return True
+        return self.spent + self._lost + (unknown * self._price() if unknown else 0.0) >= self.dollars
+
+    def _price(self) -> float:
+        """Return what a call of unknown cost counts."""
+        return self._highest or self.estimate()

@@ -87,6 +87,7 @@ class LeasedJobs:
                 self._drop_ended()
                 free = next((job for job in self._waiting if self._has_lease(_unit(job))), None)
                 if free is not None:
+                    self._run_writer.end_lost_attempts()  # the process that had the lease may have died
                     self._waiting = [job for job in self._waiting if job is not free]
                     return free
                 self._ended = self._run_writer.ended_trials()  # all of them: none may be missing now

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from memorybench.processes.programs import abandon_all
@@ -27,6 +27,10 @@ class Stop(asyncio.Event):
 
     reason = ""
     """Why the run stops; "" if the user asked for it."""
+    at_once: Callable[[], None] | None = None
+    """Called when the user stops the run at once: ends work that goes on in other processes."""
+    last_words = ""
+    """What to print then: how to continue the run."""
     loop: asyncio.AbstractEventLoop | None = None
     """The loop of the run, once it is running."""
 
@@ -68,6 +72,10 @@ def stop_on_signals(stopping: Stop) -> Iterator[None]:
             # finished steps are already on disk
             print("\nstopped at once; calls in flight may have been charged", file=sys.stderr, flush=True)
             abandon_all()  # an agent that keeps running would keep spending
+            if stopping.at_once is not None:
+                stopping.at_once()
+            if stopping.last_words:
+                print(stopping.last_words, file=sys.stderr, flush=True)
             os._exit(_EXIT_INTERRUPTED)
         stopping.set()
         print("\nfinishing the calls in flight (Ctrl-C again stops at once) …", file=sys.stderr, flush=True)

@@ -22,7 +22,7 @@ from memorybench.secrets.redaction import Redactor
 
 from .addresses import check_url
 from .config import HEADER_LINE
-from .replies import Reply, describe
+from .replies import EventStream, Reply, describe
 from .routes import ConnectionPool, Progress, Routes, current_progress
 from .tls import TlsFiles, failure_reason, remedy, tls_context
 
@@ -155,6 +155,25 @@ class Http:
             address = check_url(str(target), self._insecure)
         raise ServiceError(f"{where}: more than {MAX_REDIRECTS} redirects", status=response.status)
 
+    @asynccontextmanager
+    async def open_events(
+        self, method: str, url: str, *, headers: Mapping[str, str], json: Any = None
+    ) -> AsyncIterator[Reply | EventStream]:
+        """Yield a complete reply of status 2xx, or, as soon as its headers arrive, a stream of events.
+
+        There is no deadline but that of the connection: the caller ends the exchange. Other replies raise the matching
+        ServiceError. Redirects are not followed.
+        """
+        address = check_url(url, self._insecure)
+        body = b"" if json is None else _encode(json)
+        limits = aiohttp.ClientTimeout(total=None, connect=self._connect_timeout)
+        async with self._exchange(method, address, headers, body, limits, 0) as response:
+            if response.status == 200 and response.content_type == "text/event-stream":
+                where = describe(method, address, self._redactor)
+                yield EventStream(response.status, response.headers, _read_pieces(response, where))
+            else:
+                yield await self._read(method, address, response)
+
     def describe(self, url: str) -> str:
         """Name a download in an error message."""
         return describe("GET", check_url(url, self._insecure), self._redactor)
@@ -217,6 +236,14 @@ class Http:
         if len(body) > cap:
             raise Malformed(f"{reply.where}: the reply is larger than {cap:,} bytes", status=reply.status)
         return reply
+
+
+async def _read_pieces(response: aiohttp.ClientResponse, where: str) -> AsyncIterator[bytes]:
+    try:
+        async for piece in response.content.iter_any():
+            yield piece
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise _translate(error, where, 0, True) from None
 
 
 @lru_cache(maxsize=256)  # a run sends the same few headers thousands of times

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -21,6 +21,15 @@ DENIED = frozenset({401, 402, 403})
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
 UNCERTAIN = frozenset({504, 524})
 """A gateway timed out; the server behind it may have done the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventStream:
+    """A reply whose body arrives in pieces over time."""
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: AsyncIterator[bytes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -89,6 +89,11 @@ class Progress:
 current_progress: ContextVar[Progress] = ContextVar("current_progress")
 
 
+_IDLE_SECONDS = 4.0
+"""Less than the 5 seconds after which many servers, such as uvicorn, close an idle connection: a request that is sent
+at that moment is lost."""
+
+
 class ConnectionPool(TCPConnector):
     """Connections without a limit on their number, because the engine decides how many calls are in flight.
 
@@ -97,7 +102,7 @@ class ConnectionPool(TCPConnector):
     """
 
     def __init__(self, routes: Routes) -> None:
-        super().__init__(limit=0, resolver=GuardedResolver(routes))
+        super().__init__(limit=0, keepalive_timeout=_IDLE_SECONDS, resolver=GuardedResolver(routes))
         self._used: WeakSet[ResponseHandler] = WeakSet()
 
     async def connect(  # the signature is aiohttp's

@@ -244,12 +244,14 @@ def is_disk_full(error: BaseException) -> bool:
     if error.__cause__ is not None and is_disk_full(error.__cause__):
         return True  # a memory in a file reports it as an error of its own
     if isinstance(error, sqlite3.OperationalError):
-        return "full" in str(error) or "disk I/O" in str(error)
+        return "disk is full" in str(error) or "disk I/O error" in str(error)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def _translate(error: sqlite3.DatabaseError, path: Path) -> MemorybenchError:
     text = str(error)
+    if text.startswith("Could not decode"):  # it goes on with the text of the row
+        return _damaged(path, text.partition(" with text")[0])
     if "not a database" in text:
         return BadInput(
             str(path),

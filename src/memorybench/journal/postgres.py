@@ -57,6 +57,7 @@ _SETTINGS = {
     "tcp_keepalives_interval": "10",
     "tcp_keepalives_count": "3",
 }
+_WRITABLE = "use a role that may create and write the schema memorybench, and a server that is not a standby"
 _CREATE_TABLE = re.compile(r"^(\s*CREATE TABLE \w+ \()")
 _TYPES = ((r"\bTEXT\b", 'TEXT COLLATE "C"'), (r"\bINTEGER\b", "BIGINT"), (r"\bREAL\b", "DOUBLE PRECISION"))
 """Types of SQLite. Texts are compared by their bytes, as SQLite does, so that rows have the same order."""
@@ -219,21 +220,29 @@ class PostgresJournal(Journal):
             raise self._translate_error(error) from error
 
     def lock(self, run: str, *, shared: bool = False) -> Lock:
-        folder_lock = RunLock(self.folder / run, run)
+        with self.errors():
+            self._locking = db = self._connect()
         try:
-            with self.errors():
-                self._locking = db = self._connect()
-                is_alone = _call(db, "pg_try_advisory_lock", run)
-                if not is_alone and not (shared and _join(db, run)):
-                    holder = _holder(db, run) or "another process"
-                    db.close()
-                    raise RunConflict(
-                        f"run {run} is being written by {holder}; wait for it, or stop it and resume the run"
-                    )
+            if shared:  # to write rows; otherwise to change files of the run
+                self._check_writable(db)
+            is_alone = _call(db, "pg_try_advisory_lock", run)
+            if not is_alone and not (shared and _join(db, run)):
+                holder = _holder(db, run) or "another process"
+                raise RunConflict(f"run {run} is being written by {holder}; wait for it, or stop it and resume the run")
+            folder_lock = RunLock(self.folder / run, run)  # last, so that a refusal leaves no folder
         except BaseException:
-            folder_lock.release()
+            db.close()
             raise
         return _PostgresLock(folder_lock, db, run, shared, is_alone)
+
+    def _check_writable(self, db: Connection) -> None:
+        """Raise BadInput before anything is done if the role or the server does not allow to write."""
+        allowed = "has_database_privilege(current_database(), 'CREATE')"
+        if db.has_table("runs"):
+            allowed = "has_table_privilege('memorybench.runs', 'INSERT')"
+        sql = f"SELECT current_setting('transaction_read_only') = 'off' AND {allowed}"
+        if not db.execute(sql).fetchone()[0]:
+            raise BadInput(self.name, "the database is read-only, or its role may not write", remedy=_WRITABLE)
 
     def is_locked(self, run: str) -> bool:
         with self.errors(), closing(self._connect(read_only=True)) as db:
@@ -302,8 +311,7 @@ class PostgresJournal(Journal):
     def _translate_error(self, error: Exception) -> MemorybenchError:
         errors, text = self.driver.errors, _one_line(error)
         if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
-            remedy = "use a role that may create and write the schema memorybench, and a server that is not a standby"
-            return BadInput(self.name, f"the database does not allow this ({text})", remedy=remedy)
+            return BadInput(self.name, f"the database does not allow this ({text})", remedy=_WRITABLE)
         if isinstance(error, (errors.UndefinedTable, errors.UndefinedColumn)):
             problem = f"lacks a table or column of memorybench ({text})"
             return BadInput(self.name, problem, remedy="restore a copy, or use another database")

@@ -28,8 +28,13 @@ OPEN_ATTEMPT = (
     " AND id NOT IN (SELECT attempt FROM steps WHERE steps.run = :run AND attempt IS NOT NULL)"
 )
 """Paid work of a run that was begun, and neither recorded nor failed."""
+INTERRUPTED = "run = :run AND error = 'interrupted'"
+"""Paid work whose process died; a later process has found that out."""
 FREE_MODELS = ("scripted/", "ollama/", "vllm/", "lmstudio/")
 """How the names of scripted models and of models on local servers begin."""
+PROCESS_BITS = 23
+"""An attempt's id is the number of its process, shifted by so many bits, plus a count: see RunWriter."""
+_PAID = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
 _OLD_STEP_NAMES = {"settle": "wait_until_searchable"}
 """Names in files written before 0.2."""
 
@@ -281,17 +286,23 @@ class RunReader:
         """Return the known costs added up, the highest one, and the number of calls whose cost is unknown."""
         return costs_of(self.connection, run)
 
+    def costs_of_lost_calls(self, run: str, *, in_flight: bool = False) -> tuple[float, int]:
+        """Return what calls may have cost that a crash interrupted, and how many have no known cost.
+
+        Such a call counts as much as the dearest one of its subject. `in_flight` is as in `possibly_charged_twice`.
+        """
+        return lost_costs_of(self.connection, run, INTERRUPTED if in_flight else f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
+
     def possibly_charged_twice(self, run: str, *, in_flight: bool = False) -> int:
         """Count paid calls without a reply: interrupted by a crash or a lost connection. Local models are free.
 
         With `in_flight`, a process is writing the run: the calls that have not ended may still get their replies.
         """
-        paid = "".join(f" AND subject NOT LIKE '{prefix}%'" for prefix in FREE_MODELS)
         open_attempt = "" if in_flight else f" OR ({OPEN_ATTEMPT})"
         (calls,) = self.connection.execute(
-            f"SELECT (SELECT count(*) FROM attempts WHERE run = :run{paid} AND (error = 'interrupted'{open_attempt}))"  # noqa: S608
-            f" + (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run{paid})"
-            f" + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run{paid})",
+            f"SELECT (SELECT count(*) FROM attempts WHERE run = :run{_PAID} AND (error = 'interrupted'{open_attempt}))"  # noqa: S608
+            f" + (SELECT coalesce(sum(uncertain), 0) FROM steps WHERE run = :run{_PAID})"
+            f" + (SELECT coalesce(sum(uncertain), 0) FROM attempts WHERE run = :run{_PAID})",
             {"run": run},
         ).fetchone()
         return int(calls)
@@ -334,6 +345,21 @@ def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
         {"run": run},
     ).fetchone()
     return total, highest, int(unknown)
+
+
+def lost_costs_of(connection: Connection, run: str, condition: str, **values: object) -> tuple[float, int]:
+    """As RunReader.costs_of_lost_calls, for the attempts that fulfil a condition."""
+    cost, unknown = connection.execute(
+        "SELECT coalesce(sum(lost.calls * known.cost), 0.0),"  # noqa: S608  ours
+        " coalesce(sum(lost.calls) FILTER (WHERE known.cost IS NULL), 0)"
+        f" FROM (SELECT subject, count(*) AS calls FROM attempts WHERE {condition}{_PAID} GROUP BY subject) AS lost"
+        " LEFT JOIN (SELECT subject, max(cost) AS cost FROM"
+        " (SELECT subject, cost FROM steps WHERE run = :run AND attempt IS NOT NULL"
+        " UNION ALL SELECT subject, cost FROM attempts WHERE run = :run AND calls > 0) AS paid GROUP BY subject)"
+        " AS known ON known.subject = lost.subject",
+        {"run": run, **values},
+    ).fetchone()
+    return float(cost), int(unknown)
 
 
 def _spending(row: Row) -> Spending:

@@ -24,7 +24,7 @@ from .lock import LOCK_NAME
 from .places import journal_of
 from .rows import TRIED_AGAIN, Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_changes import Fault, spec_statements, tag_statement
-from .run_reader import OPEN_ATTEMPT, RunReader, costs_of
+from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, RunReader, costs_of, lost_costs_of
 from .writer import Statement, Writer
 
 Redact = Callable[[str], str]
@@ -52,6 +52,7 @@ _ADD_SPENDING = (
     "UPDATE spending SET cost = cost + :cost, highest = greatest(highest, :cost), unknown = unknown + :unknown"
     " WHERE run = :run"
 )
+_ADD_LOST = "UPDATE spending SET cost = cost + :cost, unknown = unknown + :unknown WHERE run = :run"
 _EPOCH = "extract(epoch FROM clock_timestamp())::float8"
 _NEXT_TURN = (
     f"INSERT INTO turns (run, subject, next) VALUES (:run, :subject, {_EPOCH} + :interval) ON CONFLICT (run, subject)"  # noqa: S608
@@ -124,7 +125,8 @@ class RunWriter:
         self._fault = fault
         self._reuse = reuse
         # random, so that no commit has to return an id; consecutive, so that rows share pages
-        self._attempts = count(int.from_bytes(os.urandom(5)) << 23)
+        self._process = int.from_bytes(os.urandom(5))
+        self._attempts = count(self._process << PROCESS_BITS)
         self.is_shared = journal.can_share
         """Whether other processes may write the run at the same time."""
         self.has_earlier_steps = reuse is not None
@@ -136,7 +138,14 @@ class RunWriter:
         """Record a new run. Before, nothing of it is in the results file, which may not even exist."""
         statements = run_statements(self.run, self._redact)
         self.open()
-        self._writer.write_now([*statements, *self._tag_statements(tags), *self._set_spending()])
+        try:
+            self._writer.write_now([*statements, *self._tag_statements(tags), *self._set_spending()])
+        except BaseException:
+            self.close()
+            self.is_begun = False
+            with suppress(JournalError):
+                check_new(self.journal.folder, self.run.id)  # another process may have begun a run of this name
+            raise
         self._lock.share()
 
     def add_tags(self, tags: Sequence[str]) -> None:
@@ -155,6 +164,7 @@ class RunWriter:
             raise
         self.is_begun = True
         self._writer.keep_alive(self._reads)
+        self.try_lease(f"process {self._process}")  # it ends with this process: see `end_lost_attempts`
         with self.journal.errors():
             # Most steps that a run asks for are new, and a set knows that without a query. It holds hashes, which take
             # less memory than keys; two keys with the same hash only cost a query.
@@ -384,12 +394,38 @@ class RunWriter:
         self._lock.share()
 
     def _end_earlier_attempts(self) -> list[Statement]:
-        """Return the statements that end the attempts of earlier processes; none if another process writes the run."""
+        """Return the statements that end the attempts of earlier processes, and count what they may have cost.
+
+        If other processes write the run, those of dead processes are ended at once.
+        """
         if not self._lock.is_alone:
+            self.end_lost_attempts()
             return []
+        attempts = self._end_attempts(OPEN_ATTEMPT)
+        cost, highest, unknown = costs_of(self._reads, self.run.id)
+        lost, lost_unknown = lost_costs_of(self._reads, self.run.id, f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
+        return [*attempts, *self._set_spending(cost + lost, highest, unknown + lost_unknown)]
+
+    def end_lost_attempts(self) -> None:
+        """End the attempts of processes that died, and add what they may have cost to the common total.
+
+        A process has a lease on its number, so that of a dead one is free; it also keeps others from counting twice.
+        """
+        sql = f"SELECT DISTINCT id >> {PROCESS_BITS} FROM attempts WHERE {OPEN_ATTEMPT}"  # noqa: S608  ours
+        for (process,) in self._reads.execute(sql, {"run": self.run.id}).fetchall():
+            if process == self._process or not self.try_lease(f"process {process}"):
+                continue
+            try:
+                condition = f"{OPEN_ATTEMPT} AND id >> {PROCESS_BITS} = :process"
+                cost, unknown = lost_costs_of(self._reads, self.run.id, condition, process=process)
+                values = {"run": self.run.id, "cost": cost, "unknown": unknown}
+                self._writer.write_now([*self._end_attempts(condition, process=process), (_ADD_LOST, values)])
+            finally:
+                self.end_lease(f"process {process}")
+
+    def _end_attempts(self, condition: str, **values: object) -> list[Statement]:
         ended = {"ended": now(), "error": "interrupted"}
-        attempts = update_statements(self._reads, "attempts", OPEN_ATTEMPT, {"run": self.run.id}, ended)
-        return [*attempts, *self._set_spending(*costs_of(self._reads, self.run.id))]
+        return list(update_statements(self._reads, "attempts", condition, {"run": self.run.id, **values}, ended))
 
     def end(self, status: RunStatus, time: str | None = None) -> None:
         """Record how the run ended, and when (None: now). A shared run goes on if one of its processes stops."""
@@ -419,6 +455,7 @@ def open_run(
     check_new(folder, run.id, reuse)
     run = run.model_copy(update={"created": now(), "status": "running"})
     with _locked(folder, run, redact, fault, reuse) as run_writer:
+        check_new(folder, run.id)  # a process that had the lock may have begun it
         if begin:
             run_writer.begin()
         yield run_writer

@@ -57,6 +57,11 @@ def unpriced_calls(benchmark: str, subject: str, stage: str, calls: int, *, spen
     return Estimate(benchmark=benchmark, subject=subject, stage=stage, calls=calls, cost=None if spends else 0.0)
 
 
+def dearest_call(estimates: Iterable[Estimate]) -> float:
+    """Return what a call of the dearest stage costs; 0 if no cost is known."""
+    return max((row.cost / row.calls for row in estimates if row.cost and row.calls), default=0.0)
+
+
 def without_recorded(
     estimate: Estimate, planned: int, scored: int, changes: Iterable[str], *, canaries: int
 ) -> Estimate:

@@ -17,7 +17,7 @@ from memorybench.journal.rows import Run, differences
 from memorybench.journal.run_reader import RunReader
 
 from .gate import report_of
-from .html_report import html_of_run
+from .html_report import page_without_charts
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .running import rewrite_reports
@@ -29,6 +29,7 @@ from .suite import SAVED_BASELINE, SCOPE_SUFFIX, STARTED_WITH, RunPlace, default
 if TYPE_CHECKING:
     from memorybench.journal.run_changes import Fault
 
+    from .html_report import MakePage
     from .summary import Summary
 
 _THRESHOLDS = ("thresholds", "threshold_on")
@@ -82,6 +83,7 @@ def merge(
     command_line: Sequence[str] = (),
     redact: Callable[[str], str] = str,
     fault: Fault = None,
+    make_page: MakePage = page_without_charts,
 ) -> MergedRun:
     """Make one run of shards and write its reports. Raises before anything is written.
 
@@ -106,7 +108,7 @@ def merge(
             tags_of = (shard.run_reader.tags().get(shard.run.id, ()) for shard in shards)
             every_tag = dict.fromkeys([*(tag for found in tags_of for tag in found), *wanted])
             write_merged(place.results, run, [(one.run_reader, one.run.id) for one in shards], list(every_tag), fault)
-    files = _write_files(place)
+    files = _write_files(place, make_page)
     with open_run([run_id], [place.results]) as stored:
         return MergedRun(place, stored.summary, run.spec[STARTED_WITH]["shards"], files, is_new)
 
@@ -271,12 +273,12 @@ def _is_merged(place: RunPlace, run: Run) -> bool:
     return bool(existing.get("shards") == run.spec[STARTED_WITH]["shards"])
 
 
-def _write_files(place: RunPlace) -> list[Path]:
+def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
     """Write the reports and the further files of the merged run."""
     with open_run([place.run_id], [place.results]) as stored:
         suite_of(stored.run).write_files(place)
         report = report_of(stored)
-        files = rewrite_reports(report, place, html=html_of_run(stored, report))
+        files = rewrite_reports(report, place, html=make_page(stored, report))
         save_report(stored, report)
     return files
 

@@ -24,6 +24,7 @@ from memorybench.journal.run_changes import BASELINES, references
 from memorybench.journal.run_reader import RunReader
 from memorybench.reporting.report_files import FORMATS, HTML_FILE, write_reports
 
+from .html_report import page_without_charts
 from .registry import open_run, suite, suite_of
 from .stored_run import LATEST, with_current_status
 from .suite import resume_command
@@ -31,6 +32,7 @@ from .suite import resume_command
 if TYPE_CHECKING:
     from memorybench.journal.run_changes import Fault
 
+    from .html_report import MakePage
     from .run_list import ListedRun
 
 _MARK = ".change"
@@ -51,7 +53,7 @@ def change_tags(
     return tuple(sorted(kept))
 
 
-def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
+def rename(row: ListedRun, new: str, fault: Fault = None, make_page: MakePage = page_without_charts) -> None:
     run, folder = row.run, row.folder
     safe_run_id(new, "NEW")
     if new == LATEST:
@@ -64,10 +66,15 @@ def rename(row: ListedRun, new: str, fault: Fault = None) -> None:
         if run_reader.has(new) or (folder / new).exists():
             raise RunConflict(f"{folder} already has a run or folder {new}; choose another name")
     check_not_needed([row], renaming=True)
+    is_new = not folder.exists()
     with _locked(folder, run.id), _locked(folder, new):
         _mark(folder / run.id, f"rename {new}", fault)
         run_changes.rename_rows(folder, run.id, new, fault)
-        _complete(folder, run.id, fault)
+        _complete(folder, run.id, fault, make_page)
+        _remove_empty(folder / new)  # the files of a run in a database may be on another machine
+    if is_new:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _check_not_written(row: ListedRun) -> None:
@@ -131,7 +138,7 @@ def repair(folder: Path) -> None:
             _complete(folder, mark.parent.name)
 
 
-def _complete(folder: Path, run: str, fault: Fault = None) -> None:
+def _complete(folder: Path, run: str, fault: Fault = None, make_page: MakePage = page_without_charts) -> None:
     """Do to the folder of a run what its mark says, if the results file says so, too."""
     own = folder / run
     action, _, new = (own / _MARK).read_text(encoding="utf-8").strip().partition(" ")
@@ -154,12 +161,12 @@ def _complete(folder: Path, run: str, fault: Fault = None) -> None:
         if fault is not None:
             fault()
     if action == "rename":
-        _write_reports(folder, new)
+        _write_reports(folder, new, make_page)
     (own / _MARK).unlink()
     _remove_empty(own)
 
 
-def _write_reports(folder: Path, run: str) -> None:
+def _write_reports(folder: Path, run: str, make_page: MakePage) -> None:
     """Write the reports of a renamed run again, because they contain its name."""
     formats = [name for name, (file, _) in FORMATS.items() if (folder / run / file).exists()]
     with RunReader.open(folder, thorough=False) as run_reader:
@@ -167,11 +174,10 @@ def _write_reports(folder: Path, run: str) -> None:
     if formats and is_known:
         with open_run([run], [folder]) as stored:
             from .gate import report_of
-            from .html_report import html_of_run
             from .saved_report import save_report
 
             report = report_of(stored)
-            html = html_of_run(stored, report) if (folder / run / HTML_FILE).exists() else None
+            html = make_page(stored, report) if (folder / run / HTML_FILE).exists() else None
             write_reports(report, folder / run, formats, html)
             save_report(stored, report)
 

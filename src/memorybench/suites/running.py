@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,8 @@ from memorybench.reporting.progress import RunProgress, published
 from memorybench.reporting.report_files import FORMATS, append_summary, write_reports
 
 from .blocking import blocking
-from .estimates import check_prices, without_recorded
-from .html_report import html_of_run
+from .estimates import check_prices, dearest_call, without_recorded
+from .html_report import page_without_charts, start_without_charts
 from .registry import open_run, suite_of
 from .run_changes import repair
 from .saved_report import save_report
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
     from .estimates import Estimate
     from .gate import Baseline, Gate
+    from .html_report import MakePage, StartPage
     from .spec import RunOptions
     from .stored_run import StoredRun
     from .suite import Command, PreparedRun, Suite
@@ -274,6 +276,7 @@ def find_finished(
     thresholds: Sequence[str] = (),
     redact: Callable[[str], str] = str,
     threshold_on: Held = "value",
+    make_page: MakePage = page_without_charts,
 ) -> FinishedRun | None:
     """Return the run that `options.resume` names, or None if it is not named or has trials that are not scored.
 
@@ -308,7 +311,7 @@ def find_finished(
 
             change_tags(find_run(place.run_id, [place.results]), options.tags, redact)
         if not any((place.folder / file).exists() for file, _ in FORMATS.values()):
-            rewrite_reports(report, place, html=html_of_run(stored, report))
+            rewrite_reports(report, place, html=make_page(stored, report))
         ending = Ending("complete", False, 0)
         checks += gate.checks if gate else ()
         return FinishedRun(place, ending, stored.summary, report, suite.passes(stored), checks)
@@ -362,6 +365,7 @@ def run(
     stopping: Stop | None = None,
     elsewhere: PerformElsewhere | None = None,
     is_joining: bool = False,
+    start_page: StartPage = start_without_charts,
 ) -> FinishedRun:
     """Performs a run to its reports. `announce` gets the facts of the header, `show` the progress.
 
@@ -376,6 +380,8 @@ def run(
             for outcome in run_reader.outcomes(place.run_id):
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
             budget = Budget(start.budget, *run_reader.costs(place.run_id))
+            budget.add_lost_calls(*run_reader.costs_of_lost_calls(place.run_id))
+        budget.estimate = cache(lambda: dearest_call(prepared.estimate()))
         opened = reopen_run(
             place.results,
             place.run_id,
@@ -401,22 +407,26 @@ def run(
             progress = RunProgress(prepared.totals, done, budget, wiring.redact)
             with published(progress, place.folder), show(progress):
                 ending = blocking(_perform(start, run_writer, budget, progress, stopping, elsewhere))
-            return _finish(start, run_writer, ending)
+            return _finish(start, run_writer, ending, start_page)
         except BaseException:
             with suppress(JournalError):
                 run_writer.end("partial")
             raise
 
 
-def _finish(start: Start, run_writer: RunWriter, ending: Ending) -> FinishedRun:
+def _finish(start: Start, run_writer: RunWriter, ending: Ending, start_page: StartPage) -> FinishedRun:
     """Write the reports, then record how the run ended: a run that was killed in between is resumed to its reports."""
     prepared, place, time = start.prepared, start.place, now()
-    with open_run([place.run_id], [place.results]) as stored:
+    has_page = len(prepared.formats) == len(FORMATS)
+    with (
+        start_page(run_writer.run) if has_page else nullcontext() as make_page,
+        open_run([place.run_id], [place.results]) as stored,
+    ):
         stored = stored.ended(ending.status, time)
         gate = _check_gate(stored)
         checks = threshold_checks(stored.summary, start.thresholds, start.threshold_on, prepared.subjects)
         report = add_checks(start.suite.report(stored), checks, gate)
-        html = html_of_run(stored, report) if len(prepared.formats) == len(FORMATS) else None
+        html = make_page(stored, report) if make_page is not None else None
         write_reports(report, place.folder, prepared.formats, html)
         save_report(stored, report)
         finished = FinishedRun(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from memorybench.core.measures import Metric
 from memorybench.core.records import digest
 from memorybench.core.trials import Outcome, Score
 from memorybench.files.expressions import canonical_name
+from memorybench.journal.places import journal_words
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RecordedTrial, RunReader
 from memorybench.metrics.rates import Mean
@@ -144,7 +146,8 @@ def open_sides(
         taken = {(folder, run) for folder, run, _ in named.values()}
         if rest:
             candidates = [] if runs_only else _candidates(searched, among, benchmark, taken)
-            named |= _latest_runs(rest, candidates, [run.id for one in searched.values() for run in one.runs()])
+            ids = [run.id for one in searched.values() for run in one.runs()]
+            named |= _latest_runs(rest, candidates, ids, [word for one in folders for word in journal_words(one)])
         runs: dict[tuple[Path, str], ComparedRun] = {}
         for folder, run, _ in named.values():
             if (folder, run) not in runs:
@@ -220,7 +223,7 @@ def _candidates(
 
 
 def _latest_runs(
-    names: Sequence[str], runs: Sequence[tuple[Path, Run]], ids: Sequence[str]
+    names: Sequence[str], runs: Sequence[tuple[Path, Run]], ids: Sequence[str], place: Sequence[str]
 ) -> dict[str, tuple[Path, str, str]]:
     subjects = {name: canonical_name(name) for name in names}
     together = [one for one in runs if set(subjects.values()) <= set(subjects_of(one[1]))]
@@ -230,11 +233,12 @@ def _latest_runs(
     for name in names:
         if name not in found:
             known = [*ids, *(subject for _, run in runs for subject in subjects_of(run))]
+            listing = shlex.join(["memorybench", "results", *place])
             raise BadInput(
                 name,
                 "no such run, and no complete run with a provider of this name" if runs else "no such run",
                 expected=f"RUN, RUN:PROVIDER{', FOLDER/RUN or a provider' if runs else ' or FOLDER/RUN'}",
-                remedy=suggestion(name, list(dict.fromkeys(known))) or "`memorybench results` lists the runs",
+                remedy=suggestion(name, list(dict.fromkeys(known))) or f"`{listing}` lists the runs",
             )
     return found
 

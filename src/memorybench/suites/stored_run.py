@@ -89,6 +89,10 @@ class StoredRun:
         parts = ((one, run.model_copy(update={"status": status, "finished": time})) for one, run in self.parts)
         return replace(self, parts=tuple(parts))
 
+    def read_once(self) -> StoredRun:
+        """The run with outcomes that stay in memory once they were read."""
+        return _HeldRun(self.parts, self.metrics).with_summary(self.summary)
+
     def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
         """Yields the run id, the time and the outcome of every trial, or of those of some subjects."""
         for run_reader, run in self.parts:
@@ -110,6 +114,16 @@ class StoredRun:
             if found:
                 return found
         return {}
+
+
+@dataclass(frozen=True)
+class _HeldRun(StoredRun):
+    @cached_property
+    def _settled(self) -> Sequence[tuple[str, str, Outcome]]:
+        return list(super().settled())
+
+    def settled(self, subjects: Collection[str] | None = None) -> Iterator[tuple[str, str, Outcome]]:
+        return (one for one in self._settled if subjects is None or one[2].trial.subject.name in subjects)
 
 
 Metrics = Callable[[StoredRun], Sequence[Metric]]

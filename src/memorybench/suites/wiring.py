@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from memorybench.core.agents import Agent, Serve, ToolCall
+    from memorybench.core.agents import Agent, Serve, ToolCall, ToolSurface
     from memorybench.core.contracts import Embedder, Model, Provider
     from memorybench.core.extraction import Extractor, FeedbackSink, Trace
     from memorybench.core.plans import Limits
@@ -103,6 +103,14 @@ class ResolvedStore(Resolved, Protocol):
     def isolation(self) -> Isolation: ...
 
     def open(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]: ...
+
+    def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
+        """Return which tools an agent gets; raise BadInput if it cannot get the chosen ones."""
+        ...
+
+    def serve_own_tools(self) -> Serve:
+        """Return a function that serves the tools of an MCP server itself to one session of an agent."""
+        ...
 
 
 class ResolvedAgent(Protocol):
@@ -228,6 +236,8 @@ class Wiring(Protocol):
         """Return a file or folder that ships with the catalog."""
         ...
 
-    async def record_calls(self, command: Sequence[str], serve: Serve, folder: Path) -> Sequence[ToolCall]:
-        """Run a program with a memory server and return the calls that it made."""
+    async def record_calls(
+        self, command: Sequence[str], serve: Serve, folder: Path, *, quiet: bool = False
+    ) -> Sequence[ToolCall]:
+        """Run a program with a memory server and return the calls that it made; `quiet`: it prints to stderr only."""
         ...

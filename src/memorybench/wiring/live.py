@@ -229,7 +229,9 @@ class LiveWiring:
     def bundled_file(self, name: str) -> Path:
         return _CATALOG_FILES / name
 
-    async def record_calls(self, command: Sequence[str], serve: Serve, folder: Path) -> Sequence[ToolCall]:
+    async def record_calls(
+        self, command: Sequence[str], serve: Serve, folder: Path, *, quiet: bool = False
+    ) -> Sequence[ToolCall]:
         from memorybench.agents.recording import watch
 
-        return await watch(command, serve, folder, folder=Path.cwd(), environment=environment())
+        return await watch(command, serve, folder, folder=Path.cwd(), environment=environment(), quiet=quiet)

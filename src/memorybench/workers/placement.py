@@ -6,16 +6,24 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 
+from memorybench.charts.run_page import start_page
+from memorybench.engine.stopping import Stop
 from memorybench.suites import running
 from memorybench.suites.running import FinishedRun, Show, Start, show_nothing
 
 
 def run(
-    start: Start, *, announce: Callable[[Mapping[str, str]], None] = lambda facts: None, show: Show = show_nothing
+    start: Start,
+    *,
+    announce: Callable[[Mapping[str, str]], None] = lambda facts: None,
+    show: Show = show_nothing,
+    last_words: str = "",
 ) -> FinishedRun:
-    """Perform a run to its reports, as `running.run` does."""
+    """Perform a run to its reports, as `running.run` does. `last_words` are printed if the user stops it at once."""
+    stopping = Stop()
+    stopping.last_words = last_words
     if start.options.ray is None:
-        return running.run(start, announce=announce, show=show)
+        return running.run(start, announce=announce, show=show, stopping=stopping, start_page=start_page)
     from .ray_cluster import ray_workers
 
     output = sys.stdout
@@ -25,5 +33,5 @@ def run(
             announce(facts)
 
     # Ray prints messages of its own on standard output, which is for the report
-    with redirect_stdout(sys.stderr), ray_workers(start) as elsewhere:
-        return running.run(start, announce=announce_here, show=show, elsewhere=elsewhere)
+    with redirect_stdout(sys.stderr), ray_workers(start, stopping) as elsewhere:
+        return running.run(start, announce=announce_here, show=show, elsewhere=elsewhere, start_page=start_page)

@@ -40,6 +40,7 @@ _MOST_RESTARTS = 20
 _CONNECT_SECONDS = 10.0
 _START_SECONDS = 300.0
 _DRAIN_SECONDS = 60.0
+_KILL_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 _MOST_FILES = 500 * 2**20
 """Bytes that Ray takes as the files of a job."""
@@ -48,7 +49,7 @@ _LATE_ROWS = 1000
 
 
 @contextmanager
-def ray_workers(start: Start) -> Iterator[PerformElsewhere]:
+def ray_workers(start: Start, stopping: Stop) -> Iterator[PerformElsewhere]:
     """Connect to Ray and start the workers. Raises before anything is recorded or spent."""
     ray, options = import_module("ray"), start.options
     variables = named_variables(options.ray_env, "--ray-env")
@@ -65,7 +66,7 @@ def ray_workers(start: Start) -> Iterator[PerformElsewhere]:
                 folder=None if options.ray_files else str(Path.cwd()),
                 variables=variables,
             )
-            yield _Driver(ray, actors, task).perform
+            yield _Driver(ray, actors, task, stopping).perform
         finally:
             ray.shutdown()
 
@@ -154,10 +155,14 @@ def _start_workers(ray: Any, options: RunOptions) -> list[Any]:
 class _Driver:
     """Follows the workers until they have ended."""
 
-    def __init__(self, ray: Any, actors: Sequence[Any], task: WorkerTask) -> None:
+    def __init__(self, ray: Any, actors: Sequence[Any], task: WorkerTask, stopping: Stop) -> None:
         self._ray = ray
         self._actors = actors
         self._task = task
+        self._stopping = stopping
+        stopping.at_once = self._stop_at_once
+        self._calls: dict[Any, int] = {}
+        """Calls that perform the run, with the number of their worker."""
         self._processes: dict[int, WorkerProcess] = {}
         """The newest process id that each worker has reported, by the number of the worker."""
         self._news: dict[Any, int] = {}
@@ -166,9 +171,9 @@ class _Driver:
         self._errors: list[str] = []
 
     async def perform(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> Ending:
-        stopping, budget.read_total = Stop(), run_writer.spending
+        stopping, budget.read_total = self._stopping, run_writer.spending
         outcomes = _OutcomeFeed(run_writer, budget, progress)
-        calls = {actor.perform.remote(self._task): number for number, actor in enumerate(self._actors)}
+        calls = self._calls = {actor.perform.remote(self._task): n for n, actor in enumerate(self._actors)}
         with stop_on_signals(stopping):
             try:
                 while calls:
@@ -184,8 +189,7 @@ class _Driver:
                 if calls:  # the driver cannot go on, and nothing follows the workers any more
                     self._stop(calls.values())
                     self._ray.wait(list(calls), num_returns=len(calls), timeout=_DRAIN_SECONDS)
-                for actor in self._actors:
-                    self._ray.kill(actor)
+                self._kill()
         return self._ending(stopping)
 
     def _ending(self, stopping: Stop) -> Ending:
@@ -197,6 +201,16 @@ class _Driver:
         if not self._endings:
             raise JournalError(f"no worker could go on; {self._errors[0]}; then continue with --resume")
         return Ending("partial", False, performed, next((one.paused for one in self._endings if one.paused), ""))
+
+    def _stop_at_once(self) -> None:
+        """Kill the workers, and wait until Ray says that they are dead: they must not call anything any more."""
+        self._kill()
+        if self._calls:
+            self._ray.wait(list(self._calls), num_returns=len(self._calls), timeout=_KILL_SECONDS)
+
+    def _kill(self) -> None:
+        for actor in self._actors:
+            self._ray.kill(actor)
 
     def _stop(self, numbers: Iterable[int]) -> None:
         """Ask workers to finish their calls in flight. Ask again later: Ray may have started one again meanwhile."""

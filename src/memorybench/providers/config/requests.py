@@ -201,3 +201,5 @@ class Endpoints(Section):
     """Deletes a scope after its last question. A failure is reported as a leaked scope."""
     list: ListAll | None = None
     """Lists all memories of a scope."""
+    forget: Housekeeping | None = None
+    """Deletes the memory with the id `memoryId`, for hygiene stores. The id is one that `list` returned."""

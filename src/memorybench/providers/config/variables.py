@@ -21,6 +21,7 @@ SCOPE = frozenset({"scope", "runTag", "userId"})
 """Three names of the same value."""
 ALWAYS = SCOPE | {"runId", "benchmarkId", "haystackId"}
 DOCUMENT_NAMES = frozenset({"sessionId", "documentId", "content", "messages", "date", "epoch", "metadata", "embedding"})
+MEMORY_ID = "memoryId"
 VARIABLES: Mapping[str, frozenset[str]] = {
     "setup": ALWAYS,
     "add": ALWAYS | DOCUMENT_NAMES,
@@ -28,6 +29,7 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "search": ALWAYS | {"query", "limit", "tokenBudget", "threshold", "embedding"},
     "clear": ALWAYS,
     "list": ALWAYS,
+    "forget": ALWAYS | {MEMORY_ID},
     "teardown": ALWAYS,
 }
 """Variables of each request, in addition to the captures of `setup`."""
@@ -48,7 +50,9 @@ def check_requests(config: ProviderConfig, document: Document) -> None:
     for place, stage, call in _requests(config):
         part = document.at(*place)
         names = _check_call(config, part, call, VARIABLES[stage] | captured)
-        if place[0] == "endpoints":
+        if stage == "forget":
+            _check_memory_id(part, names)
+        elif place[0] == "endpoints":
             _check_scope(part, names, carriers)
         elif isinstance(call, Request):
             captured |= call.captures.keys()
@@ -73,7 +77,7 @@ def _requests(config: ProviderConfig) -> Iterator[tuple[Place, str, Call]]:
     """Yield every request with its place and its stage, in the order in which they are sent."""
     for index, request in enumerate(config.setup):
         yield ("setup", index), "setup", request
-    for stage in ("add", "batch_add", "search", "clear", "list"):
+    for stage in ("add", "batch_add", "search", "clear", "list", "forget"):
         call = getattr(config.endpoints, stage, None)
         if call is not None:
             yield ("endpoints", stage), stage, call
@@ -189,6 +193,14 @@ def _check_scope(part: Document, names: frozenset[str], carriers: frozenset[str]
             "missing scope: all haystacks would share one memory",
             expected=f"one of {join_names(carriers)} in every endpoint",
             remedy='use "$.scope" as user, tag or namespace',
+        )
+
+
+def _check_memory_id(part: Document, names: frozenset[str]) -> None:
+    """An id that a scope listed identifies a memory of that scope, so the scope itself is not needed."""
+    if MEMORY_ID not in names:
+        raise BadInput(
+            part.where(), f"${{{MEMORY_ID}}} is missing", remedy="put it into the path, the query or the body"
         )
 
 

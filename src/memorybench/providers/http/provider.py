@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from memorybench.core.contracts import Embedder, Receipt, Scope
@@ -227,17 +228,18 @@ class _ListingProvider(HttpProvider):
         return await self._list(self._service.list, scope)
 
 
-class _BatchListingProvider(_BatchProvider, _ListingProvider):
-    pass
+class _ForgettingProvider(HttpProvider):
+    async def forget(self, scope: Scope, id: str) -> None:
+        assert self._service.forget is not None
+        await self._scopes.forget(self._service.forget, scope, id)
 
 
-_CLASSES = {
-    (False, False): HttpProvider,
-    (True, False): _BatchProvider,
-    (False, True): _ListingProvider,
-    (True, True): _BatchListingProvider,
-}
-"""By whether it supports batches and listing: a provider has only the methods that it supports."""
+@cache
+def _provider_class(*, batches: bool, lists: bool, forgets: bool) -> type[HttpProvider]:
+    """Return a class that has only the methods that the service supports."""
+    parts = {_BatchProvider: batches, _ListingProvider: lists, _ForgettingProvider: forgets}
+    bases = tuple(part for part, is_supported in parts.items() if is_supported)
+    return type(HttpProvider.__name__, bases or (HttpProvider,), {})
 
 
 @asynccontextmanager
@@ -266,7 +268,8 @@ async def open_http_provider(
     service = Service.parse(config)
     # requests are a digest, because a header may contain a secret
     parts = {"scoping", "setup", "endpoints", "teardown", "limits", "capabilities"}
-    requests = digest(config.model_dump(mode="json", include=parts))[:16]
+    plain = config.model_dump(mode="json", include=parts, exclude={"endpoints": {"forget"}})
+    requests = digest(plain)[:16]
     search = {"threshold": threshold, "tokenBudget": token_budget or config.endpoints.search.token_budget}
     settings: dict[str, Any] = {
         "api_version": config.api_version,
@@ -285,5 +288,7 @@ async def open_http_provider(
     async with open_http(
         redactor, insecure=connection.insecure, deadline=connection.timeout / 1000, tls=connection.tls
     ) as http:
-        provider = _CLASSES[service.batch_add is not None, service.list is not None]
+        provider = _provider_class(
+            batches=service.batch_add is not None, lists=service.list is not None, forgets=service.forget is not None
+        )
         yield provider(config, service, Api(http, base_url, headers), subject, store_id, embedder, search, redactor)

@@ -12,6 +12,7 @@ from memorybench.core.contracts import Receipt, Scope
 from memorybench.core.errors import Lacking, ServiceError
 from memorybench.core.records import digest
 from memorybench.files.templates import Template
+from memorybench.providers.config.variables import MEMORY_ID
 from memorybench.secrets.redaction import Redactor
 
 from .requests import Api
@@ -129,6 +130,11 @@ class Scopes:
             del self._states[scope]
             self.state(scope).is_cleared = True
 
+    async def forget(self, request: ScopeRequest, scope: Scope, id: str) -> None:
+        state = await self.require(scope, request.request.names)
+        if state is not None:
+            await self._send(request, state, memory_id=id)
+
     def make_receipt(
         self, state: ScopeState, endpoint: str, ids: Sequence[str], accepted: Sequence[Accepted]
     ) -> Receipt:
@@ -164,11 +170,12 @@ class Scopes:
         value = str(state.variables[name])
         return name not in self._service.secrets and self._redactor.clean(value) == value
 
-    async def _send(self, request: ScopeRequest, state: ScopeState) -> None:
-        reply = await self._api.send(request.request, state.variables)
+    async def _send(self, request: ScopeRequest, state: ScopeState, memory_id: str | None = None) -> None:
+        variables = {**state.variables, **({} if memory_id is None else {MEMORY_ID: memory_id})}
+        reply = await self._api.send(request.request, variables)
         data = request.reader.read_json(reply)
         captures = request.reader.read_captures(reply, data)
         if request.wait is not None:
-            polls = request.wait.polls(reply, data, [{**state.variables, **captures}])
+            polls = request.wait.polls(reply, data, [{**variables, **captures}])
             await wait_until_done(self._api, request.wait, polls)
         state.variables |= captures

@@ -67,7 +67,7 @@ _ANY = AnyName()
 
 @dataclass(frozen=True, slots=True)
 class ScopeRequest:
-    """A request of setup, clear or teardown."""
+    """A request of setup, clear, forget or teardown."""
 
     request: RequestTemplate
     reader: ReplyReader
@@ -107,6 +107,7 @@ class Service:
     """None also if the config has one that its capabilities forbid."""
     search: ReadRequest
     list: ReadRequest | None
+    forget: ScopeRequest | None
     clear: tuple[ScopeRequest, ...]
     """The requests that clear a scope: `endpoints.clear`, then `teardown`."""
     splitter: SessionSplitter
@@ -149,6 +150,7 @@ class Service:
             batch_add=batch_add,
             search=_read_request(root, ("endpoints", "search"), endpoints.search),
             list=_read_request(root, ("endpoints", "list"), endpoints.list) if endpoints.list else None,
+            forget=_scope_request(root, ("endpoints", "forget"), endpoints.forget) if endpoints.forget else None,
             clear=tuple(clear),
             splitter=SessionSplitter(
                 unit=endpoints.add.unit,
