@@ -63,6 +63,15 @@ def refusing(probe: Probe) -> str:
     return "Let us talk about something else."
 
 
+def talkative(probe: Probe) -> str:
+    """Perfect in other words, which only a judge can accept."""
+    if probe.abstain:
+        return "RIGHT as far as I can see: you never mentioned that, so I would only be guessing."
+    if probe.options:
+        return f"RIGHT: what happened before the other one was {'AB'[probe.options.index(probe.expected_answer)]!r}."
+    return f"RIGHT, if you ask me: {probe.expected_answer} is what I would say, going by our talk."
+
+
 def yes_sayer(probe: Probe) -> str:
     return "Yes."
 
@@ -121,6 +130,7 @@ KNOWN: list[tuple[Subject, dict[str, int]]] = [
     (hallucinating, {**PERFECT, "hallucinated_memory_rate": 1, "paired_rate": 0}),
     (stale, {**PERFECT, "conflict_resolution_accuracy": 0, "dating_accuracy": 0}),
     (first_option, {**PERFECT, "temporal_accuracy": 0, "temporal_consistency": 0}),
+    (talkative, PERFECT),
     (refusing, NOTHING_RIGHT),
     (yes_sayer, NOTHING_RIGHT),
     (parrot, NOTHING_RIGHT),
@@ -129,11 +139,16 @@ KNOWN: list[tuple[Subject, dict[str, int]]] = [
 
 
 def asked_or_judged(subject: Subject, call: Call) -> str:
-    """The subject's answer, or the verdict of a judge who accepts no answer that is not equal to the expected one."""
+    """The subject's answer, or the verdict of a judge who knows the truth: of other words only RIGHT ones are right."""
     prompt = call.json["messages"][-1]["content"]
     if "A, B or neither" in prompt:
-        return "neither"
-    return "no" if "yes or no" in prompt else subject(probe_of(call))
+        return next(
+            (letter for letter in "AB" if f"RIGHT: what happened before the other one was '{letter}'" in prompt),
+            "neither",
+        )
+    if "yes or no" in prompt:
+        return "yes" if "RIGHT" in prompt else "no"
+    return subject(probe_of(call))
 
 
 @pytest.mark.parametrize(("subject", "known"), KNOWN, ids=lambda one: getattr(one, "__name__", ""))

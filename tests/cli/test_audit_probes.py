@@ -162,7 +162,7 @@ def test_a_model_writes_and_verifies_probes_of_free_text(command: Command, stub:
     conflict = written["Where does the user train at present?"]
     assert (conflict["type"], conflict["stale"], conflict["staleEvidence"]) == ("conflict", ["the old gym"], ["t2"])
     assert {check["by"] for check in conflict["checks"]} == {"code", "gpt-4o"}
-    assert said.json["rejected"] == {"leak": 1, "told": 1}
+    assert said.json["rejected"] == {"undated": 1, "leak": 1, "told": 1}
     calls = len(stub.calls)
     assert command(*write_file).code == 0
     assert len(stub.calls) == calls, "every reply is recorded"
@@ -189,6 +189,43 @@ def test_declared_absent_facts_are_verified_and_plans_counted(command: Command, 
     assert [probe["id"] for probe in said.json["probes"] if probe["type"] == "hallucination"] == ["c/absent/drink"]
     rejected = said.json["rejected"]
     assert (rejected["told"], rejected["no question"], rejected["a plan"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "content", "reason"),
+    [
+        ("I sold the van and bought a kayak.", "The user sold the van in May", "option tells the time"),
+        ("Ich habe gestern den alten Wagen verkauft.", "Der Nutzer hat den alten Wagen verkauft", "not English"),
+    ],
+)
+def test_what_is_not_asked_about_times_is_counted_with_a_model(
+    command: Command, stub: Stub, said: str, content: str, reason: str
+) -> None:
+    """Changes without a question about the past and events without an option were lost without a count."""
+    turns = [*TURNS, {"role": "user", "content": said, "timestamp": "2024-06-10"}]
+    events = [
+        {"id": name, "content": content, "turn": 4, "category": "event", "validFrom": "2024-06-01"} for name in "ab"
+    ]
+    facts = [*(FACTS if reason != "not English" else ()), *events]
+    if reason == "not English":
+        turns = turns[-1:]
+        events[0]["turn"] = events[1]["turn"] = 1
+    conversation = {"id": "c", "turns": turns, "facts": facts}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    rejected = command("audit", "probes", "mine.json", "--probe-model", "gpt-4o", "--json").json["rejected"]
+    assert rejected[reason] >= 1
+    assert rejected.get("undated", 0) == (1 if reason != "not English" else 0)
+
+
+def test_a_reason_of_code_and_of_the_model_is_counted_together(command: Command, stub: Stub) -> None:
+    """The count of the model replaced that of the code."""
+    absent = [{"id": "a", "question": "Who treats the user?"}, {"id": "b", "subject": "user", "attribute": "dog"}]
+    told = {**FACTS[0], "question": "Who treats the user?", "value": "Mrs Bell"}
+    also = {"id": "c", "question": "Where does the user train at present?"}
+    conversation = {"id": "c", "turns": TURNS, "facts": [told, *FACTS[1:]], "absent": [*absent, also]}
+    (command.folder / "mine.json").write_text(json.dumps({"id": "mine", "conversations": [conversation]}))
+    rejected = command("audit", "probes", "mine.json", "--probe-model", "gpt-4o", "--json").json["rejected"]
+    assert rejected["told"] == 2
 
 
 def test_candidates_of_a_file_are_verified_by_a_model(command: Command, stub: Stub, dataset: str) -> None:

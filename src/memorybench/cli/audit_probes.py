@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     dataset = load_audit(spec.dataset)
     made = make_probes(spec, dataset)
     probes, failed = made.probes, 0
-    rejected = {name: n for name, n in made.gates.items() if n and name != "made"}
+    rejected = Counter({name: n for name, n in made.gates.items() if n and name != "made"})
     if spec.probe_model is not None:
         wiring = LiveWiring(spec.config_dirs, spec.consent, need_keys=not args.dry_run)
         model = wiring.model(spec.probe_model)
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         check_prices((model,), budget)
         verified = verify_all(dataset, probes, model, args.results, wiring, args.concurrency, budget)
         probes, failed = verified.probes, verified.failed
-        rejected |= verified.rejected
+        rejected.update(verified.rejected)
     if args.output is not None:
         write_probes(args.output, probes)
     if args.json:

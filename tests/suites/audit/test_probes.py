@@ -1,6 +1,7 @@
 """Probes that structure proves: about what is true, what changed, what is absent and what came first."""
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +55,9 @@ def sample() -> AuditDataset:
         ("ferry from Piraeus", "departure", 'Fill the gap in this note about "ferry from Piraeus". Departure: ____.'),
         ("Halberd migration", "vendor", 'Fill the gap in this note about "Halberd migration". Vendor: ____.'),
         ("ferry", "age", 'Fill the gap in this note about "ferry". Age: ____.'),
+        ("user", "seat at Larkfield", "Fill the gap in this note about the user. Seat at Larkfield: ____."),
+        ("user", "Favourite tea", "Fill the gap in this note about the user. Favourite tea: ____."),
+        ("user", "Favourite Tea", "Fill the gap in this note about the user. Favourite tea: ____."),
     ],
 )
 def test_each_template_reads_as_english(subject: str | None, attribute: str, question: str) -> None:
@@ -92,7 +96,13 @@ def test_templates_have_forms_for_now_and_then() -> None:
     ("statement", "question", "value"),
     [
         ("User lives in Halifax", "Fill the gap: User lives in ____.", "Halifax"),
-        ("User sold six mugs at a craft fair", "Fill the gap: User sold ____ mugs at a craft fair.", "six"),
+        (
+            "User sold six mugs at a craft fair",
+            "Fill the gap with a number: User sold ____ mugs at a craft fair.",
+            "six",
+        ),
+        ("The barn was built in 1911", "Fill the gap with a number: The barn was built in ____.", "1911"),
+        ("User got 17 out of 20 in the test", "Fill the gap with a number: User got ____ out of 20 in the test.", "17"),
         ("User's flight leaves on April 3", "Fill the gap: User's flight leaves on ____.", "April 3"),
         ("Anna met Dr. Okafor in South Boston", "Fill the gap: Anna met Dr. Okafor in ____.", "South Boston"),
         ("User pays $450 a month", "Fill the gap: User pays ____ a month.", "$450"),
@@ -406,6 +416,15 @@ def test_options_do_not_tell_when() -> None:
     assert (of_kind(made, "order"), made.gates["option tells the time"]) == ([], 2)
 
 
+def test_events_are_asked_as_whole_sentences() -> None:
+    """An event may begin with a name or with any other word: only at the start of a sentence both are right."""
+    made = probes_of(events())
+    (one, other), *_ = [probe.options for probe in of_kind(made, "order")]
+    assert of_kind(made, "order")[0].question == f"What happened first? (A) {one}. (B) {other}."
+    for probe in (*of_kind(made, "order"), *of_kind(made, "duration")):
+        assert all(text[0].isupper() for text in re.split(r"\([AB]\) |\? ", probe.question) if text)
+
+
 def test_durations_are_counted_by_code_where_the_turns_tell_both_days() -> None:
     durations = {probe.related_facts: probe.expected_answer for probe in of_kind(probes_of(events()), "duration")}
     assert durations == {("f0", "f2"): "40", ("f1", "f3"): "40", ("f2", "f4"): "40"}
@@ -432,6 +451,24 @@ ABSENT = (
 )
 def test_a_gap_cuts_no_title_unit_or_place(statement: str, part: str) -> None:
     assert part not in [value for _, value in gaps(statement)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "number", "is_asked"),
+    [
+        ("User owns three boats: a dinghy, a canoe and a raft", "three", False),
+        ("User has 2 parrots, Kiki and Lolo", "2", False),
+        ("User raised two sons Erik and Olaf", "two", False),
+        ("Mia, Noor and Pia are the user's three nieces", "three", False),
+        ("User owns four boats: a dinghy, a canoe and a raft are in use", "four", True),
+        ("User cleaned the stove and bought two pans", "two", True),
+        ("User baked two pies", "two", True),
+    ],
+)
+def test_a_number_is_not_asked_if_its_statement_lists_what_it_counts(
+    statement: str, number: str, is_asked: bool
+) -> None:
+    assert (number in [value for _, value in gaps(statement)]) is is_asked
 
 
 @pytest.mark.parametrize(

@@ -209,6 +209,22 @@ def test_one_unfounded_answer_does_not_reject_what_is_absent() -> None:
     run(model.verify(UnrecordedSteps(), absent(1, random.Random(4)).probe, CONVERSATION))
 
 
+@pytest.mark.parametrize(
+    ("dates", "is_admitted"),
+    [
+        (["2024-01-09", "2024-02-20"] * 2, True),
+        (["UNKNOWN", "2024-02-20", *["2024-01-09", "2024-02-20"] * 2], True),
+        (["PLAN", "2024-02-20", *["2024-01-09", "2024-02-20"] * 2], False),
+        (["2024-01-09", "2024-02-20", "2024-01-09", "PLAN", "2024-01-09", "2024-02-20"], False),
+    ],
+)
+def test_an_event_that_one_reply_calls_a_plan_is_not_put_in_order(dates: list[str], is_admitted: bool) -> None:
+    replies = iter(dates)
+    model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
+    with nullcontext() if is_admitted else pytest.raises(Lacking, match="not two dated events"):
+        run(model.verify(UnrecordedSteps(), order(1, random.Random(4)).probe, CONVERSATION))
+
+
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", '{"answer": ["a"]}', "null", '{"quote": "x"}'])
 def test_a_reply_that_cannot_be_read_admits_nothing(reply: str) -> None:
     model = ProbeModel(ScriptedModel(lambda turns: reply))

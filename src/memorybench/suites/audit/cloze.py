@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .answers import MONTHS, NUMBERS, content
+from .answers import MONTHS, NUMBERS, content, normalise
 from .templates import GAP
 
 _LONGEST = 24
@@ -23,10 +23,13 @@ _ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|i
 """Ends what precedes a gap whose statement has one other content word: it says what kind of answer is wanted."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
-    r"|\b(?:near|nearby|outside|next to|close to) (?:the )?)$"
+    r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
 _CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
 """Around a gap that leaves the rest of a title, name, date or quantity, or a place nearby: `War and ____`."""
+_BETWEEN_ITEMS = r",? (?:and|or|&) |, "
+_NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _NOT_A_NAME = re.compile(r"(?:I|I'm|I've|I'd|I'll|User|User's|The|A|An|It|He|She|They|We|My|OK|TV)\b")
 
 
@@ -47,5 +50,18 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             before = text[: found.start()].rstrip(" $€£¥")
             if len(content(text) - content(value)) < 2 and not _ANCHORED.search(before):
                 continue  # `User kept ____` says too little
-            question = f"Fill the gap: {text[: found.start()]}{GAP}{text[end:]}."
-            yield question, value
+            if _lists(text[: found.start()], text[end:], value):
+                continue
+            wanted = " with a number" if value[0].isalnum() and _PLAIN_NUMBER.fullmatch(normalise(value)) else ""
+            yield f"Fill the gap{wanted}: {text[: found.start()]}{GAP}{text[end:]}.", value
+
+
+def _lists(before: str, after: str, value: str) -> bool:
+    """Return whether the rest of a statement lists as many things as the value says: `____ cats, Pip and Dot`."""
+    lists = [
+        _NAMES.findall(before),
+        _NAMES.findall(after),
+        [after[mark.end() :] for mark in re.finditer("[:,(]", after)],
+    ]
+    sizes = {len(re.split(_BETWEEN_ITEMS, text)) for texts in lists for text in texts}
+    return normalise(value) in map(str, sizes - {1})

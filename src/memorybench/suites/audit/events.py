@@ -80,7 +80,7 @@ def _event(material: Material, fact: AuditFact) -> Event | str:
 def option_text(fact: AuditFact) -> str | None:
     """Return the statement of an event as an option; None if it tells when it happened or is too long."""
     option = re.sub(r"^(?:the )?user\b", USER, fact.content.strip().rstrip("."), flags=re.IGNORECASE)
-    option = re.sub(r"^The\b", "the", option)
+    option = option[:1].upper() + option[1:]
     is_clear = len(option.split()) <= _LONGEST_OPTION and "?" not in option and len(content(option)) >= 2
     return option if is_clear and not _TELLS_TIME.search(option) else None
 
@@ -106,7 +106,7 @@ def _both_orders(material: Material, first: Event, second: Event) -> Iterator[Pr
 
 
 def order_question(options: Sequence[str]) -> str:
-    return f"What happened first: (A) {options[0]}, or (B) {options[1]}?"
+    return f"What happened first? (A) {options[0]}. (B) {options[1]}."
 
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
@@ -115,7 +115,7 @@ def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
         material.dropped["undated"] += 1
         return
     days = str((other.at.date() - one.at.date()).days)
-    question = f"How many days lie between these two: {one.option}; {other.option}?"
+    question = f"How many days lie between these two events? {one.option}. {other.option}."
     if leaks(question, [days]):
         material.dropped["leak"] += 1
         return

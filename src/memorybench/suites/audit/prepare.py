@@ -72,13 +72,13 @@ def make_probes(spec: AuditSpec, dataset: AuditDataset) -> Probes:
     drafted = {(one.conversation, fact) for one in every for fact in one.related_facts}
     skipped = tuple(one for one in made.skipped if (one.conversation, one.fact) not in drafted)
     dropped.update(one.reason for one in skipped if one.reason in (PLAN, UNDATED))
-    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen), **dict(sorted(dropped.items()))}
+    gates = {"made": len(chosen), "beyond the limit": len(every) - len(chosen), **dict(sorted((+dropped).items()))}
     return Probes(probes=tuple(chosen), skipped=skipped, gates=gates)
 
 
 def _no_probes(spec: AuditSpec, generated: Probes) -> BadInput:
     problem = f"no probes of the kinds {', '.join(spec.kinds)}"
-    if generated.gates.get("not English"):
+    if generated.gates.get("not English") and spec.probe_model is None:
         problem += "; the templates are English, and the conversations are not, or too short to tell"
         return BadInput(
             spec.dataset, problem, remedy="add --probe-model MODEL, or give each fact a question and a value"

@@ -20,6 +20,7 @@ from memorybench.journal.rows import Fingerprint, Run
 from memorybench.journal.run_reader import RunReader
 from memorybench.journal.run_writer import RunWriter, open_run, reopen_run
 from memorybench.suites.blocking import blocking
+from memorybench.suites.estimates import PROMPT_TOKENS, REPLY_TOKENS
 from memorybench.suites.wiring import ResolvedModel, Wiring
 
 from .plan import trial_of
@@ -67,6 +68,8 @@ def verify_all(
     if _was_started(results, run.id):
         with RunReader.open(results) as run_reader:
             spending = Budget(budget, *run_reader.costs(run.id))
+            spending.add_lost_calls(*run_reader.costs_of_lost_calls(run.id))
+        spending.estimate = lambda: model.price(PROMPT_TOKENS, REPLY_TOKENS) or 0.0
         opened = reopen_run(results, run.id, fingerprints=marks, redact=wiring.redact, fault=wiring.fault())
     else:
         opened = open_run(results, run, redact=wiring.redact, fault=wiring.fault())

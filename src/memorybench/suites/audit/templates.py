@@ -56,12 +56,17 @@ def named_subject(subject: str | None, statement: str = "") -> str:
 
 
 def attribute_name(attribute: str) -> str:
-    """Return the attribute as words: `favourite_tea` becomes `favourite tea`. `EpiPens` and `GP` stay in a phrase."""
-    if " " not in attribute.strip():
+    """Return the attribute as words: `favourite_tea` becomes `favourite tea`; names and `GP` stay."""
+    is_phrase = " " in attribute.strip()
+    if not is_phrase:
         attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
         attribute = attribute.replace("-", " ")
     words = attribute.replace("_", " ").split()
-    return " ".join(word.lower() if word[1:].islower() or len(word) == 1 else word for word in words)
+    names_stay = is_phrase and any(word.islower() for word in words)  # in `Seat at Larkfield`, not in `Favourite Tea`
+    return " ".join(
+        word.lower() if (word[1:].islower() or len(word) == 1) and not (names_stay and place) else word
+        for place, word in enumerate(words)
+    )
 
 
 def question_for(subject: str | None, attribute: str, statement: str = "") -> str | None:

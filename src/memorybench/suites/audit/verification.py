@@ -2,7 +2,7 @@
 
 recall, as of, duration   answered from its evidence; not answered without the conversation
 conflict                  each outdated value is answered from its own turns alone, the current one from its own
-order                     both events have a date in their turns, neither is a plan, and the dates have this order
+order                     both events have a date in their turns, no reply calls one a plan, the dates have this order
 absent                    three of four replies find no answer in the whole conversation, and none quotes one
 
 For all of them the answer must not stand in the question; code checks that.
@@ -35,6 +35,7 @@ T = TypeVar("T")
 STEP = "probe check"
 _OBJECT = re.compile(r"\{.*\}", re.DOTALL)
 _DATE = re.compile(r"\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:PLAN|UNKNOWN)\b")
+_NOT_DATED = "not two dated events"
 _REPEATED = (
     "",
     "Look at it afresh, as somebody else would.\n\n",
@@ -110,7 +111,7 @@ class ProbeModel:
         if probe.abstain:
             return [("told nowhere", "told", partial(self._is_absent, steps, probe.question, conversation))]
         if probe.options:
-            return [("dates", "not two dated events", partial(_agree, partial(self._is_ordered, steps, probe)))]
+            return [("dates", _NOT_DATED, partial(_agree, partial(self._is_ordered, steps, probe)))]
         found: list[_NamedCheck] = [
             ("needs the conversation", "answerable without the conversation", partial(_agree, is_unknown)),
             ("answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, [current])),
@@ -154,12 +155,17 @@ class ProbeModel:
         return True
 
     async def compare_dates(self, steps: Steps, probe: Probe, attempt: int = 1) -> int:
-        """Return -1 if the expected event of an order happened before the other, 1 if after, 0 if that is unknown."""
+        """Return -1 if the expected event of an order happened before the other, 1 if after, 0 if that is unknown.
+
+        Raise Lacking if the reply calls one of them a plan.
+        """
         later = next(option for option in probe.options if option != probe.expected_answer)
         dates = []
         for event in (probe.expected_answer, later):
             values = {"question": event, "source": shown_turns(probe.gold_context)}
             dates.append(await self.ask(steps, STEP, "probe-date", values, _read_date, str, attempt))
+        if "PLAN" in dates:
+            raise Lacking(f"{_NOT_DATED}: {probe.question}")
         shared = min(map(len, dates))  # 2024-05 and 2024-05-12 have no order
         one, other = (date[:shared] for date in dates)
         return 0 if one == other or not all(date[0].isdigit() for date in dates) else -1 if one < other else 1

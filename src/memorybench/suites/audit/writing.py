@@ -16,7 +16,7 @@ from .changes import FLAG_REQUEST
 from .events import option_text, order_question
 from .evidence import IndexedConversation
 from .generation import NOT_TOLD, absent_probes
-from .history import history
+from .history import UNDATED, history
 from .probes import Policy, Probe, ProbeType, probe
 from .verification import ProbeModel, read_object, shown_turns
 
@@ -43,11 +43,12 @@ def drafts(
 ) -> list[Probe]:
     """Return probes of facts that `made` has none of that type for: most without a question, for a model to write.
 
-    What the dataset declares absent and cannot be asked is counted in `dropped`.
+    What cannot be asked about absent facts, past values and the order of events is counted in `dropped`.
     """
     asked = {(one.conversation, one.type, one.related_facts[-1]) for one in made if one.related_facts}
     ordered = {(one.conversation, id) for one in made if one.options for id in one.related_facts}
     made_ids = {one.id for one in made}
+    as_of = Counter((one.conversation, one.related_facts) for one in made if one.kind == "as of")
     recalled: dict[str, list[str]] = {}
     for one in made:
         if one.type == "recall":
@@ -62,9 +63,12 @@ def drafts(
         if "conflict" in types:
             chains = (chain for chain in past.chains if (name, "conflict", chain[-1].id) not in asked)
             found += [_conflict(indexed, chain, policy) for chain in chains]
-        if "temporal" in types and indexed.is_english:  # the words around the options are English
+        if "temporal" in types:
             events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
-            found += _orders(indexed, events)
+            found += _orders(indexed, events, dropped)
+            for chain in past.chains:
+                reason = "no past form" if all(fact.valid_from for fact in chain) else UNDATED
+                dropped[reason] += len(chain) - 1 - as_of[name, tuple(fact.id for fact in chain)]
         if "hallucination" in types:
             ids = [*recalled.get(name, ()), *(one.id for one in recalls)]
             twins = ids if "recall" in types else [None] * len(ids)
@@ -94,12 +98,16 @@ def _conflict(indexed: IndexedConversation, chain: Sequence[AuditFact], policy: 
     )  # fmt: skip
 
 
-def _orders(indexed: IndexedConversation, events: Sequence[AuditFact]) -> Iterator[Probe]:
+def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: Counter[str]) -> Iterator[Probe]:
     """Pair events in the order in which the conversation mentions them; the model gives their dates."""
+    if not indexed.is_english:  # the words around the options are English
+        dropped["not English"] += len(events)
+        return
     apart = max(1, len(events) // 2)
     for one, other in zip(events, events[apart:], strict=False):
         first, second = option_text(one), option_text(other)
         if first is None or second is None or not _places(indexed, one, other):
+            dropped["option tells the time" if first is None or second is None else UNDATED] += 1
             continue
         options = (first, second)
         stem = f"order/{one.id}+{other.id}"
