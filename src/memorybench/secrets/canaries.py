@@ -13,6 +13,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import quote
 
 from memorybench.core.records import Record
@@ -36,6 +37,9 @@ _SHORTEST_REVERSED = 10
 
 _LARGEST_ENCODED = 2**20
 """Bytes of a file in which the place of an encoded text is looked for: each try decodes the file once more."""
+
+_LONGEST_CACHED = 50_000
+"""Characters of a text whose decodings are kept for the next secret."""
 
 _NOT_WORDS = re.compile(r"[\W_]+")
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
@@ -183,9 +187,21 @@ def _letters(text: str) -> str:
 
 def _views(secret: str, text: str) -> Iterator[_View]:
     """Yield the decodings of `text`. For a short secret only the text itself: it would occur in noise by chance."""
+    yield _View("", text, _letters(text))
+    if len(secret.encode()) >= _SHORTEST_ENCODED:
+        yield from _cached_views(text) if len(text) <= _LONGEST_CACHED else _decoded_views(text)
+
+
+def _decoded_views(text: str) -> Iterator[_View]:
     for decoding in decodings(text):
-        if not decoding.name or len(secret.encode()) >= _SHORTEST_ENCODED:
+        if decoding.name:
             yield _View(decoding.name, decoding.text, _letters(decoding.text))
+
+
+@lru_cache(maxsize=32)
+def _cached_views(text: str) -> tuple[_View, ...]:
+    """Decode a text once for all secrets that are searched for in it."""
+    return tuple(_decoded_views(text))
 
 
 def _whole(secret: str, needles: Mapping[str, str], views: Iterable[_View]) -> str:

@@ -1,224 +1,452 @@
 """Detects credentials by their name in a sentence ("my password is …") and the value beside it.
 
-The name alone proves nothing ("the token is expired", "the key is AES-256"): the value must look chosen or random.
+The name alone proves nothing ("the token is expired", "the key is AES-256"): the value must look chosen or random. The
+names and verbs are those of English, German, French, Spanish and Portuguese.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-WordedKind = Literal["payment card number", "PIN", "password", "recovery phrase", "API key or token"]
+from . import credential_phrases as phrases
+from .credential_values import (
+    is_chosen_word,
+    is_hex_key,
+    is_mixed,
+    is_passphrase,
+    is_random,
+    is_standard,
+    is_state,
+    is_strong,
+    looks_secret,
+)
+from .sample_values import TEST_CARDS
+
+WordedKind = Literal[
+    "payment card number", "PIN", "password", "recovery phrase", "API key or token", "one-time password seed",
+    "recovery code",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FoundValue:
+    kind: WordedKind
+    start: int
+    end: int
+
 
 _CARD = re.compile(r"(?<![\w.-])(?:\d[ -]?){12,18}\d(?![.-]?\w)")
 _ISSUERS = re.compile(r"4|5[1-5]|2[2-7]|3[47]|6011|65")
 _CARD_LENGTHS = (13, 15, 16, 19)
 
-_WHOSE = r"(?:my|his|her|our|their|the(?:\s+user's)?)"
-_FOR = r"(?:\s+(?:for|of|to|on|at|in)(?:\s+[\w'’.-]+){1,6}?)?"
+_WHOSE = r"(?:my|his|her|our|their|the(?:\s+user's)?|mein|unser|das|die|mon|notre|le|la|mi|el|minha|a|o)"
+_PREPOSITION = (
+    r"(?:for|of|to|on|at|in|für|fürs|von|vom|am|im|zum|zur|der|des|beim|du|de|d['’]|pour|del|para|do|da|dos|das|no|na|"
+    r"en|em)"
+)
+_FOR = (
+    r"(?:\s+(?:nueva|nuevo|nova|novo|actual|atual|neu|new|old|admin|root|wifi))?"
+    rf"(?:\s+{_PREPOSITION}(?:\s+[\w'’.-]+){{1,6}}?)?"
+)
+_VERB = (
+    r"is|was|are|reads|remains|bleibt|"
+    r"(?:should|will|shall|must)\s+be|set to|changed to|ist|war|lautet|heißt|heisst|est|était|sera|es|"
+    r"era|será|é|eh|foi|ficou"
+)
 _IS = (
-    r"\s*(?:(?:\b(?:is|was|are|reads|ist|est|es)|\bset to|\bchanged to)(?:\s+(?:now|still))?\b\s*[:=]?|=>|->|[:=→>])\s*"
+    rf"\s*(?:(?:[?,;:–-]?\s*(?:it|that)(?:['’]s|\s+is|\s+was)(?:\s+(?:now|still))?\b)|(?:\b(?:{_VERB}))"
+    r"(?:\s+(?:now|still|jetzt|nun|maintenant|ahora|agora|(?:since|seit|depuis|desde)\s+\w+))?\b\s*[:=]?|=>|->|[:=→>])\s*"
 )
 
 _LOCKED = r"(?:safe|vault|lock|padlock|locker|gate|bike)"
 _PIN_NAME = (
-    r"(?:pin(?:\s+(?:code|number))?|passcode|cv[cv]|"
-    r"(?:alarm|door|gate|garage|entry|access|lock|safe|keypad|security|unlock|voicemail)\s+code|"
-    rf"{_LOCKED}\s+combination|combination(?=\s+(?:of|for|to)\s+(?:the|{_WHOSE})\s+(?:[\w'’-]+\s+)?{_LOCKED}\b))"
+    r"(?:pin(?:[\s-]+(?:code|number|nummer))?|passcode|cv[cv]2?|"
+    r"(?:alarm|door|gate|garage|entry|entrance|building|lobby|lock ?box|"
+    r"access|lock|safe|keypad|security|unlock|voicemail|tür|haustür|zugangs)[\s-]*code|"
+    r"(?:code|código|codigo)\s+(?:pin|secret|(?:de|du|do|da|del|d['’])\s*(?:l['’]|la\s+)?"
+    r"(?:alarm[ea]?|porte|porta|puerta|portail|portón|portão|garage[mn]?|garaje|coffre|cofre|caja|immeuble|prédio|"
+    r"accès))|"
+    r"code(?=\s+(?:for|to|of)\s+(?:the|my|our)\s+(?:[\w'’-]+\s+)?(?:door|gate|garage|alarm|safe|lock|building|shed|"
+    r"lockbox))|keypad|"
+    rf"{_LOCKED}\s+(?:combination|opens\s+with)|combination(?=\s+(?:of|for|to)\s+(?:the|"
+    rf"{_WHOSE})\s+(?:[\w'’-]+\s+)?{_LOCKED}\b))"
 )
+_PIN_VALUE = r"(?P<value>\d{3,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})(?![\w-])(?!\s*(?:[a-z%]{2,12}\b(?<!and)(?<!cvv)|%))"
 _PIN = re.compile(
-    rf"\b{_PIN_NAME}\b{_FOR}\s*(?:\bis\b|\bwas\b|[:=]|(?<=cv[cv]))\s*"
-    r"(?:\d{3,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,3})(?![\w-])(?!\s*[a-z%])",
+    rf"\b{_PIN_NAME}\b{_FOR}\s*(?:\b(?:{_VERB})\b\s*:?|[:=]|"
+    rf"(?<=code\s)(?=\d{{4,8}}[#*]?(?:[,.;)]|\s*$|\s+(?:and|then|at)\b))|"
+    rf"(?<=cv[cv])|(?<=keypad)|(?<=opens with))\s*{_PIN_VALUE}",
     re.I,
 )
-_PIN_AFTER = re.compile(rf"\b\d{{3,8}}\s+is\s+{_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_PIN_NAME}\b", re.I)
+_PIN_AFTER = re.compile(
+    rf"\b(?P<value>\d{{3,8}})\s+(?:is|ist|est|es|é)\s+{_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_PIN_NAME}\b", re.I
+)
 
-_PASSWORD_NAME = r"(?:pass(?:word|wd|phrase|code)s?|pwd?|passwort|kennwort|mot\s+de\s+passe|contraseña|pass(?=\s*=))"  # noqa: S105 - what people call one
+_PASSWORD_NAME = (
+    r"(?:pass(?:word|wd|phrase|code)s?|pwd?|passwort|passwörter|kennwort|mot\s+de\s+passe|mdp|contrase[ñn]a|clave|"  # noqa: S105 - a pattern
+    r"senha|palavra[ -]passe|pass(?=\s*=))"
+)
 _KEY_NAME = (
     r"(?:(?:api|access|secret|private|signing|encryption|deploy|license|product|activation|master|account|auth|wi-?fi|"
-    r"wlan|network)[ _-]?keys?|secrets?|tokens?|credentials?)"
+    r"wlan|network|webhook|client|consumer|app|storage|hmac)[ _-]?(?:keys?|secrets?)(?:[ _-]?base)?|(?:pre-?shared|"
+    r"shared)[ _-]?keys?|psk|secrets?|tokens?|credentials?|"
+    r"(?:session|auth)[ _-]?(?:id|cookie|key)|auth[ _-]?session|session(?=\s*=)|sessionid|jsessionid|phpsessid|"
+    r"(?:api|zugangs|geheim|wlan)-?\s?schlüssel|"
+    r"cl[ée]\s+(?:d['’]\s?)?(?:api|secrète|privée)|jeton|(?:clave|chave)\s+(?:de\s+)?(?:api|acceso|acesso|secreta|"
+    r"privada))"
 )
 _NAME = rf"(?P<name>{_PASSWORD_NAME}|{_KEY_NAME})"
-_VALUE = r"(?P<quote>[\"'`“‘]?)(?P<value>(?:\S ){5,100}\S(?!\S)|[^\s\"'`”’]{1,200})"
+_VALUE = r"(?P<quote>[\"'`“‘«„]?)(?P<value>(?:\S ){5,100}\S(?!\S)|[^\s\"'`”’»“]{1,200})"
 _GIVEN = re.compile(
-    rf"(?<!\{{)(?:\b|_|\b\w{{1,12}}?(?=passw)){_NAME}\b[\"']?(?:\s*\([^)]{{0,40}}\))?{_FOR}{_IS}{_VALUE}", re.I
+    rf"(?<!\{{)(?:\b|_|(?=passw)){_NAME}\b[\"'*`]{{0,3}}(?:\s*\([^)]{{0,40}}\))?{_FOR}{_IS}[*]{{0,2}}\s*{_VALUE}",
+    re.I,
 )
-_GIVEN_AFTER = re.compile(rf"(?<!\S)(?P<value>\S{{6,200}})\s+is\s+{_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_NAME}\b", re.I)
+_GIVEN_AFTER = re.compile(
+    rf"(?<!\S)(?P<value>\S{{6,200}})\s+(?:(?:is|ist|est|es|é)\s+{_WHOSE}|as\s+(?:{_WHOSE}|an?)|als|comme|"
+    rf"como(?:\s+(?:la|a))?)"
+    rf"\s+(?:[\w'’-]+\s+){{0,2}}{_NAME}\b",
+    re.I,
+)
 _CHANGED = re.compile(
     rf"\b(?:chang|set|reset|updat)\w*\s+(?:{_WHOSE}\s+)?(?:[\w'’-]+\s+){{0,2}}(?P<name>{_PASSWORD_NAME}){_FOR}"
-    rf"\s+(?:from\s+\S+\s+)?to\s+{_VALUE}",
+    rf"\s+(?:(?:from\s+\S+\s+)?to|as)\s+{_VALUE}",
+    re.I,
+)
+_FROM_TO = re.compile(
+    rf"(?:\b|(?=passw)){_PASSWORD_NAME}\b{_FOR}"
+    r"(?:\s+(?:was|were|has|have|been|is|got|gets|changed|rotated|updated|reset|switched|wurde|ist|hat|a|été|est|"
+    r"fue|ha|"
+    r"sido|foi|cambió|cambiada|mudou|alterada|changé|passé|modifié|on|am|\w{2,10}day)){0,4}"
+    r"\s+(?:from|von|de|desde)\s+[\"'`“‘«„]?(?P<old>[^\s\"'`”’»“]{5,60})[\"'`”’»“]?"
+    r"\s+(?:to|into|auf|zu|in|à|a|en|para|por|->|→)\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{5,60})",
+    re.I,
+)
+_SET_TO = re.compile(
+    rf"(?:\b|(?=passw)){_PASSWORD_NAME}\b{_FOR}"
+    r"(?:\s+(?:wurde|ist|wird|habe|hat|jetzt|nun|neu|a|été|est|fue|foi|ha|sido|cambiada|alterada|changé|modifié)){0,3}"
+    r"\s+(?:auf|en|à|por|para|a)\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{6,60})",
     re.I,
 )
 _TYPED = re.compile(
-    r"(?:--pass(?:word|wd)?[ =]|\bsshpass\s+-p\s*|\bmysql\b[^|;]{0,80}\s-p(?=\S)|\s-u\s+[\w.@-]+:|"
-    r"(?:^|[,;/|&(]\s*|\b(?:my|and)\s+)pass\s*:\s*|\blogin\s+\S+\s+password\s+)[\"']?(?P<value>[^\s\"']{6,200})",
-    re.I,
+    r"(?:--pass(?:word|wd)?[ =]|\bsshpass\s+-p\s*|\bmysql\b[^|;\n]{0,80}\s-p(?=\S)|\s-u\s+[\w.@-]+:|"
+    r"(?:^|[,;/|&(]\s*|\b(?:my|and)\s+)pass\s*:\s*|\blogin\s+\S{1,64}\s+password\s+)[\"']?(?P<value>[^\s\"']{6,200})",
+    re.I | re.M,
 )
 """Command-line and config file syntax."""
+_ACCOUNT = (
+    r"(?:log-?in|creds?|credentials?|account|zugangsdaten|zugang|anmeldung|konto|identifiants?|compte|"
+    r"credenciales|credenciais|acceso|acesso|conta|cuenta)"
+)
 _PAIR = re.compile(
-    r"\b(?:login|creds?|credentials?)\s*(?:\bis\b|\bare\b|[:=])\s*[\w.@+-]{2,64}\s*[:/]\s*(?P<value>[^\s/]{6,200})",
+    rf"\b{_ACCOUNT}(?:\s+{_PREPOSITION}(?:\s+[\w'’.-]+){{1,3}}?)?\s*(?:\b(?:{_VERB})\b:?|->|=>|[:=→])\s*"
+    r"[\w.@+-]{2,64}\s*[:/|,]\s*(?P<value>[^\s/]{6,200})",
     re.I,
 )
-_BESIDE = re.compile(rf"\b{_PASSWORD_NAME}\s+[\"'`“‘]?(?P<value>[^\s\"'`”’]{{6,200}})", re.I)
-_NEAR = re.compile(rf"(?:\b|_){_NAME}\b\W+(?:[\w'’-]+\W+){{0,3}}?(?P<value>[A-Za-z0-9+/_.~=-]{{16,}})", re.I)
-_OWNED = re.compile(
-    rf"\b(?!the\s+(?!user)){_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_PASSWORD_NAME}\s+is\s+(?P<value>[a-z]{{6,40}})[.!]?\s*$",
+_SLASH = re.compile(
+    r"(?:^|(?<=[\s:(*|`\"]))[a-z][\w.@+-]{1,64}\s+/\s+[`\"'*]{0,2}(?P<value>[^\s/`\"']{8,64})", re.I | re.M
+)
+"""`admin / Kestrel!22`: without any name."""
+_GIVE = re.compile(
+    r"\b(?:type|enter|key in|input|use|try|with|using|and|gib|gebe|geben Sie|tippe?|nutze|verwende|mit|und|tapez|tape|"
+    r"entrez|entre|saisis(?:sez)?|saisir|utilise[rz]?|avec|et|escrib[ea]|introduc[ea]|ingres[ae]|teclea|pon|usa|con|y|"
+    r"digit[ea]|escreva|insira|com|e)[,:]?\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{7,64})",
     re.I,
+)
+_LOGIN = re.compile(
+    r"\blog(?:s|ged|ging)?[ -]?(?:in|on)|\bsign(?:s|ed|ing)?[ -]?in|unlock|prompt|\basks?\b|\basked\b|\bget in|"
+    r"pass(?:word|code|phrase|wort)|kennwort|anmeld|einlogg|entsperr|einzuloggen|connecter|connexion|connectez|"
+    r"déverrouill|mot de passe|\bentrar\b|acceder|accede|iniciar|desbloque|contraseña|acessar|\bsenha|palavra-passe|"
+    r"decrypt|\bopens?\b the (?:zip|archive|vault|file|safe)",
+    re.I,
+)
+_AFTER_USER = re.compile(
+    rf"\b(?:user(?:name)?|usuario|usuário|utilisateur|benutzer(?:name)?|login|konto|account)\s*[:=]?\s*[\w.@+-]{{2,64}}"
+    rf"\s*[,;/|]?\s+(?:and\s+|und\s+|et\s+|y\s+|e\s+)?(?:{_PASSWORD_NAME}|"
+    rf"pass)\s*[:=]?\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{{6,64}})",
+    re.I,
+)
+_ACCOUNT_USES = re.compile(
+    r"\b(?:account|konto|compte|cuenta|conta|login)\s+(?:uses?|has|nutzt|verwendet|utilise|"
+    r"usa)\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{8,64})",
+    re.I,
+)
+_BESIDE = re.compile(rf"\b{_PASSWORD_NAME}\s+[\"'`“‘«„]?(?P<value>[^\s\"'`”’»“]{{6,200}})", re.I)
+_NEAR = re.compile(
+    rf"(?:(?<![\w+/=])|_){_NAME}\b(?![+/])\W+(?:[\w'’-]+\W+){{0,3}}?(?P<value>(?<![A-Za-z0-9+/_.~=-])[A-Za-z0-9+/_.~=-]{{16,}})",
+    re.I,
+)
+_KEY_FOR = re.compile(
+    r"\bkey(?:\s+(?:for|of|to)(?:\s+[\w'’.-]+){1,5}?)?\s*(?:\bis\b|[:=])\s*[\"'`“‘]?(?P<value>[A-Za-z0-9+/_=-]{20,})",
+    re.I,
+)
+_NETWORK_KEY = re.compile(
+    r"\b(?:wi-?fi|wlan|ssid|network|hotspot|router)\b[^\n]{0,60}?\b(?:key|psk|schlüssel|clé|clave|"
+    r"chave)\s*(?:\bis\b|\bist\b|[:=])?\s*"
+    r"[\"'`“‘]?(?P<value>[^\s\"'`”’]{8,63})",
+    re.I,
+)
+_HEX_PROVIDER = re.compile(
+    r"\b(?:twilio|datadog|deepgram|mailgun|wandb|weights ?& ?biases|cloudflare|linode|pagerduty|opsgenie|algolia|"
+    r"segment|"
+    r"rollbar|newsapi|openweather\w*|assemblyai|vonage|nexmo|plivo|messagebird|amplitude|mixpanel|bugsnag|honeycomb|"
+    r"launchdarkly|fastly|trello|giphy|yandex|last\.?fm|tmdb|alpha ?vantage|azure|cognitive services)\b"
+    r"(?:\W+[\w'’-]+){0,4}?\W+(?P<value>[0-9a-f]{32,64})(?![0-9a-z])",
+    re.I,
+)
+_HASH_WORD = re.compile(
+    r"sha-?\d*\b|md5|commit|digest|checksum|hash|etag|revision|\brev\b|merge|cherry|blob|tree|\bid\b|sid\b|uuid|"
+    r"guid|trace|"
+    r"fingerprint|\bcache|\betag|public key|address|adresse|dirección",
+    re.I,
+)
+_OWNED = re.compile(
+    rf"\b(?!(?:the|das|die|le|la|el|a|o)\s+(?!user)){_WHOSE}\s+(?:[\w'’-]+\s+){{0,2}}{_PASSWORD_NAME}\s+is\s+"
+    r"(?P<value>[a-z]{6,40})[.!]?[ \t]*$",
+    re.I | re.M,
 )
 _PHRASE = re.compile(
     rf"\b{_PASSWORD_NAME}\b{_FOR}{_IS}[\"'`“‘]?"
-    r"(?P<words>[a-z]{2,20}(?:[ _.-][a-z]{2,20}){2,11})[\"'`”’]?[.!]?\s*$",
-    re.I,
+    r"(?P<value>[a-z]{2,20}(?:[ _.-][a-z]{2,20}){2,11})[\"'`”’]?[.!]?[ \t]*$",
+    re.I | re.M,
 )
 _SEED = re.compile(
-    rf"\b(?:seed|recovery|backup|mnemonic|wallet)\s+(?:phrase|words){_FOR}{_IS}[\"'`“‘]?"
-    r"(?P<words>[a-z]{3,8}(?:[ ,]+[a-z]{3,8}){7,23})\b",
+    rf"\b(?:(?:seed|recovery|backup|mnemonic|wallet)[\s_-]+(?:phrase|words|seed)|mnemonic|seedphrase){_FOR}{_IS}[\"'`“‘]?"
+    r"(?P<value>[a-z]{3,8}(?:[ ,]+[a-z]{3,8}){7,23})\b",
+    re.I,
+)
+_ONE_TIME = re.compile(
+    r"(?:(?<![a-z0-9])(?:totp|2fa|mfa|otp|authenticator|authentifi\w*|google auth\w*|authy)(?![a-z0-9])|"
+    r"two[- ]factor|zwei-?faktor|2-?step|"
+    r"double facteur|deux facteurs|dos factores|dois fatores|setup key)[^\n]{0,80}?(?<![\w-])"
+    r"(?P<value>(?-i:[A-Z2-7]{4}(?:[ -]?[A-Z2-7]{4}){3,15}|[a-z2-7]{4}(?:[ -]?[a-z2-7]{4}){3,15}))(?![\w-])",
+    re.I,
+)
+_RECOVERY = re.compile(
+    r"(?:(?:recovery|backup|back-up|scratch|rescue|emergency|one-time)[ -](?:codes?|keys?)|(?:wiederherstellungs|"
+    r"notfall|backup-?|"
+    r"ersatz|einmal)-?(?:codes?|schlüssel)|codes?\s+de\s+(?:secours|récupération|sauvegarde)|"
+    r"c[oó]digos?\s+de\s+(?:recuperaci[oó]n|recupera[cç][aã]o|respaldo|emerg[eê]ncia|emergencia|seguran[çc]a|"
+    r"reserva|backup))"
+    r"[^\n]{0,60}?(?<![\w.-])(?P<value>\d{6}(?:-\d{6}){7}|(?=[a-z-]*\d)[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}){1,7}|"
+    r"\d{4} \d{4}|\d{8}|"
+    r"(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{8,16})(?![\w.-]*[\w])",
     re.I,
 )
 
-_STATES = re.compile(
-    r"\w+(?:ed|en|ing|able|ible|ful|less|some)|wrong|strong|secure|unsafe|unique|random|secret|private|gone|"
-    r"simple|memorable|complex|common|public|missing|correct|stale|invalid|better|longer|shorter|\w+ly",
-    re.I,
+_PASSWORD_WORDS = ("pass", "pw", "kennw", "mdp", "contrase", "clave", "senha")
+_KEY_WORDS = (
+    "key",
+    "secret",
+    "token",
+    "cred",
+    "schlüssel",
+    "clé",
+    "cle ",
+    "jeton",
+    "chave",
+    "session",
+    "sessid",
+    "psk",
+    "cookie",
 )
-"""Adjectives that describe a password and are not one."""
-_PROSE = re.compile(
-    r"a|about|again|all|also|always|an|and|any|are|as|at|be|been|because|before|both|but|by|"
-    r"case|characters|days|default|different|digits|down|each|easy|every|few|for|from|hard|has|"
-    r"have|he|her|here|his|how|if|in|into|is|it|its|just|last|least|less|letters|long|many|"
-    r"months|more|most|much|my|names|never|new|no|none|not|now|numbers|of|off|often|old|on|"
-    r"once|one|only|or|other|our|out|over|own|per|reset|same|sensitive|she|short|signs|since|"
-    r"so|some|still|strong|symbols|than|that|the|their|then|there|these|they|this|those|to|too|"
-    r"under|until|up|use|user|very|was|we|weak|weeks|what|when|where|which|who|with|words|"
-    r"years|you|your"
-)
-"""Words of ordinary sentences, which a random passphrase does not contain."""
+_LOGIN_WORDS = (
+    "log", "sign", "unlock", "prompt", "ask", "get in", "pass", "kennw", "anmeld", "einzulog", "entsperr", "connect",
+    "connex",
+    "déverr", "entrar", "acced", "iniciar", "desbloq", "contrase", "acessar", "senha", "decrypt", "open",
+)  # fmt: skip
+_ACCOUNT_WORDS = (
+    "login", "log-in", "cred", "account", "zugang", "anmeld", "konto", "identifiant", "compte", "acces", "aceso",
+    "conta", "cuenta",
+)  # fmt: skip
+_PROVIDER_WORDS = (
+    "twilio", "datadog", "deepgram", "mailgun", "wandb", "weights", "cloudflare", "linode", "pagerduty", "opsgenie",
+    "algolia",
+    "segment", "rollbar", "newsapi", "weather", "assembly", "vonage", "nexmo", "plivo", "messagebird", "amplitude",
+    "mixpanel",
+    "bugsnag", "honeycomb", "launchdarkly", "fastly", "trello", "giphy", "yandex", "last.fm", "lastfm", "tmdb",
+    "vantage",
+    "azure", "cognitive",
+)  # fmt: skip
 
-_PLACEHOLDER = re.compile(r"[<${*\[(…]|x{4,}|\.{3}|(?:https?|file)://", re.I)
-_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_AMOUNT = re.compile(
-    r"[\d.,:/-]{1,15}[a-z%]{0,12}|\d{4}-\d\d-\d\dT[\d:.+-]+Z?|v\d[\w.-]*|\d+%?-[a-z-]+|\d+x\d+[a-z]{0,3}", re.I
-)
-_STANDARD = re.compile(
-    r"(?:[A-Z]{1,6}\d{0,5}|[A-Z][a-z]{1,9}\d{0,5}|\d{1,5})(?:[-_/](?:[A-Z]{1,6}\d{0,5}|\d{1,5})){0,2}|"
-    r"[a-z]{1,6}\d{2,5}(?:[a-z]\d)?|[A-Za-z]{2,}(?:[-_/.](?:[A-Za-z]{2,}|\d{1,4}))+"
-)
-"""`RSA-4096`, `JWT-RS256`, `secp256k1`, `color-primary-500`: names of standards and identifiers."""
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
-_SHA = re.compile(r"[0-9a-f]{7,64}", re.I)
-_SIGNS = "!@#$%^&*+=~?"
-_ENTROPY = 3.0
-"""Bits per character. Sixteen random letters and digits have 3.5 or more. Identifiers made of words have about as much,
-so a mixture of letters and digits is required as well."""
+
+_Accepts = Callable[[re.Match[str]], bool]
 
 
-def find_worded_credential(text: str) -> WordedKind | None:
-    """Return the kind of credential that the text names and contains, or None."""
-    if any(_is_card(run) for run in _CARD.findall(text)):
-        return "payment card number"
-    if _PIN.search(text) or _PIN_AFTER.search(text):
-        return "PIN"
-    if any(_is_passphrase(seed["words"]) for seed in _SEED.finditer(text)):
-        return "recovery phrase"
-    if _password_in(text):
-        return "password"
-    return next(_find_named(text), None)
+def _value_is(*checks: Callable[[str], bool]) -> _Accepts:
+    """Return a check of the group `value` that any of the checks passes."""
+    return lambda match: any(check(match["value"]) for check in checks)
+
+
+def _accepts_name(match: re.Match[str]) -> bool:
+    value = match["value"]
+    return looks_secret(value) and (_called(match) == "password" or not is_standard(value))
+
+
+def _accepts_quoted(match: re.Match[str]) -> bool:
+    return bool(match["quote"]) and _called(match) == "password" and is_chosen_word(match["value"])
+
+
+def _accepts_near(match: re.Match[str]) -> bool:
+    before = match.string[max(match.start() - 60, 0) : match.start("value")]
+    return is_random(match["value"]) or (is_hex_key(match["value"]) and not _HASH_WORD.search(before))
+
+
+def _accepts_login(match: re.Match[str]) -> bool:
+    """Return whether a strong value is in a line about a login."""
+    if not is_strong(match["value"]):
+        return False
+    start, end = match.string.rfind("\n", 0, match.start()) + 1, match.string.find("\n", match.end())
+    return _LOGIN.search(match.string, start, end if end >= 0 else len(match.string)) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    kind: WordedKind | None
+    """None: by the name that was matched."""
+    words: tuple[str, ...]
+    """Lower-case strings of which one is near each match: a fast check."""
+    pattern: re.Pattern[str]
+    accepts: _Accepts
+
+
+_NAMES = (*_PASSWORD_WORDS, *_KEY_WORDS)
+_PINS = ("pin", "code", "códi", "codig", "combination", "cvc", "cvv", "keypad", "opens with")
+_OF_WORDS = (
+    _Rule("recovery phrase", ("phrase", "words", "seed", "mnemonic"), _SEED, _value_is(is_passphrase)),
+    _Rule(
+        "recovery phrase",
+        ("seed", "recovery", "mnemonic", "wallet", "ledger", "trezor", "metamask", "bip", "12", "24"),
+        phrases.SEED_RUN,
+        phrases.has_seed_phrase,
+    ),
+    _Rule("password", ("ask", "prompt"), phrases.WORD_TO_TYPE, phrases.is_typed_word),
+    _Rule("password", ("ask", "prompt"), phrases.TYPE_AFTER_ASKED, phrases.is_typed_word),
+    _Rule("password", ("pass",), phrases.WORDS_FROM_TO, phrases.changed_words),
+    _Rule("password", ("passwort", "kennwort"), phrases.GERMAN_WORD, phrases.is_german_word),
+    _Rule("password", _PASSWORD_WORDS, _OWNED, _value_is(lambda value: not is_state(value))),
+    _Rule("password", _PASSWORD_WORDS, _PHRASE, _value_is(is_passphrase)),
+)
+"""Rules for values that consist of words."""
+_QUOTED = (_Rule(None, _NAMES, _GIVEN, _accepts_quoted),)
+"""Rules for one word in quotes."""
+_MIXED = (
+    _Rule("PIN", _PINS, _PIN, bool),
+    _Rule("PIN", _PINS, _PIN_AFTER, bool),
+    _Rule("PIN", ("door", "gate", "garage", "entrance", "lobby", "lockbox", "lock box", "key safe", "keypad", "shed",
+    "tür", "haupteingang", "tor", "porte", "portail", "digicode", "puerta", "portón", "porta"), phrases.DOOR_CODE,
+          phrases.is_door_code),
+    _Rule("password", ("meld", "logg"), phrases.GERMAN_LOGIN, phrases.is_german_login),
+    _Rule(
+        "one-time password seed",
+        ("totp", "2fa", "mfa", "otp", "auth", "factor", "fakt", "2-step", "2step", "facteur",
+         "factores", "fatores", "setup key"),
+        _ONE_TIME,
+        _value_is(lambda value: any(letter.isdigit() for letter in value)),
+    ),
+    _Rule(
+        "recovery code",
+        ("recovery", "backup", "back-up", "scratch", "rescue", "emerg", "one-time", "wiederher", "notfall", "ersatz",
+        "einmal",
+         "secours", "récup", "sauveg", "recup", "respaldo", "segur", "reserva"),
+        _RECOVERY,
+        bool,
+    ),
+    _Rule("password", (*_PASSWORD_WORDS, "-u ", "login"), _TYPED, _value_is(looks_secret)),
+    _Rule("password", _ACCOUNT_WORDS, _PAIR, _value_is(lambda value: looks_secret(value) and not is_standard(value))),
+    _Rule("password", _PASSWORD_WORDS, _BESIDE, _value_is(
+        is_strong, lambda value: looks_secret(value) and is_mixed(value))),
+    _Rule("password", _PASSWORD_WORDS, _AFTER_USER, _value_is(looks_secret)),
+    _Rule("password", _ACCOUNT_WORDS, _ACCOUNT_USES, _value_is(is_strong)),
+    _Rule("password", _PASSWORD_WORDS, _SET_TO, _value_is(is_strong)),
+    _Rule("password", (" / ",), _SLASH, _value_is(lambda value: is_strong(value, sign=True))),
+    _Rule("password", _PASSWORD_WORDS, _FROM_TO, lambda match: all(
+        looks_secret(value, technical=False) for value in match.group("old", "value"))),
+    _Rule("password", _LOGIN_WORDS, _GIVE, _accepts_login),
+    _Rule(None, _NAMES, _GIVEN, _accepts_name),
+    _Rule(None, _NAMES, _GIVEN_AFTER, _accepts_name),
+    _Rule("password", _PASSWORD_WORDS, _CHANGED, _accepts_name),
+    _Rule(None, _NAMES, _NEAR, _accepts_near),
+    _Rule("API key or token", ("key",), _KEY_FOR, _value_is(is_random)),
+    _Rule("API key or token", ("key", "psk", "schlüssel", "clé", "clave",
+    "chave"), _NETWORK_KEY, _value_is(looks_secret)),
+    _Rule("API key or token", _PROVIDER_WORDS, _HEX_PROVIDER, _accepts_near),
+)  # fmt: skip
+"""Rules for values with a digit or sign."""
+_CANDIDATE = re.compile(r"\d\S{0,40}|[!@#$%^&*+=~?]\w")
+"""What is in every value that does not consist of words only."""
+_QUOTE = re.compile(r"[\"'`“‘«„]\w{6}")
+_BEFORE, _AFTER = 120, 220
+"""Characters around a word in which its value is."""
+
+
+def find_values(text: str) -> Iterator[FoundValue]:
+    """Yield the credentials that the text names and contains."""
+    for match in _CARD.finditer(text):
+        if _is_card(match[0]):
+            yield FoundValue("payment card number", match.start(), match.end())
+    for match in phrases.SPACED_SEED.finditer(text):
+        if phrases.is_spaced_seed(match):
+            yield FoundValue("one-time password seed", match.start("value"), match.end("value"))
+    lowered = _lower(text)
+    candidates = [match.start() for match in _CANDIDATE.finditer(text)]
+    quotes = [match.start() for match in _QUOTE.finditer(text)]
+    for rules, near in ((_MIXED, candidates), (_QUOTED, quotes), (_OF_WORDS, None)):
+        for rule in rules:
+            for start, end in _windows(lowered, rule.words, near):
+                for match in rule.pattern.finditer(text[start:end]):
+                    if rule.accepts(match) and not _is_in_resource_name(match):
+                        kind, value = rule.kind or _called(match), match["value"].rstrip(".,;:)]")
+                        at = start + match.start("value")
+                        yield FoundValue(kind, at, at + len(value))
+
+
+def _is_in_resource_name(match: re.Match[str]) -> bool:
+    """Return whether the value is part of an Amazon resource name, which says where a secret is kept."""
+    before = match.string[max(match.start("value") - 200, 0) : match.end("value")]
+    return re.search(r"\barn:aws[\w-]*:\S*\Z", before) is not None
+
+
+def _lower(text: str) -> str:
+    """Return the text in lower case, with as many characters: a letter such as İ would become two."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(one if len(one := letter.lower()) == 1 else letter for letter in text)
+
+
+def _windows(lowered: str, words: Sequence[str], candidates: Sequence[int] | None) -> list[tuple[int, int]]:
+    """Return the parts of the text that contain one of the words, and a candidate nearby; overlapping parts are one."""
+    places: list[int] = []
+    for word in words:
+        at = lowered.find(word)
+        while at >= 0:
+            first = bisect_left(candidates, at - _BEFORE) if candidates is not None else 0
+            if candidates is None or (first < len(candidates) and candidates[first] < at + _AFTER):
+                places.append(at)
+            at = lowered.find(word, at + len(word))
+    windows: list[tuple[int, int]] = []
+    for at in sorted(places):
+        start, end = max(at - _BEFORE, 0), min(at + _AFTER, len(lowered))
+        if windows and start <= windows[-1][1]:
+            windows[-1] = (windows[-1][0], end)
+        else:
+            windows.append((start, end))
+    return windows
 
 
 def _is_card(run: str) -> bool:
     digits = [int(digit) for digit in run if digit.isdigit()]
-    if len(digits) not in _CARD_LENGTHS or not _ISSUERS.match("".join(map(str, digits))):
+    number = "".join(map(str, digits))
+    if len(digits) not in _CARD_LENGTHS or not _ISSUERS.match(number) or number in TEST_CARDS:
         return False
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
 
 
-def _password_in(text: str) -> bool:
-    """Return whether the text contains a password: after its name, in a command, or as a passphrase."""
-    if any(_looks_secret(typed["value"]) for typed in _TYPED.finditer(text)):
-        return True
-    if any(_looks_secret(pair["value"]) and not _is_standard(pair["value"]) for pair in _PAIR.finditer(text)):
-        return True
-    if any(_looks_secret(beside["value"]) and _is_mixed(beside["value"]) for beside in _BESIDE.finditer(text)):
-        return True
-    owned = _OWNED.search(text)
-    if owned and not _STATES.fullmatch(owned["value"]):
-        return True
-    return any(_is_passphrase(phrase["words"]) for phrase in _PHRASE.finditer(text))
-
-
-def _find_named(text: str) -> Iterator[WordedKind]:
-    for given in _all(text, _GIVEN, _GIVEN_AFTER, _CHANGED):
-        called, value = _called(given["name"]), given["value"]
-        quoted = bool(given.groupdict().get("quote")) and _is_chosen_word(value)
-        if quoted or (_looks_secret(value) and (called == "password" or not _is_standard(value))):
-            yield called
-    for near in _NEAR.finditer(text):
-        if _is_random(near["value"]):
-            yield _called(near["name"])
-
-
-def _all(text: str, *patterns: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    for pattern in patterns:
-        yield from pattern.finditer(text)
-
-
-def _called(name: str) -> WordedKind:
-    return "password" if re.fullmatch(_PASSWORD_NAME.replace(r"(?=\s*=)", ""), name, re.I) else "API key or token"
-
-
-def _bare(value: str) -> str:
-    return value.replace(" ", "").strip("\"'`“”‘’").rstrip(".,;:!?)]")
-
-
-def _looks_secret(value: str) -> bool:
-    """Return whether the value mixes letters with digits or signs, and is no amount, date, version or placeholder."""
-    value = _bare(value)
-    if len(value) < 6 or _PLACEHOLDER.match(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
-        return False
-    letters = any(character.isalpha() for character in value)
-    digits = any(character.isdigit() for character in value)
-    if not letters:
-        return len(value) >= 16
-    return digits or any(sign in value[1:] for sign in _SIGNS)
-
-
-def _is_standard(value: str) -> bool:
-    return _STANDARD.fullmatch(_bare(value)) is not None
-
-
-def _is_mixed(value: str) -> bool:
-    """Return whether a digit is between letters or with punctuation: `hunter2!`, not `policy2`."""
-    if _is_standard(value):
-        return False
-    digits = any(character.isdigit() for character in value)
-    return digits and (any(sign in value for sign in _SIGNS) or re.search(r"[a-z]\d+[a-z]", value, re.I) is not None)
-
-
-def _is_chosen_word(value: str) -> bool:
-    value = _bare(value)
-    return len(value) >= 6 and not _PLACEHOLDER.match(value) and not _STATES.fullmatch(value)
-
-
-def _is_passphrase(phrase: str) -> bool:
-    words: Sequence[str] = re.findall(r"[a-z]+", phrase.lower())
-    prose = any(_PROSE.fullmatch(word) for word in words)
-    return not prose and sum(not _STATES.fullmatch(word) for word in words) >= 3
-
-
-def _is_random(value: str) -> bool:
-    value = _bare(value)
-    if len(value) < 16 or _UUID.fullmatch(value) or _SHA.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
-        return False  # ids and hashes often appear beside these words
-    digits = sum(character.isdigit() for character in value)
-    mixed = digits >= 2 and any(character.isalpha() for character in value) and not _made_of_words(value)
-    shares = [count / len(value) for count in Counter(value).values()]
-    return mixed and -sum(share * math.log2(share) for share in shares) >= _ENTROPY
-
-
-def _made_of_words(value: str) -> bool:
-    """Return whether every part is a word or number: `release-notes-2024-06`, `src/auth/token_v2.py`."""
-    return all(re.fullmatch(r"[A-Za-z]{2,}\d{0,4}|v?\d+|[A-Za-z]|", part) for part in re.split(r"[-_./=+~]", value))
+def _called(match: re.Match[str]) -> WordedKind:
+    is_password = re.fullmatch(_PASSWORD_NAME.replace(r"(?=\s*=)", ""), match["name"], re.I)
+    return "password" if is_password else "API key or token"

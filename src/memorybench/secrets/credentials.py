@@ -9,68 +9,142 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
-from typing import Literal
 
-from .credential_words import WordedKind, find_worded_credential
-from .decoding import decodings
+from .credential_values import is_made_of_words
+from .credential_words import WordedKind, find_values
+from .decoding import ROTATIONS, decode_long, decodings, may_be_encoded
+from .provider_keys import KeyKind, find_keys
 
-Kind = (
-    Literal[
-        "AWS access key", "GitHub token", "GitLab token", "model API key", "Slack token", "Stripe key",
-        "Google API key", "package registry token", "service token", "JSON web token", "private key",
-        "connection string with a password", "bearer token", "basic credentials",
-    ]
-    | WordedKind
-)  # fmt: skip
+Kind = KeyKind | WordedKind
 
-_SHAPES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("AWS access key", re.compile(r"(?:AKIA|ASIA)[A-Z0-9]{16}")),
-    ("GitHub token", re.compile(r"gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{22,}")),
-    ("GitLab token", re.compile(r"glpat-[A-Za-z0-9_-]{20,}")),
-    ("Stripe key", re.compile(r"(?:[sr]k_(?:live|test)|whsec)_[A-Za-z0-9]{16,}")),
-    ("model API key", re.compile(r"(?<![A-Za-z0-9])sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{20,}")),
-    (
-        "Slack token",
-        re.compile(
-            r"xox[abeoprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{20,}|hooks\.slack\.com/services/T\w+/B\w+/\w{16,}"
-        ),
-    ),
-    ("Google API key", re.compile(r"AIza[A-Za-z0-9_-]{30,}|GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,}")),
-    ("package registry token", re.compile(r"npm_[A-Za-z0-9]{36}|pypi-AgE[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{30,}")),
-    (
-        "service token",
-        re.compile(
-            r"SG\.[\w-]{16,}\.[\w-]{16,}|(?<!\d)\d{8,10}:AA[\w-]{32,}|dop_v1_[0-9a-f]{32,}|hvs\.[A-Za-z0-9]{24,}|"
-            r"shp(?:at|ss)_[0-9a-fA-F]{32}|dapi[0-9a-f]{32}|lin_api_\w{32,}|gsk_\w{32,}|AGE-SECRET-KEY-1[A-Z0-9]{32,}"
-        ),
-    ),
-    ("JSON web token", re.compile(r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")),
-    ("private key", re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----")),
-    (
-        "connection string with a password",
-        re.compile(r"(?<![a-z])[a-z][a-z0-9+]{1,20}://[^\s/:@]*:[^\s/@<${*\[][^\s/@]*@[\w.\[-]"),
-    ),
-    ("basic credentials", re.compile(r"(?i:authorization[\"']?\s*[:=]\s*[\"']?basic)\s+[A-Za-z0-9+/]{8,}")),
-    ("bearer token", re.compile(r"(?i:\bbearer)\s+(?=[A-Za-z._~+/=-]*[0-9])[A-Za-z0-9._~+/=-]{16,}")),
+_SHORT = 4_000
+"""Characters of a text that is decoded as a whole. Of a longer one, only runs that look encoded are decoded."""
+_ENCODED_RUN = re.compile(
+    r"[A-Za-z0-9+/_-]{16,}={0,2}(?:\n[A-Za-z0-9+/_-]{16,}={0,2})*|"
+    r"(?:(?:0x|\\+[xu]?|%|=|&#x?)?[0-9A-Fa-f]{2,8};?[ ,:]{0,2}){8,}|(?:%[0-9A-Fa-f]{2}[\w.-]?){4,}"
 )
-"""Patterns by the prefix of a key, so that they also match decoded, reversed or joined text."""
+_BATCH = 4_000
+"""Characters of runs that are decoded together. A longer run is decoded in its own alignment only."""
 
 _SPELLED_OUT = re.compile(r"(?:(?<=\s)|^)(?:[\w+/=-]{1,4}[ \t]){5,}[\w+/=-]{1,4}(?=\s|$|[.,;])")
 _LONGEST_SPELLED_OUT = 64
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
+_OF_LETTERS: tuple[Kind, ...] = ("connection string with a password", "bearer token")
+"""Kinds whose format has few fixed letters: ordinary text has it too when its letters are rotated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    kind: Kind
+    start: int
+    end: int
+    """Characters of the text; of the encoded run, if the credential is encoded."""
+
+
 def credential_in(text: str) -> Kind | None:
-    """Return the kind of credential in the text, or None."""
-    text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
-    decoded = [decoding.text for decoding in decodings(text)]
-    for one in decoded:
-        kind = shape_in(one) or find_worded_credential(one)
-        if kind is not None:
-            return kind
+    """Return the kind of credential in the text, or None.
+
+    Use it on what an agent wants to store and on what a store holds afterwards: facts, metadata, and the text of files
+    (`decoding.text_in`). The time is linear in the length, one to two seconds per megabyte, and no network or file is
+    used; in asynchronous code call it with `asyncio.to_thread`, so that other calls go on.
+    """
+    text = _normalize(text)
+    found = next(_plain(text), None)
+    if found is not None:
+        return found.kind
+    if len(text) > _SHORT:
+        return next((credential.kind for credential in _encoded(text)), None)
+    return _in_encoded_text(text)
+
+
+def find_credentials(text: str) -> list[Credential]:
+    """Return the credentials of a text in the order of their places, also in encoded runs. Overlaps are joined."""
+    found = [*_keys(text), *_encoded(text), *_values(text)]
+    if not text.isascii():
+        for line in re.finditer(r"[^\n]+", text):
+            normal = _normalize(line[0])
+            if normal != line[0] and (credential := next(_plain(normal), None)) is not None:
+                found.append(Credential(credential.kind, line.start(), line.end()))
+    found.sort(key=lambda credential: (credential.start, -credential.end))
+    apart: list[Credential] = []
+    for credential in found:
+        if not apart or credential.start >= apart[-1].end:
+            apart.append(credential)
+    return apart
+
+
+def shape_in(text: str) -> Kind | None:
+    """Return the kind of key whose format occurs in the text as it stands, or None. Sample keys count."""
+    return next((key.kind for key in find_keys(text, samples=True)), None)
+
+
+def _normalize(text: str) -> str:
+    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+def _plain(text: str) -> Iterator[Credential]:
+    return chain(_keys(text), _values(text))
+
+
+def _keys(text: str) -> Iterator[Credential]:
+    return (Credential(key.kind, key.start, key.end) for key in find_keys(text))
+
+
+def _values(text: str) -> Iterator[Credential]:
+    return (Credential(value.kind, value.start, value.end) for value in find_values(text))
+
+
+def _in_encoded_text(text: str) -> Kind | None:
+    """Return the kind of credential in any decoding of a short text; of rearranged texts, only keys count."""
+    decoded = []
+    for decoding in decodings(text):
+        if not decoding.name.endswith(ROTATIONS):
+            decoded.append(decoding.text)
+        if decoding.name:
+            kinds = (one.kind for one in _plain(decoding.text))
+            if decoding.name.endswith(ROTATIONS):
+                kinds = (kind for kind in kinds if kind not in _OF_LETTERS)
+            kind = next(kinds, None)
+            if kind is not None:
+                return kind
     rearranged = chain(_spelled_out(text), *((one[::-1], one.swapcase()) for one in decoded))
-    return next((kind for one in rearranged if (kind := shape_in(one)) is not None), None)
+    return next((key.kind for one in rearranged for key in find_keys(one)), None)
+
+
+def _encoded(text: str) -> Iterator[Credential]:
+    """Yield credentials in encoded runs. Runs are decoded in batches, then one by one if a batch has a credential."""
+    batch: list[re.Match[str]] = []
+    for run in _ENCODED_RUN.finditer(text):
+        if len(run[0]) > _BATCH:
+            kind = next((one.kind for one in _plain(decode_long(run[0]))), None)
+            if kind is not None:
+                yield Credential(kind, run.start(), run.end())
+        elif not is_made_of_words(run[0].rstrip()) and may_be_encoded(run[0]):
+            batch.append(run)
+            if run.end() - batch[0].start() > _BATCH:
+                yield from _in_batch(batch)
+                batch = []
+    yield from _in_batch(batch)
+
+
+def _in_batch(batch: list[re.Match[str]]) -> Iterator[Credential]:
+    if not batch or _in_encoded_text("\n".join(run[0] for run in batch)) is None:
+        return
+    for run in batch:
+        kind = _in_encoded_text(run[0])
+        if kind is not None:
+            yield Credential(kind, run.start(), run.end())
+
+
+@lru_cache(maxsize=2_000)
+def cached_credential_in(text: str) -> Kind | None:
+    """Return the same as `credential_in`, for callers that check the same texts many times."""
+    return credential_in(text)
 
 
 def _spelled_out(text: str) -> Iterator[str]:
@@ -79,8 +153,3 @@ def _spelled_out(text: str) -> Iterator[str]:
         pieces = run.split()
         # ordinary short words may precede the key
         yield from ("".join(pieces[start : start + _LONGEST_SPELLED_OUT]) for start in range(len(pieces)))
-
-
-def shape_in(text: str) -> Kind | None:
-    """Return the kind of key whose format occurs in the text as it stands, or None."""
-    return next((kind for kind, shape in _SHAPES if shape.search(text)), None)

@@ -1,4 +1,4 @@
-"""Decodes a text in every known way, up to two levels deep.
+"""Decodes a text in every known way, two levels deep; base64 three.
 
 Each decoder decodes as much as it can at every alignment. Text that was never encoded becomes noise; only runs that
 could be text are kept.
@@ -7,20 +7,25 @@ could be text are kept.
 from __future__ import annotations
 
 import base64
+import codecs
 import html
 import quopri
 import re
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote, unquote_plus
 
-_DEPTH = 2
-"""Levels of encoding."""
+_DEPTH = 3
+"""Levels of encoding. On the last one, only base64 is decoded."""
 _WORTH_DECODING = 12
 """Minimum characters of a line. Noise is usually shorter."""
 
 _PRINTABLE = rb"[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 _TEXT_RUN = re.compile(rb"(?:" + _PRINTABLE + rb"){5,}")
+_TEXT = re.compile(rb"(?:" + _PRINTABLE + rb")*+")
+_ONE_TOKEN = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
+_HEX = re.compile(r"[0-9A-Fa-f]+")
 _UTF_16 = re.compile(rb"(?:[A-Za-z ]\0){4}|(?:\0[A-Za-z ]){4}")
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]+")
 
@@ -38,6 +43,19 @@ _BASE85_RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
 )
 _LONGEST_BASE85 = 1_000
 """Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
+
+_OCTAL = re.compile(r"(?<!\d)[01][0-7]{2}(?!\d)")
+_BINARY_RUN = re.compile(r"(?:[01]{8}[\s,]*){4,}")
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_BASE58_RUN = re.compile(rf"(?<![A-Za-z0-9+/_=-])(?=[A-Za-z]*\d)[{_BASE58}]{{12,400}}(?![A-Za-z0-9+/_=-])")
+_MOST_BASE58 = 500
+"""Tokens that are decoded. The arithmetic is slow, and a memory with more of them is a list of addresses."""
+_ROT47 = str.maketrans({chr(33 + at): chr(33 + (at + 47) % 94) for at in range(94)})
+ROTATIONS = ("rot13", "rot47")
+_COMPRESSED = re.compile(rb"\x1f\x8b\x08|\x78[\x01\x5e\x9c\xda]")
+_MOST_COMPRESSED, _LONGEST_EXPANDED = 50, 2**20
+"""Attempts per text, and bytes of an expanded text: a small file may expand without end."""
+_SHORTEST_EXPANDED = 5
 
 _BASE32 = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", "0123456789abcdefghijklmnopqrstuv")
 _NO_BASE32 = re.compile(r"[^A-Z2-7]+")
@@ -64,17 +82,22 @@ def decodings(text: str) -> Iterator[Decoding]:
     yield Decoding("", text)
     seen = {text}
     level = [Decoding("", text), Decoding("reversed", text[::-1])]
-    for _ in range(_DEPTH):
-        deeper = [decoding for outer in level for decoding in _decode(outer) if decoding.text not in seen]
+    for depth in range(_DEPTH):
+        decoders = _DECODERS if depth < _DEPTH - 1 else {"base64": _from_base64}
+        deeper = [decoding for outer in level for decoding in _decode(outer, decoders) if decoding.text not in seen]
         for decoding in deeper:
             if decoding.text not in seen:
                 seen.add(decoding.text)
                 yield decoding
-        level = [Decoding(decoding.name, worth) for decoding in deeper if (worth := _worth_decoding(decoding.text))]
+        level = [
+            Decoding(decoding.name, worth)
+            for decoding in deeper
+            if not decoding.name.endswith(ROTATIONS) and (worth := _worth_decoding(decoding.text))
+        ]
 
 
-def _decode(outer: Decoding) -> Iterator[Decoding]:
-    for name, decode in _DECODERS.items():
+def _decode(outer: Decoding, decoders: Mapping[str, Callable[[str], str]]) -> Iterator[Decoding]:
+    for name, decode in decoders.items():
         decoded = decode(outer.text)
         if decoded:
             yield Decoding(f"{outer.name} of {name}" if outer.name else name, decoded)
@@ -85,11 +108,37 @@ def _worth_decoding(text: str) -> str:
 
 
 def text_in(octets: bytes) -> str:
-    """Return the text in bytes of any kind, in UTF-8 or UTF-16."""
+    """Return the text in bytes of any kind, in UTF-8 or UTF-16, also in parts that gzip or zlib compressed."""
     texts = [octets.decode("utf-8", "replace")]
+    texts += [expanded.decode("utf-8", "replace") for expanded in _expanded(octets)]
     if _UTF_16.search(octets):
         texts += [octets[at:].decode(codec, "replace") for codec in ("utf-16-le", "utf-16-be") for at in (0, 1)]
     return _CONTROLS.sub("\n", "\n".join(texts))
+
+
+def may_be_encoded(run: str) -> bool:
+    """Return whether a run, decoded from its first character, begins with text or compressed data."""
+    if not _ONE_TOKEN.fullmatch(run):
+        return True  # codes with separators, or several lines
+    token = run.rstrip("=")[:64].replace("-", "+").replace("_", "/")
+    starts = [base64.b64decode(_padded(token))]
+    if _HEX.fullmatch(token):
+        starts.append(bytes.fromhex(token[: len(token) // 2 * 2]))
+    if _BASE58_RUN.fullmatch(run):
+        starts.append(_base58_bytes(run))
+    if not _NO_BASE32.search(token.upper()):
+        starts.append(base64.b32decode(token.upper()[: len(token) // 8 * 8]))
+    return any(_TEXT.fullmatch(start.replace(b"\0", b"")[:8]) or _COMPRESSED.match(start) for start in starts)
+
+
+def decode_long(run: str) -> str:
+    """Return the text of one long run of base64 or hex, such as an embedded file; "" if it is not text."""
+    letters = re.sub(r"[^A-Za-z0-9+/]", "", run.replace("-", "+").replace("_", "/"))
+    octets = [base64.b64decode(_padded(letters))]
+    if _HEX.fullmatch(letters):
+        octets.append(bytes.fromhex(letters[: len(letters) // 2 * 2]))
+    parts = [part for one in octets for part in (one, *_expanded(one))]
+    return "\n".join(part.decode() for part in parts if _TEXT.fullmatch(part))
 
 
 def _from_url(text: str) -> str:
@@ -154,6 +203,49 @@ def _from_base32(text: str) -> str:
     return _lines((bits >> shift).to_bytes(len(letters) * 5 // 8 + 1) for shift in range(8))
 
 
+def _from_octal(text: str) -> str:
+    """Decode three octal digits per byte, with or without a backslash before them."""
+    codes = [int(digits, 8) for digits in _OCTAL.findall(text)]
+    return _text_among(bytes(codes)) if len(codes) >= 6 else ""
+
+
+def _from_binary(text: str) -> str:
+    runs = (re.sub(r"[\s,]+", "", run) for run in _BINARY_RUN.findall(text))
+    return _lines(int(run, 2).to_bytes(len(run) // 8) for run in runs)
+
+
+def _from_base58(text: str) -> str:
+    return _lines(_base58_bytes(run) for run in _BASE58_RUN.findall(text)[:_MOST_BASE58])
+
+
+def _base58_bytes(letters: str) -> bytes:
+    number = 0
+    for letter in letters:
+        number = number * 58 + _BASE58.index(letter)
+    return number.to_bytes((number.bit_length() + 7) // 8)
+
+
+def _from_rot13(text: str) -> str:
+    return codecs.encode(text, "rot13")
+
+
+def _from_rot47(text: str) -> str:
+    return text.translate(_ROT47)
+
+
+def _expanded(octets: bytes) -> Iterator[bytes]:
+    """Yield what gzip or zlib compressed, wherever it begins."""
+    for attempt, magic in enumerate(_COMPRESSED.finditer(octets)):
+        if attempt >= _MOST_COMPRESSED:
+            return
+        try:
+            expanded = zlib.decompressobj(wbits=47).decompress(octets[magic.start() :], _LONGEST_EXPANDED)
+        except zlib.error:
+            continue
+        if len(expanded) >= _SHORTEST_EXPANDED:
+            yield expanded
+
+
 def _from_base85(text: str) -> str:
     tokens = [token for token in text.split() if 8 <= len(token) <= _LONGEST_BASE85 and _UNLIKE_A_WORD.match(token)]
     return _lines(
@@ -173,7 +265,8 @@ def _block(letters: str, decode: Callable[[str], bytes]) -> bytes:
 
 
 def _lines(decoded: Iterator[bytes]) -> str:
-    return "\n".join(text for octets in decoded if (text := _text_among(octets)))
+    parts = (part for octets in decoded for part in (octets, *_expanded(octets)))
+    return "\n".join(text for octets in parts if (text := _text_among(octets)))
 
 
 def _text_among(octets: bytes) -> str:
@@ -188,8 +281,13 @@ _DECODERS: Mapping[str, Callable[[str], str]] = {
     "entities": _from_entities,
     "quoted-printable": _from_quoted_printable,
     "character codes": _from_codes,
+    "octal": _from_octal,
+    "binary": _from_binary,
     "hex": _from_hex,
     "base64": _from_base64,
+    "base58": _from_base58,
     "base32": _from_base32,
     "base85": _from_base85,
+    "rot13": _from_rot13,
+    "rot47": _from_rot47,
 }

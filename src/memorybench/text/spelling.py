@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from memorybench.core.errors import BadInput
@@ -37,6 +38,7 @@ def join_names(known: Collection[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + more
 
 
+@lru_cache(maxsize=1024)
 def camel(name: str) -> str:
     """Convert `display_name` to `displayName`."""
     first, *others = name.split("_")
@@ -50,7 +52,10 @@ def snake(name: str) -> str:
 
 def as_written(mapping: Mapping[str, Any], name: str) -> str | None:
     """Return the spelling of the snake_case key `name` in `mapping`, or None."""
-    return next((key for key in (name, camel(name)) if key in mapping), None)
+    if name in mapping:
+        return name
+    other = camel(name)
+    return other if other in mapping else None
 
 
 def _fold(name: str) -> str:

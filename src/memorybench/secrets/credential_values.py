@@ -1,0 +1,153 @@
+"""Judges the value beside a credential's name: chosen or random, or an amount, version, identifier or sample."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from .sample_values import is_sample
+
+_STATES = re.compile(
+    r"\w+(?:ed|en|ing|able|ible|ful|less|some)|wrong|strong|secure|unsafe|unique|random|secret|private|gone|"
+    r"simple|memorable|complex|common|public|missing|correct|stale|invalid|better|longer|shorter|\w+ly",
+    re.I,
+)
+"""Adjectives that describe a password and are not one."""
+_PROSE = re.compile(
+    r"a|about|again|all|also|always|an|and|any|are|as|at|be|been|because|before|both|but|by|"
+    r"case|characters|days|default|different|digits|down|each|easy|every|few|for|from|hard|has|"
+    r"have|he|her|here|his|how|if|in|into|is|it|its|just|last|least|less|letters|long|many|"
+    r"months|more|most|much|my|names|never|new|no|none|not|now|numbers|of|off|often|old|on|"
+    r"once|one|only|or|other|our|out|over|own|per|reset|same|sensitive|she|short|signs|since|"
+    r"so|some|still|strong|symbols|than|that|the|their|then|there|these|they|this|those|to|too|"
+    r"under|until|up|use|user|very|was|we|weak|weeks|what|when|where|which|who|with|words|"
+    r"years|you|your|als|anders|auch|auf|das|dem|den|der|die|ein|eine|für|im|immer|mit|muss|nicht|noch|oder|und|wie"
+)
+"""Words of ordinary sentences, which a random passphrase does not contain."""
+
+_ENVIRONMENT_NAME = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_AMOUNT = re.compile(
+    r"[\d.,:/-]{1,15}(?-i:[a-z%]{0,12}|[A-Z%]{1,4}|[kKMGT]i?B)|\d{4}-\d\d-\d\dT[\d:.+-]+Z?|v\d[\w.-]*|"
+    r"\d+%?-[a-z-]+|\d+x\d+[a-z]{0,3}",
+    re.I,
+)
+_STANDARD = re.compile(
+    r"(?:[A-Z]{1,6}\d{0,5}|[A-Z][a-z]{1,9}\d{0,5}|\d{1,5})(?:[-_/](?:[A-Z]{1,6}\d{0,5}|\d{1,5})){0,2}|"
+    r"[a-z]{1,6}\d{2,5}(?:[a-z]\d)?|[A-Za-z]{2,}(?:[-_/.](?:[A-Za-z]{2,}|\d{1,4}))+"
+)
+"""`RSA-4096`, `JWT-RS256`, `secp256k1`, `color-primary-500`: names of standards and identifiers."""
+_TECHNICAL = re.compile(
+    r"(?:argon|pbkdf|bcrypt|scrypt|sha|md|aes|rsa|oauth|fido|u2f|base|utf|ipv|http|tls|ssl|rfc|iso|ed|secp|blake|"
+    r"chacha|"
+    r"hmac|hs|rs|es|ps|win|windows|ios|android|python|node|java|postgres|mysql|gpt|claude|web|e2e|p2p|b2b|k8s|i18n|"
+    r"x509|"
+    r"ctrl|alt|shift|cmd|wpa|ldap|saml|kerberos|jwt|m2m|s2s)[-_/+.]?\d?[\w.+/-]*|1password|7-?zip\w*",
+    re.I,
+)
+"""Names of algorithms, protocols and products that contain a digit."""
+_LOCATION = re.compile(
+    r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|\w+://.*|[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|dev|md|py|js|ts|json|ya?ml|txt|"
+    r"html?|toml|env|pem|"
+    r"cfg|ini|sh|log|pdf|zip|internal|local|lan|example|test)(?:[/:].*)?|(?:[.~]?/|[\w.-]+/[\w.-]+/).*|\w+\(.*",
+    re.I,
+)
+"""Addresses of mail, pages, hosts and files, and calls of functions."""
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+_SHA = re.compile(r"[0-9a-f]{7,64}", re.I)
+_SIGNS = "!@#$%^&*+=~?"
+_STRONG_SIGNS = "!@#$%^&*?"
+_ENTROPY = 3.0
+"""Bits per character. Sixteen random letters and digits have 3.5 or more. Identifiers made of words have about as much,
+so a mixture of letters and digits is required as well."""
+
+
+def _bare(value: str) -> str:
+    return value.replace(" ", "").strip("\"'`“”‘’*").rstrip(".,;:!?)]")
+
+
+def looks_secret(value: str, *, technical: bool = True) -> bool:
+    """Return whether the value mixes letters with digits or signs, and is no amount, date, version or sample.
+
+    `technical` accepts names such as `sha256`, which people do use as passwords.
+    """
+    value = _bare(value)
+    if len(value) < 6 or is_sample(value) or _AMOUNT.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
+        return False
+    if _LOCATION.fullmatch(value) or (not technical and _TECHNICAL.fullmatch(value)):
+        return False
+    letters = any(character.isalpha() for character in value)
+    digits = any(character.isdigit() for character in value)
+    if not letters:
+        return len(value) >= 16
+    return digits or any(sign in value[1:] for sign in _SIGNS)
+
+
+def is_standard(value: str) -> bool:
+    return _STANDARD.fullmatch(_bare(value)) is not None
+
+
+def is_state(value: str) -> bool:
+    return _STATES.fullmatch(value) is not None
+
+
+def is_mixed(value: str) -> bool:
+    """Return whether a digit is between letters or with punctuation: `hunter2!`, not `policy2`."""
+    if is_standard(value):
+        return False
+    digits = any(character.isdigit() for character in value)
+    return digits and (any(sign in value for sign in _SIGNS) or re.search(r"[a-z]\d+[a-z]", value, re.I) is not None)
+
+
+def is_strong(value: str, *, sign: bool = False) -> bool:
+    """Return whether a value looks like a password without a name beside it; `sign` requires punctuation in it."""
+    value = value.strip("\"'`“”‘’").rstrip(".,;:)]*")
+    if not 7 <= len(value) <= 40 or not looks_secret(value, technical=False) or not any(map(str.isdigit, value)):
+        return False
+    cases = any(map(str.isupper, value)) and any(map(str.islower, value))
+    if any(one in value[1:] for one in _STRONG_SIGNS):
+        return cases or len(value) >= 10
+    if sign or _UUID.fullmatch(value) or _SHA.fullmatch(value):
+        return False
+    inner = re.search(r"[A-Za-z]\d+[A-Za-z]", value) is not None
+    return cases and (
+        inner or "_" in value or ("-" in value and re.search(r"[A-Za-z]+-[A-Za-z]+-\w", value) is not None)
+    )
+
+
+def is_chosen_word(value: str) -> bool:
+    value = _bare(value)
+    return len(value) >= 6 and not is_sample(value) and not _STATES.fullmatch(value) and not _LOCATION.fullmatch(value)
+
+
+def is_passphrase(phrase: str) -> bool:
+    words: Sequence[str] = re.findall(r"[a-z]+", phrase.lower())
+    prose = any(_PROSE.fullmatch(word) for word in words)
+    return not prose and sum(not _STATES.fullmatch(word) for word in words) >= 3
+
+
+def is_random(value: str) -> bool:
+    value = _bare(value)
+    if len(value) < 16 or _UUID.fullmatch(value) or _SHA.fullmatch(value) or _ENVIRONMENT_NAME.fullmatch(value):
+        return False  # ids and hashes often appear beside these words
+    if is_sample(value) or _LOCATION.fullmatch(value):
+        return False
+    digits = sum(character.isdigit() for character in value)
+    mixed = digits >= 2 and any(character.isalpha() for character in value) and not is_made_of_words(value)
+    return mixed and _entropy(value) >= _ENTROPY
+
+
+def is_hex_key(value: str) -> bool:
+    """Return whether the value has the length of a hexadecimal key; hashes have it too, so the context must decide."""
+    return len(value) in (32, 40, 48, 64) and _SHA.fullmatch(value) is not None and _entropy(value) >= _ENTROPY
+
+
+def _entropy(value: str) -> float:
+    shares = [count / len(value) for count in Counter(value).values()]
+    return -sum(share * math.log2(share) for share in shares)
+
+
+def is_made_of_words(value: str) -> bool:
+    """Return whether every part is a word or number: `release-notes-2024-06`, `src/auth/token_v2.py`."""
+    return all(re.fullmatch(r"[A-Za-z]{2,}\d{0,4}|v?\d+|[A-Za-z]|", part) for part in re.split(r"[-_./=+~]", value))
