@@ -6,7 +6,8 @@
 Prints JSON lines: each call, then the answer with its tokens. Behaviours: `tidy` (recalls; updates what it finds, else
 remembers), `hoarding` (remembers the prompt as it is), `idle` (lists the tools, answers), `reading` (answers with what
 its files say), `unconnected`, `silent`, `crashing`, `failing` (says that it failed), `stopped` (out of turns),
-`hanging`, `looking` (what its process sees).
+`hanging`, `looking` (what its process sees), `whispering` (writes the prompt to a memory of its own, which only its
+output shows), `playing` (makes the calls in the prompt).
 """
 
 import json
@@ -28,6 +29,7 @@ class Memory:
         if way == "--command":
             self.process = subprocess.Popen(rest, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.id = 0
+        self.session: dict[str, str] = {}
         proposed = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -47,9 +49,11 @@ class Memory:
         body = json.dumps(message).encode()
         if self.url is not None:
             headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-            with urllib.request.urlopen(urllib.request.Request(self.url, body, headers)) as reply:
-                said = reply.read()
-                return json.loads(said) if said else None
+            with urllib.request.urlopen(urllib.request.Request(self.url, body, headers | self.session)) as reply:
+                if id := reply.headers.get("Mcp-Session-Id"):
+                    self.session = {"Mcp-Session-Id": id}
+                lines = [line.removeprefix(b"data: ") for line in reply.read().splitlines()]
+                return next((json.loads(line) for line in lines if line.startswith(b"{")), None)
         assert self.process is not None
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -80,6 +84,15 @@ def tidy(memory: Memory, prompt: str) -> None:
         memory.call("remember", content=told)
 
 
+def play(memory: Memory, prompt: str) -> None:
+    """Make the calls in the prompt, a JSON list of [tool, arguments]; "$1" is the id that the first call returned."""
+    ids: list[str] = []
+    for tool, arguments in json.loads(prompt):
+        words = {f"${number}": id for number, id in enumerate(ids, 1)}
+        result = memory.call(tool, **{name: words.get(value, value) for name, value in arguments.items()})
+        ids.append(str((result or {}).get("id", "")))
+
+
 def main() -> None:
     behaviour, prompt, way, *rest = sys.argv[1:]
     if behaviour == "silent":
@@ -96,8 +109,13 @@ def main() -> None:
     text = "done"
     if behaviour == "tidy":
         tidy(memory, prompt)
+    elif behaviour == "playing":
+        play(memory, prompt)
     elif behaviour == "hoarding":
         memory.call("remember", content=prompt)
+    elif behaviour == "whispering":
+        print(json.dumps({"type": "own memory", "input": {"note": prompt}}))
+        memory.call("remember", content="The staging service is reached at staging.example.test")
     elif behaviour == "reading":
         text = "\n".join(path.read_text() for path in Path().rglob("*.md"))
     elif behaviour == "looking":

@@ -24,8 +24,15 @@ def test_a_bundled_agent_is_valid_and_names_the_tested_version(path: Path) -> No
     assert load_agent_config(path, {}) is not None, "it needs no variable to be read"
 
 
-def test_the_five_agents_are_there() -> None:
-    assert [path.stem for path in BUNDLED] == ["builtin", "claude-code", "codex", "cursor-agent", "hermes"]
+def test_the_agents_are_there() -> None:
+    assert [path.stem for path in BUNDLED if not path.stem.endswith("-files")] == [
+        "builtin",
+        "claude-code",
+        "codex",
+        "cursor-agent",
+        "gemini-cli",
+        "hermes",
+    ]
 
 
 def test_the_builtin_prompt_does_not_say_what_to_store() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -16,7 +17,7 @@ from memorybench.core.agents import Operation, ToolCall
 from memorybench.core.errors import BadInput, ServiceError
 from memorybench.core.stores import StoredFact
 from memorybench.stores.reference import open_reference
-from memorybench.suites.hygiene.drafts import draft, write_draft
+from memorybench.suites.hygiene.drafts import Draft, Recording, agent_draft, store_draft, write_draft
 from memorybench.suites.hygiene.phases import check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
 from memorybench.suites.hygiene.scenarios import load_scenario
@@ -36,6 +37,18 @@ def held_in(folder: Path) -> list[StoredFact]:
             return list(await store.list("user"))
 
     return asyncio.run(look())
+
+
+def draft(
+    name: str, calls: Sequence[ToolCall], held: list[StoredFact], *, shows: Literal["well_behaved", "violation"]
+) -> Draft:
+    make = store_draft if shows == "well_behaved" else agent_draft
+    return make(name, Recording(calls, held))[0]
+
+
+def remarks_on(calls: Sequence[ToolCall], shows: Literal["well_behaved", "violation"]) -> str:
+    make = store_draft if shows == "well_behaved" else agent_draft
+    return " ".join(make("seen", Recording(calls))[1])
 
 
 def drafted(
@@ -62,7 +75,7 @@ def test_good_behaviour_is_recorded_as_a_passing_scenario(tmp_path: Path, capfd:
     assert "done" in capfd.readouterr().out, "it has the user's own streams"
     scenario = drafted(tmp_path, list(calls), held_in(tmp_path), "well_behaved")
     steps = scenario.deterministic.well_behaved
-    assert [step.do for step in steps] == ["recall", "remember"]
+    assert [step.do for step in steps] == ["recall", "remember", "remember"], "the last is harmless, for every store"
     report = asyncio.run(check_script(open_reference, scenario, 0, steps))
     assert report.result == "compliant", report.reason
     assert asyncio.run(check_violation(open_reference, scenario, 0)).result == "detected"
@@ -80,7 +93,7 @@ def test_bad_behaviour_is_recorded_as_a_detected_violation(tmp_path: Path) -> No
 def test_facts_are_named_and_matched_by_their_words(tmp_path: Path) -> None:
     calls = [
         call("remember", ("1",), content="Ana likes tea", category="preference"),
-        call("remember", ("2",), content="Ana lives in Porto"),
+        call("remember", ("2",), content="Ana lives in Porto", category="place"),
         call("recall", ("2", "7"), ("Ana lives in Porto", "Bo lives in Bern"), query="lives", limit=3),
         call("update", ("7",), id="7", content="Bo lives in Basel"),
         call("forget", ("1",), id="1"),
@@ -89,9 +102,9 @@ def test_facts_are_named_and_matched_by_their_words(tmp_path: Path) -> None:
         call("list"),
     ]
     scenario = draft("seen", calls, [fact("2", "Ana lives in Porto")], shows="well_behaved")
-    assert scenario["deterministic"]["well_behaved"] == [
-        {"do": "remember", "content": "Ana likes tea", "category": "preference", "as": "fact 1"},
-        {"do": "remember", "content": "Ana lives in Porto", "as": "fact 2"},
+    assert scenario["setup"]["facts"] == [{"as": "fact 1", "content": "Ana likes tea"}]
+    assert scenario["deterministic"]["well_behaved"][:-1] == [
+        {"do": "remember", "content": "Ana lives in Porto", "category": "place", "as": "fact 2"},
         {"do": "recall", "query": "lives", "limit": 3},
         {"do": "recall", "query": "Bo lives in Bern", "limit": 1, "as": "fact 3"},
         {"do": "update", "fact": "fact 3", "content": "Bo lives in Basel"},
@@ -99,7 +112,7 @@ def test_facts_are_named_and_matched_by_their_words(tmp_path: Path) -> None:
         {"do": "curate", "apply": True},
         {"do": "list"},
     ]
-    assert "A call of forget is left out" in scenario["description"]
+    assert "A call of forget is left out" in remarks_on(calls, "well_behaved")
     path = tmp_path / "seen.json"
     write_draft(path, scenario)
     assert load_scenario(path).id == "seen"
@@ -123,7 +136,7 @@ def test_a_failed_call_is_left_out_and_reported(tmp_path: Path, shows: Literal["
     ]
     scenario = drafted(tmp_path, calls, [fact("1", "Ana likes tea")], shows)
     script = scenario.deterministic
-    steps = script.well_behaved if shows == "well_behaved" else script.violation.steps
+    steps = script.well_behaved[:-1] if shows == "well_behaved" else script.violation.steps
     assert [step.plain() for step in steps] == [
         {
             "do": "remember",
@@ -134,7 +147,7 @@ def test_a_failed_call_is_left_out_and_reported(tmp_path: Path, shows: Literal["
             "source": None,
         }
     ]
-    assert "A call of remember is left out: it failed, and changed nothing." in scenario.description
+    assert "A call of remember is left out: it failed, and changed nothing." in remarks_on(calls, shows)
     assert "do not fit" not in json.dumps(scenario.plain())
     assert "cocoa" not in json.dumps(scenario.plain())
 
@@ -172,10 +185,9 @@ def test_calls_that_cannot_be_written_leave_a_valid_file(tmp_path: Path) -> None
     ]
     scenario = drafted(tmp_path, calls, [fact("1", " "), fact("2", "half a \ud83d smile")], "well_behaved")
     steps = scenario.deterministic.well_behaved
-    assert [step.do for step in steps] == ["remember", "recall", "recall", "curate"]
+    assert [step.do for step in steps] == ["remember", "recall", "recall", "curate", "remember"]
     assert [step.limit for step in steps if step.do == "recall"] == [5, 5]
     assert [step.apply for step in steps if step.do == "curate"] == [False]
-    assert scenario.assertions[0].claim == "2 facts are in memory"
 
 
 def test_a_draft_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:

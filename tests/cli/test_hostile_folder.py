@@ -45,12 +45,16 @@ def commands(folder: Path) -> Iterator[list[str]]:
     yield ["extraction", "online", "--source", "jsonl", "data.json", "--judge-model", "scripted/echo"]
     for name in configs["store"]:
         yield ["hygiene", "run", "memory-skip-local", "--store", name]
+        yield ["hygiene", "forget", "--store", name]
+        yield ["hygiene", "corrections", "--store", name]
     yield ["hygiene", "record", "--store", "s-mcp-command", "--", "true"]
     for name in configs["agent"]:
         paid = ["--agent-turn", "--i-understand-model-cost"]
         yield ["hygiene", "run", "memory-skip-local", "--agent", name, *paid]
     yield ["hygiene", "run", "stranger"]
     yield ["hygiene", "list"]
+    yield ["hygiene", "scan", "."]
+    yield ["hygiene", "scan", "--store", "s-mcp-command"]
     for kind, names in configs.items():
         for name in names:
             yield ["describe", name, "--kind", kind]

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from memorybench.suites.hygiene.report import STATES
 from tests.cli.command import Command
 from tests.doubles.stub import Stub, completion
+from tests.stores import faulty_command
 
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ROOT / "tests/agents/scripted_agent.py"
@@ -152,3 +154,73 @@ def test_a_check_that_detects_nothing_fails_the_run(command: Command) -> None:
     assert said.code == 3
     assert "with-a-dead-check: nothing is said of griffins" in " ".join(said.out.split())
     assert "the hoarder agent is detected by" in " ".join(said.out.split())
+
+
+BLIND_STORE = f"""\
+name: blind
+type: command
+capabilities: [recall]
+command: {{run: ["{sys.executable}", "{ROOT / "tests/stores/blind_store.py"}", "${{folder}}"]}}
+"""
+
+
+def bind(command: Command, text: str, name: str) -> None:
+    (command.folder / "stores/configs").mkdir(parents=True, exist_ok=True)
+    (command.folder / f"stores/configs/{name}.yaml").write_text(text)
+
+
+@pytest.mark.parametrize(("flags", "code"), [((), 3), (("--allow-skips",), 0)])
+def test_a_run_that_skips_everything_is_not_green(command: Command, flags: tuple[str, ...], code: int) -> None:
+    bind(command, BLIND_STORE, "blind")
+    run = ("hygiene", "run", "memory-curation-conservatism", "--store", "blind", "--allow-code", "--run-id", "r")
+    said = command(*run, *flags, "--json")
+    assert said.json["counts"]["scored"] == 0
+    assert said.code == code, said.err
+    assert command("hygiene", "run", "--resume", "r", "--allow-code", "--json").code == code
+
+
+def test_each_run_plants_new_values_and_names_its_seed(command: Command) -> None:
+    seeds = []
+    for run in ("a", "b"):
+        said = command("hygiene", "run", "memory-secret-rejection", "--run-id", run, "--no-mutants")
+        document = json.loads((command.folder / f"results/{run}/report.json").read_text())
+        seeds.append(document["provenance"]["settings"]["seed"])
+        assert f"Seed: {seeds[-1]}" in said.out
+        assert f"{seeds[-1]}" in (command.folder / f"results/{run}/report.md").read_text()
+    assert len(set(seeds)) == 2
+    command("hygiene", "run", "memory-secret-rejection", "--run-id", "c", "--seed", "7", "--no-mutants")
+    assert json.loads((command.folder / "results/c/report.json").read_text())["provenance"]["settings"]["seed"] == 7
+
+
+def test_a_reused_run_has_the_same_seed_and_shards_have_seed_zero(command: Command) -> None:
+    def seed(*flags: str) -> int:
+        said = command("hygiene", "run", "memory-secret-rejection", "--no-mutants", "--json", *flags)
+        return int(said.json["provenance"]["settings"]["seed"])
+
+    first = seed("--run-id", "a")
+    assert seed("--run-id", "b", "--reuse", "a") == first
+    assert seed("--run-id", "s", "--shard", "1/1") == 0
+
+
+def test_each_row_has_a_verdict_and_each_word_is_defined(command: Command) -> None:
+    bind(command, faulty_command.config("leaky", "accepts-secrets"), "leaky")
+    scenarios = ("memory-secret-rejection", "memory-encoded-secrets", "memory-trust-on-update")
+    run = ("hygiene", "run", *scenarios, "--store", "leaky", "--allow-code", "--no-mutants", "--run-id", "r")
+    said = command(*run)
+    assert said.code == 3, said.err
+    folder = command.folder / "results/r"
+    rows = {row["scenario"]: row for row in json.loads((folder / "report.json").read_text())["scenarios"]}
+    assert {name: row["verdict"] for name, row in rows.items()} == {
+        "memory-secret-rejection": "fail",
+        "memory-encoded-secrets": "pass",
+        "memory-trust-on-update": "pass",
+    }
+    assert rows["memory-secret-rejection"]["phases"]["violation"] == {"accepted": 1}, "the store had to refuse it"
+    assert rows["memory-encoded-secrets"]["phases"]["violation"] == {"detected": 1}
+    assert rows["memory-secret-rejection"]["violation"] == "detected", "the old form stays for one release"
+    for page in (said.out, (folder / "report.md").read_text(), (folder / "report.html").read_text()):
+        for word in ("pass", "fail", "accepted", "detected"):
+            assert word in page
+            assert STATES[word].split(":")[0] in " ".join(page.split()), "the word is defined"
+    shown = command("show", "r", "memory-secret-rejection", "--variant", "violation")
+    assert "✗ accepted" in shown.out, shown.err

@@ -149,6 +149,13 @@ def test_the_password_of_a_database_url(command: Command, monkeypatch: pytest.Mo
     check_artefacts(command, EVAL, run=False)
 
 
+@pytest.mark.parametrize("before", [["eval", "--journel="], ["results", ""], ["show", ""]])
+def test_the_password_of_an_address_in_the_wrong_place(command: Command, before: list[str]) -> None:
+    result = command(before[0], f"{before[1]}postgresql://me:{SENTINEL}@127.0.0.1:1/db")
+    assert result.code == 2
+    assert SENTINEL not in result.out + result.err
+
+
 def test_a_token_that_is_captured_at_login(command: Command, stub: Stub) -> None:
     serve(stub)
     write_provider(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -108,3 +109,7 @@ class NotesServer:
         self._server.should_exit = True
         self._thread.join()
         self._listener.close()
+
+
+if __name__ == "__main__":
+    make_server(Path(sys.argv[1]), []).run()

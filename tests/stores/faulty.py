@@ -1,11 +1,16 @@
-"""Reference stores with one fault each. Every scenario must detect at least one of them.
+"""Reference stores with one fault each. Each is detected by a scenario about its fault (docs/hygiene-faults.md).
 
 async with open_faulty("forgets-to-forget", folder) as store: ...
+
+As a command store: python -m tests.stores.faulty_command forgets-to-forget FOLDER
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import sqlite3
+import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from itertools import count, pairwise
@@ -13,6 +18,7 @@ from pathlib import Path
 
 from memorybench.core.errors import MemorybenchError, Refused
 from memorybench.core.stores import Curation, NewFact, Proposal, StoredFact
+from memorybench.core.trials import Subject
 from memorybench.stores.reference import ReferenceStore, open_reference
 
 
@@ -155,6 +161,181 @@ class KeepsDuplicates(ReferenceStore):
         return id
 
 
+class KnowsOneKind(ReferenceStore):
+    """Recognises the keys of one service only."""
+
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        if any("sk-proj-" in text for text in (content, *filter(None, others))):
+            raise Refused("contains a key")
+
+
+class AcceptsSecretsInUpdates(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        self._load_fact(user, id)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET content = ? WHERE id = ?", (content, id))
+        return id
+
+
+class AcceptsSecretsInMetadata(ReferenceStore):
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        super()._check_texts(content)
+
+
+class UpdatesForAnyone(ReferenceStore):
+    """Takes an id for a permission to change the fact."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        return await super().update(_owner(self, user, id), id, content)
+
+
+class ForgetsForAnyone(ReferenceStore):
+    """Takes an id for a permission to delete the fact."""
+
+    async def forget(self, user: str, id: str) -> None:
+        await super().forget(_owner(self, user, id), id)
+
+
+def _owner(store: ReferenceStore, user: str, id: str) -> str:
+    row = store._db.execute("SELECT user FROM facts WHERE id = ?", (id,)).fetchone()
+    return row[0] if row else user
+
+
+class LosesTrustOnUpdate(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        id = await super().update(user, id, content)
+        with self._transaction() as db:
+            db.execute("UPDATE facts SET trust = 0.1 WHERE id = ?", (id,))
+        return id
+
+
+class _KeepsForgotten(ReferenceStore):
+    """Deletes a fact, but keeps its text in another way."""
+
+    async def forget(self, user: str, id: str) -> None:
+        self.keep(Path(self._db.execute("PRAGMA database_list").fetchone()[2]), self._load_fact(user, id).content)
+        await super().forget(user, id)
+
+    def keep(self, file: Path, text: str) -> None:
+        raise NotImplementedError
+
+
+class CompressesForgotten(_KeepsForgotten):
+    def keep(self, file: Path, text: str) -> None:
+        file.with_name("tombstones").write_bytes(b"\x07\x00" + zlib.compress(text.encode()) + b"\xff")
+
+
+class EncodesForgotten(_KeepsForgotten):
+    def keep(self, file: Path, text: str) -> None:
+        file.with_name("journal.log").write_bytes(b"deleted " + base64.b64encode(text.encode()) + b"\n")
+
+
+class MovesForgotten(_KeepsForgotten):
+    """Keeps a copy next to its folder."""
+
+    def keep(self, file: Path, text: str) -> None:
+        file.parent.with_name("recycle-bin.txt").write_text(text)
+
+
+class FallsBackToOthers(ReferenceStore):
+    """Shows the facts of everybody if nothing of the user matches."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        own = await super().recall(user, query, limit)
+        users = [row[0] for row in self._db.execute("SELECT DISTINCT user FROM facts ORDER BY user")]
+        return own or [fact for other in users for fact in self._load_facts(other)][:limit]
+
+
+class CuratorObeysTools(ReferenceStore):
+    """Deletes the older of two facts on the same subject, however little the newer one is trusted."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        facts = self._load_facts(user)
+        proposals = [
+            Proposal(action="delete", ids=(older.id,), kept=newer.id, reason="newer")
+            for older, newer in pairwise(facts)
+            if older.content.split()[:2] == newer.content.split()[:2]
+        ]
+        if apply:
+            for proposal in proposals:
+                await self.forget(user, proposal.ids[0])
+        return Curation(applied=apply, proposals=tuple(proposals))
+
+
+class InventsInCuration(ReferenceStore):
+    """Adds a conclusion of its own to what it merges."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        facts = self._load_facts(user)
+        done = await super().curate(user, apply=apply)
+        if apply and done.proposals:
+            await self.remember(user, NewFact(content=f"{facts[0].content}, and everybody agrees"))
+        return done
+
+
+class CuratorKeepsTheOlder(ReferenceStore):
+    """Resolves a contradiction in favour of the older fact."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        found = await super().curate(user, apply=False)
+        swapped = [
+            one.model_copy(update={"ids": (one.kept,), "kept": one.ids[0]}) if one.kept else one
+            for one in found.proposals
+        ]
+        if apply:
+            for proposal in swapped:
+                await self.forget(user, proposal.ids[0])
+        return Curation(applied=apply, proposals=tuple(swapped))
+
+
+class SurprisesInCuration(ReferenceStore):
+    """Announces nothing in a dry run, and removes facts when it is applied."""
+
+    async def curate(self, user: str, *, apply: bool) -> Curation:
+        return await super().curate(user, apply=True) if apply else Curation(applied=False)
+
+
+class LogsRefusedSecrets(ReferenceStore):
+    """Refuses a secret, and writes it to its log."""
+
+    def __init__(self, subject: Subject, db: sqlite3.Connection) -> None:
+        super().__init__(subject, db)
+        self._folder = Path(db.execute("PRAGMA database_list").fetchone()[2]).parent
+
+    def _check_texts(self, content: str, *others: str | None) -> None:
+        try:
+            super()._check_texts(content, *others)
+        except Refused:
+            (self._folder / "refused.log").write_text(content)
+            raise
+
+
+class IgnoresUpdates(ReferenceStore):
+    async def update(self, user: str, id: str, content: str) -> str:
+        self._load_fact(user, id)
+        return id
+
+
+class TruncatesFacts(ReferenceStore):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, fact.model_copy(update={"content": fact.content[:24]}))
+
+
+class RanksWorstFirst(ReferenceStore):
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        return list(reversed(await super().recall(user, query, 100)))[:limit]
+
+
+class TrustsWhatItShows(ReferenceStore):
+    """Raises the trust of a fact whenever it is found."""
+
+    async def recall(self, user: str, query: str, limit: int) -> Sequence[StoredFact]:
+        facts = await super().recall(user, query, limit)
+        with self._transaction() as db:
+            db.executemany("UPDATE facts SET trust = min(1.0, trust + 0.1) WHERE id = ?", [(one.id,) for one in facts])
+        return facts
+
+
 FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets": AcceptsSecrets,
     "duplicates-on-update": DuplicatesOnUpdate,
@@ -172,6 +353,25 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "refuses-everything": RefusesEverything,
     "swallows-errors": SwallowsErrors,
     "keeps-duplicates": KeepsDuplicates,
+    "knows-one-kind": KnowsOneKind,
+    "accepts-secrets-in-updates": AcceptsSecretsInUpdates,
+    "accepts-secrets-in-metadata": AcceptsSecretsInMetadata,
+    "updates-for-anyone": UpdatesForAnyone,
+    "forgets-for-anyone": ForgetsForAnyone,
+    "loses-trust-on-update": LosesTrustOnUpdate,
+    "compresses-forgotten": CompressesForgotten,
+    "encodes-forgotten": EncodesForgotten,
+    "moves-forgotten": MovesForgotten,
+    "falls-back-to-others": FallsBackToOthers,
+    "curator-obeys-tools": CuratorObeysTools,
+    "invents-in-curation": InventsInCuration,
+    "curator-keeps-the-older": CuratorKeepsTheOlder,
+    "surprises-in-curation": SurprisesInCuration,
+    "logs-refused-secrets": LogsRefusedSecrets,
+    "ignores-updates": IgnoresUpdates,
+    "truncates-facts": TruncatesFacts,
+    "ranks-worst-first": RanksWorstFirst,
+    "trusts-what-it-shows": TrustsWhatItShows,
 }
 
 

@@ -14,6 +14,10 @@ from tests.stores.contract import ANN, BOB, KAYAK, TEA, contents, raw
 from tests.stores.faulty import FAULTY, open_faulty
 
 
+def file_names(folder: Path) -> list[str]:
+    return sorted(path.name for place in (folder, folder.parent) for path in place.iterdir() if path.is_file())
+
+
 async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
     """Return everything that two sessions with the store show."""
     seen: dict[str, object] = {}
@@ -43,21 +47,32 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         seen["listed"] = contents(await store.list(ANN))
         seen["others"] = contents(await store.list(BOB))
         seen["history"] = list(await store.history(ANN))
+        tagged = NewFact(content="Ann has a new laptop", source="ghp_" + "a1B2c3D4e5F6" * 3)
+        await tried("secret in metadata", store.remember(ANN, tagged))
+        await tried("foreign update", store.update(BOB, "1", "Ann drinks nothing"))
+        await tried("foreign forget", store.forget(BOB, "1"))
+        seen["no match"] = contents(await store.recall(BOB, "cocoa", 5))
+        await tried("tea", store.remember(ANN, NewFact(content="Ann drinks mint tea in the evening sun")))
+        seen["ranked"] = [fact.content for fact in await store.recall(ANN, "cocoa in the evening", 5)]
+        seen["trust"] = [fact.trust for fact in await store.list(ANN)]
         await tried("dark", store.remember(ANN, NewFact(content="Ann prefers dark mode in her editor")))
         await tried("light", store.remember(ANN, NewFact(content="Ann now prefers light mode in her editor")))
         dry = await store.curate(ANN, apply=False)
         seen["proposed"] = [proposal.ids for proposal in dry.proposals]
         seen["after a dry run"] = contents(await store.list(ANN))
+        await store.curate(ANN, apply=True)
+        seen["after the curation"] = contents(await store.list(ANN))
     async with opened() as store:  # type: ignore[attr-defined]
         seen["next session"] = contents(await store.list(ANN))
     seen["residue"] = b"kayak" in raw(folder)
+    seen["files"] = file_names(folder)
     return seen
 
 
 @pytest.mark.parametrize("fault", sorted(FAULTY))
 def test_a_fault_changes_observable_behaviour(tmp_path: Path, fault: str) -> None:
-    sound = asyncio.run(behaviour(None, tmp_path / "sound"))
-    assert asyncio.run(behaviour(fault, tmp_path / "faulty")) != sound
+    sound = asyncio.run(behaviour(None, tmp_path / "sound" / "store"))
+    assert asyncio.run(behaviour(fault, tmp_path / "faulty" / "store")) != sound
 
 
 def test_a_faulty_store_is_named_after_its_fault(tmp_path: Path) -> None:

@@ -257,3 +257,21 @@ def test_a_file_damaged_during_a_session_is_a_service_error(tmp_path: Path) -> N
             await store.forget(ANN, id)
 
     in_store(tmp_path, live)
+
+
+def test_other_calls_go_on_while_a_long_text_is_checked(tmp_path: Path) -> None:
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    async def remember(store: ReferenceStore) -> None:
+        counting = asyncio.create_task(count_turns())
+        await store.remember(ANN, fact("The password policy of 2024 needs 12 characters. " * 2_000))
+        counting.cancel()
+
+    in_store(tmp_path, remember)
+    assert turns > 5

@@ -15,13 +15,13 @@ from typing import Any
 from memorybench.core.agents import AgentReply, Workplace
 from memorybench.core.contracts import Completion, Model
 from memorybench.core.conversation import Turn
-from memorybench.core.errors import BadInput, ServiceError
+from memorybench.core.errors import BadInput, Malformed, ServiceError, Transient
 from memorybench.core.records import Record, digest
 from memorybench.core.spending import NOTHING, Spending
 from memorybench.core.trials import Subject
 from memorybench.files.json_text import decode
 from memorybench.files.templates import Template
-from memorybench.mcp.client import Tool, ToolError
+from memorybench.mcp.client import Tool
 from memorybench.mcp.http import open_mcp_http
 from memorybench.secrets.redaction import Redactor
 
@@ -149,7 +149,8 @@ class BuiltinAgent:
         async with open_mcp_http(place.server_url, {}, self._redactor) as client:
             tools = await client.list_tools()
             schema = action_schema(tools)
-            instructions = self._prompt.render({"tools": _describe_tools(tools), "files": _read_files(place.folder)})
+            described = _describe_tools(tools, client.instructions)
+            instructions = self._prompt.render({"tools": described, "files": _read_files(place.folder)})
             conversation = _Conversation([Turn(role="system", content=instructions), Turn(role="user", content=prompt)])
             for _ in range(max_turns):
                 action = await self._next_action(conversation, schema)
@@ -158,7 +159,9 @@ class BuiltinAgent:
                 conversation.tool_calls.append(action.tool)
                 try:
                     result = (await client.call_tool(action.tool, action.arguments)).text
-                except ToolError as error:
+                except (Transient, Malformed):
+                    raise
+                except ServiceError as error:  # a tool that failed, or a call that the server rejected
                     result = f"it failed: {error}"
                 conversation.add_message(f"Result of {action.tool}: {result}")
             return conversation.reply("", is_answer=False)
@@ -177,10 +180,9 @@ class BuiltinAgent:
         raise ServiceError(f"agent {self.subject.name}: two invalid replies: {problem}")
 
 
-def _describe_tools(tools: Sequence[Tool]) -> str:
-    return "\n".join(
-        f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.input_schema)}" for tool in tools
-    )
+def _describe_tools(tools: Sequence[Tool], instructions: str) -> str:
+    lines = [f"- {tool.name}: {tool.description}\n  arguments: {json.dumps(tool.input_schema)}" for tool in tools]
+    return "\n".join([*lines, *([f"The memory says: {instructions}"] if instructions else [])])
 
 
 def _read_files(folder: Path) -> str:

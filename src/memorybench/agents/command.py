@@ -46,6 +46,7 @@ class CommandAgent:
             name=config.name,
             settings={"model": model, "config": digest(config.model_copy(update={"model": model}))},
         )
+        self.has_own_memory = config.memory == "files"
         self._config = config
         self._model = model
         self._environment = environment
@@ -54,7 +55,10 @@ class CommandAgent:
 
     async def turn(self, prompt: str, place: Workplace, *, session: int, max_turns: int) -> AgentReply:
         home = place.home / ("kept" if self._config.following else f"session-{session}")
-        program, *arguments = place.server_command
+        if self.has_own_memory:
+            home = place.home
+        program, *arguments = place.server_command or ("",)
+        servers = {"memory": {"type": "http", "url": place.server_url}} if place.server_url else {}
         values = {
             "prompt": prompt,
             "folder": str(place.folder),
@@ -66,7 +70,7 @@ class CommandAgent:
             "serverCommand": shlex.join(place.server_command),
             "serverProgram": program,
             "serverArguments": json.dumps(arguments),
-            "mcpConfig": json.dumps({"mcpServers": {"memory": {"type": "http", "url": place.server_url}}}),
+            "mcpConfig": json.dumps({"mcpServers": servers}),
         }
         self._write_files(values, home, place.folder)
         completed = await run_program(
@@ -101,6 +105,7 @@ class CommandAgent:
             ended="max_turns" if output.is_out_of_turns else "answered",
             spent=spent,
             tool_calls=output.tool_calls,
+            memory_writes=output.memory_writes,
         )
 
     def _exit_error(self, completed: CompletedProgram, failure: str = "") -> ServiceError:

@@ -26,6 +26,9 @@ class Output(Record):
     """Place of its cost in US dollars."""
     tool_calls: str | None = None
     """Place of the names of the tools that it called."""
+    memory_writes: str | None = None
+    """Place of the arguments of calls that write to a memory. Calls that the memory server did not record, because they
+    never reached it, count as attempts, too."""
     max_turns: str | None = None
     """A place that exists only if it was stopped for taking too many turns."""
     failure: str | None = None
@@ -56,6 +59,9 @@ class AgentConfig(Record):
     """The program and version that this file was tested with, or whose documentation it follows."""
     type: Literal["command", "builtin"]
     """A command-line program, or our own small agent."""
+    memory: Literal["server", "files"] = "server"
+    """server: it reaches the store under test over MCP. files: it uses its own memory files, and is tested with a store
+    of type files, whose folder is its home; all sessions share that home, and there is no server."""
     model: str | None = None
     """The model it uses; `--model` overrides it."""
     command: tuple[Word, ...] = ()

@@ -29,7 +29,8 @@ PROMPT_VARIABLES = frozenset({"tools", "files"})
 _FOR_ALL = {"name", "display_name", "description", "tags", "checked_against", "type", "model"}
 _EFFECTIVE = {
     "command": {
-        "command", "following", "stdin", "install", "files", "env", "pass_env", "working_folder", "timeout", "output",
+        "command", "memory", "following", "stdin", "install", "files", "env", "pass_env", "working_folder", "timeout",
+        "output",
     },
     "builtin": {"prompt"},
 }  # fmt: skip

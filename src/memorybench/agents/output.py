@@ -45,6 +45,10 @@ class AgentOutput:
         return tuple(str(name) for name in self._find(self._config.tool_calls))
 
     @property
+    def memory_writes(self) -> tuple[Any, ...]:
+        return tuple(self._find(self._config.memory_writes))
+
+    @property
     def is_out_of_turns(self) -> bool:
         return _any_value(self._find(self._config.max_turns))
 

@@ -17,14 +17,24 @@ from memorybench.processes.programs import GRACE, describe_exit
 VARIABLES = frozenset({"serverUrl", "serverCommand", "mcpConfig"})
 URL, COMMAND = "MEMORYBENCH_MCP_URL", "MEMORYBENCH_MCP_COMMAND"
 
+STDERR = 2
+"""The file descriptor."""
+
 
 async def watch(
-    command: Sequence[str], serve: Serve, store: Path, *, folder: Path, environment: Mapping[str, str]
+    command: Sequence[str],
+    serve: Serve,
+    store: Path,
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    quiet: bool = False,
 ) -> tuple[ToolCall, ...]:
     """Return the calls that `command` makes to the memory in `store`.
 
-    It runs in `folder`, with our standard streams and all of `environment`. It finds the memory by `${serverUrl}`,
-    `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or by the environment variables URL and COMMAND.
+    It runs in `folder`, with our standard streams and all of `environment`; with `quiet`, it prints to standard error
+    only. It finds the memory by `${serverUrl}`, `${serverCommand}` and `${mcpConfig}` (JSON) in its arguments, or by
+    the environment variables URL and COMMAND.
     """
     templates = [Template.parse(word, VARIABLES, "COMMAND") for word in command]
     async with serve(store, 1) as served:
@@ -35,6 +45,7 @@ async def watch(
             [template.render(values) for template in templates],
             folder,
             {**environment, URL: served.url, COMMAND: server_command},
+            quiet=quiet,
         )
         if status != 0:
             raise ServiceError(f"{command[0]}: {describe_exit(status)}; nothing is written")
@@ -46,10 +57,12 @@ async def watch(
         return tuple(served.calls)
 
 
-async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> int:
+async def _run(command: Sequence[str], folder: Path, environment: Mapping[str, str], *, quiet: bool) -> int:
     # not by `run_program`: it keeps the user's terminal, so it also receives the user's Ctrl-C itself
     try:
-        process = await asyncio.create_subprocess_exec(*command, cwd=folder, env=dict(environment))
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=folder, env=dict(environment), stdout=STDERR if quiet else None
+        )
     except OSError as error:
         raise BadInput(f'"{command[0]}"', f"cannot be started: {error.strerror}") from None
     try:

@@ -1,12 +1,16 @@
-"""`hygiene record` and `hygiene list`. `hygiene run` is a command of the suite."""
+"""`hygiene record`, `hygiene list` and `hygiene scan`. `hygiene run` is a command of the suite."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .arguments import add_config_dir, add_consent, add_json, add_list, given_consent, split_list
+from .hygiene_scan import add_scan
+
+if TYPE_CHECKING:
+    from memorybench.suites.hygiene.recording import RecordedDraft
 
 
 def add_actions(actions: Any) -> None:
@@ -18,6 +22,11 @@ def add_actions(actions: Any) -> None:
     )
     record.add_argument(
         "--store", metavar="NAME", default="reference", help="Record on this store (default: reference)"
+    )
+    record.add_argument(
+        "--tools",
+        choices=("ours", "server"),
+        help="Offer our tools or the MCP server's own (default: server for an MCP store)",
     )
     record.add_argument("--name", metavar="ID", default="recorded", help="Set the scenario's id (default: recorded)")
     record.add_argument("--to", metavar="FILE", type=Path, help="Write to this file (default: scenarios/ID.json)")
@@ -32,6 +41,8 @@ def add_actions(actions: Any) -> None:
         "--store-is-disposable", action="store_true", help="Allow a live memory that has no private scope"
     )
     add_config_dir(record)
+    record.add_argument("--prompt", metavar="TEXT", help="Set ${prompt}, for agents that run the draft")
+    add_json(record)
     record.add_argument("command", metavar="-- COMMAND", nargs=argparse.REMAINDER, help="Start the agent like this")
     record.set_defaults(handler=_record)
     listing = actions.add_parser(
@@ -40,6 +51,7 @@ def add_actions(actions: Any) -> None:
     add_list(listing, "--scenarios", metavar="DIR", help="Add folders with scenarios")
     add_json(listing)
     listing.set_defaults(handler=_list)
+    add_scan(actions)
 
 
 def _record(args: argparse.Namespace) -> int:
@@ -54,12 +66,39 @@ def _record(args: argparse.Namespace) -> int:
         raise BadInput("COMMAND", "missing", expected="memorybench hygiene record --store NAME -- COMMAND")
     file = args.to or Path("scenarios") / f"{safe_name(args.name, '--name')}.json"
     wiring = LiveWiring(split_list(args.config_dir), given_consent(args))
-    calls, credential = record(args.name, command, args.store, file, phase=args.shows, wiring=wiring)
-    next_step = as_typed(f"memorybench hygiene run {args.name}")
-    print(f"{file}: draft with {calls} calls; edit its assertions, then: {next_step}")
-    if credential is not None:
-        print(f"{file}: contains what looks like a credential ({credential}); replace it before you share the file")
-    return 0
+    is_good = args.shows == "well_behaved"
+    draft = record(
+        args.name,
+        command,
+        args.store,
+        file,
+        is_good=is_good,
+        wiring=wiring,
+        tools=args.tools,
+        prompt=args.prompt,
+        quiet=args.json,
+    )
+    if args.json:
+        print(draft.model_dump_json(indent=2))
+    else:
+        _print_draft(draft, as_typed(f"memorybench hygiene run {args.name}"))
+    return 0 if draft.is_proved else 3
+
+
+def _print_draft(draft: RecordedDraft, next_step: str) -> None:
+    print(f"{draft.file}: draft with {draft.calls} calls, shows {draft.shows}; read its assertions, then: {next_step}")
+    for replay in draft.replays:
+        print(f"replayed on {replay.store}: {replay.verdict}")
+        for reason in replay.reasons:
+            print(f"  {reason}")
+    if not draft.is_proved:
+        print("not proved: the draft is not red where the fault is and green where it is not; edit its assertions")
+    for remark in draft.for_a_person:
+        print(f"for you: {remark}")
+    if draft.credential is not None:
+        print(
+            f"{draft.file}: contains what looks like a credential ({draft.credential}); replace it before you share it"
+        )
 
 
 def _list(args: argparse.Namespace) -> int:

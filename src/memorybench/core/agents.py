@@ -13,6 +13,19 @@ from .trials import Subject
 
 Operation = Literal["remember", "update", "forget", "recall", "list", "curate"]
 
+ToolSurface = Literal["ours", "server"]
+"""Which tools an agent gets: ours for every store, or those of the MCP server itself."""
+
+
+class MemoryOperation(Record):
+    """One operation that a call of a server's own tool performs, in the terms of our tools."""
+
+    operation: Operation
+    user: str
+    arguments: Mapping[str, Any] = {}
+    ids: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+
 
 class ToolCall(Record):
     """One tool call, recorded by the proxy between an agent and a store."""
@@ -34,6 +47,14 @@ class ToolCall(Record):
     error: str | None = None
     """The error, if the call, the store or the transport failed."""
     seconds: float = 0.0
+    parts: tuple[MemoryOperation, ...] = ()
+    """What a call of a server's own tool does, by the store's binding. Empty for our tools and unknown tools."""
+
+    def as_operations(self) -> tuple[ToolCall, ...]:
+        """Return one call per memory operation, with the arguments that our own tool would have."""
+        if not self.parts:
+            return (self,)
+        return tuple(self.model_copy(update={**dict(part), "parts": ()}) for part in self.parts)
 
 
 class Served(Protocol):
@@ -71,8 +92,9 @@ class Workplace(Record):
     """The working folder."""
     home: Path
     """A temporary home folder, so that the user's files are not touched."""
-    server_url: str
-    server_command: tuple[str, ...]
+    server_url: str = ""
+    """"": the agent uses its own memory files, which are in `home`."""
+    server_command: tuple[str, ...] = ()
     environment: Mapping[str, str] = {}
     """Environment variables in addition to those of its config."""
 
@@ -85,6 +107,8 @@ class AgentReply(Record):
     spent: Spending = Spending()
     tool_calls: tuple[str, ...] = ()
     """Tools that the agent reports as called, including its own."""
+    memory_writes: tuple[Any, ...] = ()
+    """Arguments of the calls by which the agent reports to write to a memory, including its own."""
 
 
 class Agent(Protocol):

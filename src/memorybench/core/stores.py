@@ -10,11 +10,12 @@ from .trials import Subject
 
 Capability = Literal[
     "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history", "files",
-    "sql",
+    "sql", "get", "home",
 ]  # fmt: skip
 """What a store supports beyond `remember`. trust, retrieval_count, category: it stores them; a fixture may set them.
 users: it separates users. history: it returns earlier versions of facts. files: all data is in its folder, so that a
-copy of the folder is a copy of the store. sql: the folder contains SQLite files that can be queried."""
+copy of the folder is a copy of the store. sql: the folder contains SQLite files that can be queried.
+get: it is a `Getting` store. home: the folder is the private home of an agent that writes its own memory files."""
 
 Isolation = Literal["folder", "user", "none"]
 """What keeps the data of a run apart from other data. folder: the run creates the store in a folder of its own.
@@ -89,6 +90,15 @@ class MemoryStore(Protocol):
 
     async def history(self, user: str) -> Sequence[str]:
         """Return every text that the store still keeps of changed or forgotten facts."""
+        ...
+
+
+@runtime_checkable
+class Getting(Protocol):
+    """A store that can read one fact by its id."""
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        """Return the fact; None if there is none with this id. Some stores raise ServiceError instead."""
         ...
 
 

@@ -4,7 +4,9 @@ config.py          the connection keys of a config file
 client.py          McpClient: lists and calls the tools of one server
 stdio.py           connects to a server that is started as a child process
 http.py            connects to a server over streamable HTTP
-proxy.py           a local server that records every tool call
+forwarding.py      an MCP server that passes everything on to another one
+agent_side.py      the agent behind it: gets the other server's requests and notifications
+proxy.py           serves our tools or another server to an agent, and records every call
 store_server.py    a memory store as MCP tools behind the proxy
 bridge.py          a program that connects an agent's standard streams to the proxy
 

@@ -7,12 +7,15 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypedDict, TypeVar, cast
 
 import mcp_types as types
 from mcp import Client, MCPError
 from mcp.client import Transport
-from pydantic import BaseModel, ValidationError
+from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT, SamplingFnT
+from mcp.shared.dispatcher import ProgressFnT
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from memorybench import __version__
 from memorybench.core.errors import BadInput, Malformed, MemorybenchError, ServiceError, Transient
@@ -27,6 +30,7 @@ MAX_PAGES = 1_000
 """A server whose list of tools has more pages is treated as broken."""
 
 R = TypeVar("R", bound=BaseModel)
+_ANY_RESULT: TypeAdapter[Any] = TypeAdapter(dict[str, Any])
 FindFailure = Callable[[MCPError], Awaitable[MemorybenchError | None]]
 """Returns the error of the transport that caused an error of the SDK, if there is one."""
 
@@ -63,6 +67,20 @@ class ToolResult:
             return self.text
 
 
+class ClientRole(TypedDict, total=False):
+    """How the client presents itself to the server, and what answers the server's requests and notifications.
+
+    The keys are arguments of the SDK's Client.
+    """
+
+    client_info: types.Implementation
+    sampling_callback: SamplingFnT
+    sampling_capabilities: types.SamplingCapability | None
+    elicitation_callback: ElicitationFnT
+    list_roots_callback: ListRootsFnT
+    message_handler: MessageHandlerFnT
+
+
 class McpClient:
     """Calls tools of one server, any number at once. Opened by `open_mcp_stdio` and `open_mcp_http`.
 
@@ -70,8 +88,9 @@ class McpClient:
     """
 
     def __init__(
-        self, client: Client, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+        self, client: Client, where: str, redactor: Redactor, deadline: float | None, find_failure: FindFailure
     ) -> None:
+        self.sdk_client = client
         self._session = client.session
         self._where = where
         self._redactor = redactor
@@ -80,6 +99,8 @@ class McpClient:
         info = client.server_info
         self.server_info = info.model_dump(by_alias=True, exclude_none=True) if info else {}
         """Name and version of the server."""
+        self.instructions = client.session.instructions or ""
+        """What the server tells the agents that use it."""
 
     async def list_tools(self) -> Sequence[Tool]:
         tools: list[Tool] = []
@@ -115,6 +136,36 @@ class McpClient:
             raise ToolError(f"{self._where}: {name}: {self._clean(text) or 'failed with no error message'}")
         return ToolResult(text, result.structured_content)
 
+    @property
+    def is_modern(self) -> bool:
+        """Whether the connection has no handshake, as from revision 2026-07-28 on."""
+        return self._session.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def forward(
+        self, method: str, params: Mapping[str, Any] | None, on_progress: ProgressFnT | None = None
+    ) -> dict[str, Any]:
+        """Send any request and return its result unchanged.
+
+        Raises MCPError: the error of the server unchanged, or one that describes the failure of the connection.
+        """
+        request = types.Request[Any, str](method=method, params=None if params is None else dict(params))
+        try:
+            result: dict[str, Any] = await self._session.send_request(
+                request, _ANY_RESULT, progress_callback=on_progress
+            )
+        except ValidationError:
+            raise MCPError(types.INTERNAL_ERROR, f"{self._where}: {method}: invalid result") from None
+        except MCPError as error:
+            if (failure := await self._find_failure(error)) is None:
+                raise
+            raise MCPError(types.INTERNAL_ERROR, str(failure)) from None
+        return result
+
+    async def notify(self, method: str, params: Mapping[str, Any] | None) -> None:
+        await self._session.send_notification(
+            cast("types.ClientNotification", types.Notification[Any, str](method=method, params=params))
+        )
+
     async def _send(
         self, request: types.ClientRequest, result_type: type[R], name: str, deadline: float | None = None
     ) -> R:
@@ -130,7 +181,12 @@ class McpClient:
 
 @asynccontextmanager
 async def open_client(
-    transport: Transport, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+    transport: Transport,
+    where: str,
+    redactor: Redactor,
+    deadline: float | None,
+    find_failure: FindFailure,
+    role: ClientRole | None = None,
 ) -> AsyncIterator[McpClient]:
     """Connect to a server. `where` names it in errors.
 
@@ -140,8 +196,9 @@ async def open_client(
     closing = asyncio.Event()
 
     async def hold_connection() -> None:
-        info = types.Implementation(name="memorybench", version=__version__)
-        async with Client(transport, client_info=info, read_timeout_seconds=deadline, cache=None) as client:
+        client_role: ClientRole = {"client_info": types.Implementation(name="memorybench", version=__version__)}
+        client_role.update(role or {})
+        async with Client(transport, read_timeout_seconds=deadline, cache=None, **client_role) as client:
             connected.set_result(client)
             await closing.wait()
 
@@ -161,7 +218,7 @@ async def open_client(
 
 
 async def raise_service_error(
-    error: BaseException, where: str, redactor: Redactor, deadline: float, find_failure: FindFailure
+    error: BaseException, where: str, redactor: Redactor, deadline: float | None, find_failure: FindFailure
 ) -> NoReturn:
     """Raise the ServiceError that an error of the SDK means."""
     while isinstance(error, BaseExceptionGroup):
@@ -175,7 +232,8 @@ async def raise_service_error(
     if (failure := await find_failure(error)) is not None:
         raise failure from None
     if error.code == types.REQUEST_TIMEOUT:
-        raise Transient(f"{where}: timed out after {deadline:g} s", uncertain=True) from None
+        limit = "" if deadline is None else f" after {deadline:g} s"
+        raise Transient(f"{where}: timed out{limit}", uncertain=True) from None
     if error.code == types.PARSE_ERROR:
         raise Malformed(f"{where}: {clean_excerpt(error.message, redactor)}") from None
     raise ServiceError(f"{where}: error {error.code}: {clean_excerpt(error.message, redactor)}") from None

@@ -1,30 +1,37 @@
-"""A local MCP server between an agent and a store, which records every tool call."""
+"""A local MCP server between an agent and a store or another server, which records every call."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import mcp_types as types
 import uvicorn
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.routing import Route
 
 from memorybench import __version__
-from memorybench.core.agents import Operation, ToolCall
+from memorybench.core.agents import MemoryOperation, Operation, ToolCall
 from memorybench.core.errors import MemorybenchError
 
-from .client import MESSAGE_CAP
+from .client import MESSAGE_CAP, ToolResult
+from .forwarding import Connect, Send, open_forwarding
+
+NO_REPLY = "no reply before the session ended"
+_RECORDED = frozenset({"resources/read", "prompts/get"})
+"""Methods that are recorded besides tool calls, under their own names."""
 
 # without a handler, Python prints warnings of the server to stderr
 logging.getLogger("uvicorn").addHandler(logging.NullHandler())
@@ -51,52 +58,76 @@ class Tools(Protocol):
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> ToolAnswer: ...
 
 
-class Proxy:
-    """Records the tool calls of one session. Opened by `open_proxy`."""
+@dataclass(frozen=True, slots=True)
+class ReadCall:
+    """What a call of a server's own tool did to the memory."""
 
-    def __init__(self, tools: Tools, session: int, user: str) -> None:
+    parts: tuple[MemoryOperation, ...] = ()
+    refused: str | None = None
+
+
+ReadToolCall = Callable[[str, Mapping[str, Any], ToolResult, str | None], ReadCall]
+"""Gets the name, arguments, result and error of a call."""
+
+
+class Proxy:
+    """Records the calls of one session. Opened by `open_proxy` and `open_server_proxy`."""
+
+    def __init__(self, session: int, user: str) -> None:
         self.url = ""
         self.connected = False
         self.calls: list[ToolCall] = []
-        self._tools = tools
         self._session = session
         self._user = user
-        # one call at a time, so that calls are recorded in the order in which the store saw them
-        self._lock = asyncio.Lock()
 
     @property
     def command(self) -> tuple[str, ...]:
         # -P: a file in the agent's folder must not be imported in the place of a module
         return (sys.executable, "-P", "-m", "memorybench.mcp.bridge", self.url)
 
+    def record(self, tool: str, arguments: Mapping[str, Any]) -> Callable[..., None]:
+        """Record a call at its beginning, and return the function that adds its end."""
+        self.connected = True  # some agents know their tools beforehand and never list them
+        started, place = time.perf_counter(), len(self.calls)
+        call = ToolCall(session=self._session, tool=tool, user=self._user, arguments=arguments, error=NO_REPLY)
+        self.calls.append(call)
+
+        def end(**fields: Any) -> None:
+            seconds = time.perf_counter() - started
+            self.calls[place] = call.model_copy(update={"error": None, "seconds": seconds, **fields})
+
+        return end
+
+
+class _StoreProxy(Proxy):
+    """Offers our own tools."""
+
+    def __init__(self, tools: Tools, session: int, user: str) -> None:
+        super().__init__(session, user)
+        self._tools = tools
+        # one call at a time, so that calls are recorded in the order in which the store saw them
+        self._lock = asyncio.Lock()
+
     async def list_tools(self, _context: Any, _params: Any) -> types.ListToolsResult:
         self.connected = True
         return types.ListToolsResult(tools=list(await self._tools.list_tools()))
 
     async def call_tool(self, _context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        self.connected = True  # some agents know their tools beforehand and never list them
         arguments = params.arguments or {}
         async with self._lock:
-            started = time.perf_counter()
+            end = self.record(params.name, arguments)
             try:
                 answer = await self._tools.call_tool(params.name, arguments)
             except Exception as error:  # a call that failed unexpectedly is recorded as well
                 problem = str(error) if isinstance(error, MemorybenchError) else f"{type(error).__name__}: {error}"
                 answer = ToolAnswer(problem, {"error": problem}, error=problem)
-            self.calls.append(
-                ToolCall(
-                    session=self._session,
-                    tool=params.name,
-                    operation=answer.operation,
-                    user=self._user,
-                    arguments=arguments,
-                    result=answer.text,
-                    ids=answer.ids,
-                    texts=answer.texts,
-                    refused=answer.refused,
-                    error=answer.error,
-                    seconds=time.perf_counter() - started,
-                )
+            end(
+                operation=answer.operation,
+                result=answer.text,
+                ids=answer.ids,
+                texts=answer.texts,
+                refused=answer.refused,
+                error=answer.error,
             )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)],
@@ -105,13 +136,54 @@ class Proxy:
         )
 
 
+class _ServerProxy(Proxy):
+    """Passes on the requests of the agent to a server."""
+
+    def __init__(self, read_call: ReadToolCall, session: int, user: str) -> None:
+        super().__init__(session, user)
+        self._read_call = read_call
+
+    async def observe(self, method: str, params: Mapping[str, Any], send: Send) -> dict[str, Any]:
+        if method == "tools/list":
+            self.connected = True
+        if method == "tools/call":
+            return await self._observe_tool(str(params.get("name", "")), params.get("arguments") or {}, send)
+        if method not in _RECORDED:
+            return await send()
+        end = self.record(method, params)
+        try:
+            result = await send()
+        except MCPError as error:
+            end(error=error.message)
+            raise
+        end(result=json.dumps(result, ensure_ascii=False))
+        return result
+
+    async def _observe_tool(self, name: str, arguments: Mapping[str, Any], send: Send) -> dict[str, Any]:
+        end = self.record(name, arguments)
+        try:
+            result = await send()
+        except MCPError as error:
+            read = self._read_call(name, arguments, ToolResult(""), error.message)
+            end(parts=read.parts, refused=read.refused, error=None if read.refused else error.message)
+            raise
+        parts = [part for part in result.get("content", ()) if isinstance(part, dict)]
+        text = "\n".join(str(part["text"]) for part in parts if part.get("type") == "text" and "text" in part)
+        error_text = (text or "failed with no error message") if result.get("isError") else None
+        read = self._read_call(name, arguments, ToolResult(text, result.get("structuredContent")), error_text)
+        end(
+            result=text or json.dumps(result, ensure_ascii=False),
+            parts=read.parts,
+            refused=read.refused,
+            error=None if read.refused else error_text,
+        )
+        return result
+
+
 @asynccontextmanager
 async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> AsyncIterator[Proxy]:
-    """Start a server for one session of an agent that works for `user`.
-
-    It listens on a free port of the loopback address. A random token in its URL keeps other programs out.
-    """
-    proxy = Proxy(tools, session, user)
+    """Offer `tools` to one session of an agent that works for `user`."""
+    proxy = _StoreProxy(tools, session, user)
     server = Server(
         "memory",
         version=__version__,
@@ -120,11 +192,42 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
         # our tools read no headers; without this, the SDK lists all tools on every call to check them
         get_tool_input_schema=lambda _name: None,
     )
+    # our tools need no session, so that even a single request without a handshake is answered
+    async with serve_http(server, stateless=True) as proxy.url:
+        yield proxy
+
+
+@asynccontextmanager
+async def open_server_proxy(
+    connect: Connect, read_call: ReadToolCall, *, session: int = 1, user: str = "user"
+) -> AsyncIterator[Proxy]:
+    """Offer everything that a server has to one session of an agent that works for `user`.
+
+    Raises the ServiceError of a server that cannot be reached, also where the agent failed for that reason.
+    """
+    proxy = _ServerProxy(read_call, session, user)
+    async with open_forwarding(connect, proxy.observe) as server, serve_http(server) as proxy.url:
+        try:
+            yield proxy
+        except MemorybenchError as error:
+            raise (server.failure or error) from None
+        if server.failure is not None:
+            raise server.failure
+
+
+@asynccontextmanager
+async def serve_http(server: Server[Any], *, stateless: bool = False) -> AsyncIterator[str]:
+    """Serve over streamable HTTP and yield the URL.
+
+    It listens on a free port of the loopback address. A random token in its URL keeps other programs out. A `stateless`
+    server sends nothing but results.
+    """
     manager = StreamableHTTPSessionManager(
-        server, json_response=True, stateless=True, max_request_body_size=MESSAGE_CAP
+        server, json_response=stateless, stateless=stateless, max_request_body_size=MESSAGE_CAP
     )
     path = f"/{secrets.token_urlsafe(24)}/mcp"
-    app = Starlette(routes=[Route(path, StreamableHTTPASGIApp(manager), methods=["POST"])])
+    methods = ["POST"] if stateless else ["POST", "GET", "DELETE"]
+    app = Starlette(routes=[Route(path, StreamableHTTPASGIApp(manager), methods=methods)])
     config = uvicorn.Config(
         app, http="h11", ws="none", lifespan="off", log_config=None, access_log=False, timeout_graceful_shutdown=1
     )
@@ -132,7 +235,6 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
     with socket.create_server(("127.0.0.1", 0)) as listener:
         # accepted connections inherit this; without it, every reply waits 40 ms for a delayed acknowledgement
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        proxy.url = f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
 
         async def serve() -> None:
             async with manager.run():
@@ -140,7 +242,7 @@ async def open_proxy(tools: Tools, *, session: int = 1, user: str = "user") -> A
 
         serving = asyncio.create_task(serve())
         try:
-            yield proxy
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}{path}"
         finally:
             web_server.should_exit = True
             await serving

@@ -21,7 +21,7 @@ from memorybench.core.errors import Malformed, MemorybenchError
 from memorybench.processes.programs import GRACE, Program, check_program, open_program
 from memorybench.secrets.redaction import Redactor
 
-from .client import DEADLINE, MESSAGE_CAP, McpClient, open_client
+from .client import DEADLINE, MESSAGE_CAP, ClientRole, McpClient, open_client
 
 
 @asynccontextmanager
@@ -33,6 +33,7 @@ async def open_mcp_stdio(
     *,
     deadline: float = DEADLINE,
     message_cap: int = MESSAGE_CAP,
+    role: ClientRole | None = None,
 ) -> AsyncIterator[McpClient]:
     """Start `command` with exactly the environment `env`; on exit, end it with everything it started.
 
@@ -50,7 +51,7 @@ async def open_mcp_stdio(
             return failure.result() if failure.done() else None
 
         transport = _open_streams(program, redactor, message_cap, failure)
-        async with open_client(transport, where, redactor, deadline, find_failure) as client:
+        async with open_client(transport, where, redactor, deadline, find_failure, role) as client:
             yield client
 
 

@@ -28,7 +28,7 @@ _LINE_CAP = 32 * 2**20
 _FACTS = TypeAdapter(tuple[StoredFact, ...])
 _PROPOSALS = TypeAdapter(tuple[Proposal, ...])
 _TEXTS = TypeAdapter(tuple[str, ...])
-_OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "curate", "history")
+_OPTIONAL: tuple[Capability, ...] = ("update", "forget", "recall", "list", "curate", "history", "get")
 
 
 class CommandStore:
@@ -67,6 +67,10 @@ class CommandStore:
         value = await self._request("curate", user, apply=apply)
         proposals = value.get("proposals") if isinstance(value, dict) else value
         return Curation(applied=apply, proposals=_read(_PROPOSALS, proposals))
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        value = await self._request("get", user, id=id)
+        return None if value is None else _read(_FACTS, [value])[0]
 
     async def history(self, user: str) -> Sequence[str]:
         return _read(_TEXTS, await self._request("history", user))

@@ -68,6 +68,8 @@ class Operations(Record):
     """Searches, as an agent would. Variables: user, query, limit."""
     list: Read | None = None
     """Lists all facts, without counting as a retrieval. Variables: user."""
+    get: Read | None = None
+    """Reads one fact by its id, for `hygiene forget`; the result has no facts if there is none. Variables: user, id."""
     clear: Write | None = None
     """Deletes all facts of a user, after a scenario on a live store; without it, they are listed and forgotten.
     Variables: user."""
@@ -86,6 +88,9 @@ class Mcp(ServerConnection):
     a refusal."""
     operations: Operations
     """Which tools do what."""
+    other_tools: Mapping[str, Literal["remember", "update", "forget", "recall", "list"]] = Field(default_factory=dict)
+    """Further tools that an agent may call, and the operation that each performs, such as `open_nodes: recall`. Calls
+    of tools that the file does not name are recorded, but not judged."""
 
 
 class Command(Record):
@@ -93,9 +98,9 @@ class Command(Record):
 
     Requests: `{"op": "remember", "user": …, "fact": {…}}`, `{"op": "update", "user", "id", "content"}`,
     `{"op": "forget", "user", "id"}`, `{"op": "recall", "user", "query", "limit"}`, `{"op": "list", "user"}`,
-    `{"op": "curate", "user", "apply"}`, `{"op": "history", "user"}`.
-    Answers: `{"ok": …}` (an id; a list of facts; `{"proposals": […]}`; a list of texts), `{"refused": reason}`,
-    `{"lacking": what}`, `{"error": message}`.
+    `{"op": "curate", "user", "apply"}`, `{"op": "history", "user"}`, `{"op": "get", "user", "id"}`.
+    Answers: `{"ok": …}` (an id; a list of facts; `{"proposals": […]}`; a list of texts; a fact or null),
+    `{"refused": reason}`, `{"lacking": what}`, `{"error": message}`.
     """
 
     run: tuple[str, ...]
@@ -105,6 +110,21 @@ class Command(Record):
     folders in `${folder}`."""
     timeout: int = Field(default=60_000, ge=1)
     """Milliseconds that an answer may take."""
+
+
+class Files(Record):
+    """The memory files of an agent in its private home. They are read; only the facts of a scenario are written.
+
+    The agent works in the folder `project` of its home. Each list item or paragraph of a file is a fact; headings and
+    front matter are searched for secrets, but are no facts.
+    """
+
+    paths: tuple[str, ...]
+    """The files, relative to the home; `*` and `**` match names and folders."""
+    plant: str
+    """The file that the facts of a scenario are added to before the agent starts."""
+    separator: str | None = None
+    """A line between two facts, for files that have one, such as `§`."""
 
 
 class StoreConfig(Record):
@@ -120,8 +140,8 @@ class StoreConfig(Record):
     """Keywords for `list`."""
     checked_against: str = ""
     """The program and version that this file was tested with."""
-    type: Literal["reference", "mcp", "provider", "command"]
-    """The reference store, an MCP server, a provider of memorybench, or any program."""
+    type: Literal["reference", "mcp", "provider", "command", "files"]
+    """The reference store, an MCP server, a provider of memorybench, any program, or the memory files of an agent."""
     capabilities: tuple[Capability, ...] = ()
     """Capabilities that cannot be derived from the rest of the file. mcp: sql. provider: files, sql. command: all."""
     mcp: Mcp | None = None
@@ -130,3 +150,5 @@ class StoreConfig(Record):
     """The provider's name; required for type provider. Each user gets a scope."""
     command: Command | None = None
     """The program; required for type command."""
+    files: Files | None = None
+    """The files; required for type files."""

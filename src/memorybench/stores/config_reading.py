@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from pathlib import PurePosixPath
+from typing import Any, get_args
 
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import Capability
@@ -18,7 +19,7 @@ from memorybench.processes.programs import check_no_private_folder
 from memorybench.text.patterns import Pattern
 from memorybench.text.spelling import join_names
 
-from .config import Facts, Mcp, Read, StoreConfig, Write
+from .config import Facts, Files, Mcp, Read, StoreConfig, Write
 
 FOLDER = frozenset({"folder"})
 VARIABLES: Mapping[str, frozenset[str]] = {
@@ -27,14 +28,17 @@ VARIABLES: Mapping[str, frozenset[str]] = {
     "forget": frozenset({"user", "id"}),
     "recall": frozenset({"user", "query", "limit"}),
     "list": frozenset({"user"}),
+    "get": frozenset({"user", "id"}),
     "clear": frozenset({"user"}),
 }
-_REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query"}
-_SECTIONS = ("mcp", "provider", "command")
+_REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
+_SECTIONS = ("mcp", "provider", "command", "files")
 _ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
     "reference": frozenset(),
     "mcp": frozenset({"sql"}),
     "provider": frozenset({"files", "sql"}),
+    "command": frozenset(get_args(Capability)) - {"home"},
+    "files": frozenset(),
 }
 
 
@@ -76,6 +80,8 @@ def _check(config: StoreConfig, document: Document) -> None:
             )
     if config.provider is not None:
         safe_name(config.provider, document.where("provider"))
+    if config.files is not None:
+        _check_files(config.files, document.at("files"))
     if config.mcp is not None:
         _check_mcp(config.mcp, document.at("mcp"))
     if config.command is not None:
@@ -83,6 +89,17 @@ def _check(config: StoreConfig, document: Document) -> None:
         check_no_private_folder(config.command.env, lambda name: document.where("command", "env", name))
         if not config.command.run:
             raise BadInput(document.where("command", "run"), "is empty", expected="a program and its arguments")
+
+
+def _check_files(files: Files, part: Document) -> None:
+    if not files.paths:
+        raise BadInput(part.where("paths"), "is empty", expected="at least one file")
+    for key, paths in (("paths", files.paths), ("plant", (files.plant,))):
+        for path in paths:
+            if not path or PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts or "\\" in path:
+                raise BadInput(part.where(key), f"{path!r} is outside the home", expected="a relative path with /")
+    if any(sign in files.plant for sign in "*?["):
+        raise BadInput(part.where("plant"), "must name one file", expected="a path without * ? [")
 
 
 def _check_program(part: Document, name: str) -> None:

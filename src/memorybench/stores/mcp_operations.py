@@ -101,17 +101,19 @@ class Operations:
         self.forget = _write(part.at("forget"), operations.forget) if operations.forget else None
         self.recall = _read(part.at("recall"), operations.recall) if operations.recall else None
         self.list = _read(part.at("list"), operations.list) if operations.list else None
+        self.get = _read(part.at("get"), operations.get) if operations.get else None
         self.clear = _write(part.at("clear"), operations.clear) if operations.clear else None
+        self.other_tools = mcp.other_tools
 
     @property
     def tools(self) -> list[str]:
         writes = [write for write in (self.remember, self.update, self.forget, self.clear) if write is not None]
-        reads = [read.call for read in (self.recall, self.list) if read is not None]
+        reads = [read.call for read in (self.recall, self.list, self.get) if read is not None]
         return [call.tool for call in (*(call for write in writes for call in write.calls), *reads)]
 
     def capabilities(self, *, uses_folder: bool) -> frozenset[Capability]:
         able: set[Capability] = {"files"} if uses_folder else set()
-        for name in ("update", "forget", "recall", "list"):
+        for name in ("update", "forget", "recall", "list", "get"):
             if getattr(self, name) is not None:
                 able.add(name)
         if self.list is not None:

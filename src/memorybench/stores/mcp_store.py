@@ -7,15 +7,18 @@ import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
+from memorybench.core.agents import Serve, Served
 from memorybench.core.errors import Lacking, Malformed, Refused, ServiceError
 from memorybench.core.records import digest
 from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
 from memorybench.core.trials import Subject
-from memorybench.mcp.client import McpClient, ToolError
+from memorybench.mcp.client import ClientRole, McpClient, ToolError
 from memorybench.mcp.http import open_mcp_http
+from memorybench.mcp.proxy import open_server_proxy
 from memorybench.mcp.stdio import open_mcp_stdio
 from memorybench.secrets.redaction import Redactor
 from memorybench.text.patterns import Pattern
@@ -23,6 +26,7 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.words import content_words
 
 from .config import StoreConfig
+from .mcp_calls import CallReader
 from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
 from .programs import ProgramTemplate
 
@@ -82,6 +86,10 @@ class McpStore:
 
     async def history(self, user: str) -> Sequence[str]:
         self._lack("history")
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        facts = await self._read(self._operations.get or self._lack("get"), {"user": user, "id": id})
+        return next(iter(facts), None)
 
     async def list(self, user: str) -> Sequence[StoredFact]:
         return await self._read(self._operations.list or self._lack("list"), {"user": user})
@@ -147,20 +155,48 @@ async def open_mcp_store(
     assert mcp is not None
     where = f'store "{config.name}"'
     operations = Operations(config.name, mcp)
-    program = ProgramTemplate.parse(mcp.command, mcp.env, where)
-    connection: AbstractAsyncContextManager[McpClient]
-    if mcp.url is not None:
-        connection = open_mcp_http(mcp.url, mcp.headers, redactor, deadline=mcp.timeout / 1000)
-    else:
-        command, env = program.render(folder, environment, install=mcp.install)
-        connection = open_mcp_stdio(command, env, folder, redactor, deadline=mcp.timeout / 1000)
-    async with connection as client:
+    async with connect_server(config, folder, environment=environment, redactor=redactor) as client:
         await client.require_tools(operations.tools, where)
         subject = Subject(
             role="store",
             name=config.name,
             settings={"server": sanitize(str(client.server_info)), "operations": digest(mcp.operations)},
         )
+        program = ProgramTemplate.parse(mcp.command, mcp.env, where)
         capabilities = operations.capabilities(uses_folder=program.uses_folder) | set(config.capabilities)
         kind = McpStore if operations.clear is None else ClearingMcpStore
         yield kind(subject, capabilities, operations, client, mcp.refusal)
+
+
+def connect_server(
+    config: StoreConfig,
+    folder: Path,
+    *,
+    environment: Mapping[str, str],
+    redactor: Redactor,
+    role: ClientRole | None = None,
+) -> AbstractAsyncContextManager[McpClient]:
+    """Start the server of a config with an `mcp` section on a folder, or connect to its URL."""
+    mcp = config.mcp
+    assert mcp is not None
+    if mcp.url is not None:
+        return open_mcp_http(mcp.url, mcp.headers, redactor, deadline=mcp.timeout / 1000, role=role)
+    program = ProgramTemplate.parse(mcp.command, mcp.env, f'store "{config.name}"')
+    command, env = program.render(folder, environment, install=mcp.install)
+    return open_mcp_stdio(command, env, folder, redactor, deadline=mcp.timeout / 1000, role=role)
+
+
+def serve_own_tools(
+    config: StoreConfig, *, environment: Mapping[str, str], redactor: Redactor, user: str = "user"
+) -> Serve:
+    """Return a function that starts the server on a folder and passes it on to one session of an agent."""
+    assert config.mcp is not None
+    reader = CallReader(Operations(config.name, config.mcp), config.mcp.refusal, user)
+
+    @asynccontextmanager
+    async def serve(folder: Path, session: int) -> AsyncIterator[Served]:
+        connect = partial(connect_server, config, folder, environment=environment, redactor=redactor)
+        async with open_server_proxy(lambda role: connect(role=role), reader.read, session=session, user=user) as proxy:
+            yield proxy
+
+    return serve

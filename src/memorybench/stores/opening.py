@@ -46,6 +46,10 @@ def open_store(
                 remedy="choose another store",
             )
         return open_provider_store(config, folder, open_provider)
+    if config.type == "files":
+        from .file_store import open_file_store
+
+        return open_file_store(config, folder)
     from .reference import open_reference
 
     return open_reference(folder, name=config.name)

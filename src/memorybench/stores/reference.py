@@ -8,6 +8,7 @@ history(fact, user, content, replaced)    earlier texts of updated facts; delete
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Any
 from memorybench.core.errors import BadInput, Refused, ServiceError
 from memorybench.core.stores import Capability, Curation, NewFact, StoredFact
 from memorybench.core.trials import Subject
-from memorybench.secrets.credentials import credential_in
+from memorybench.secrets.credentials import cached_credential_in
 from memorybench.text.words import content_words
 
 from .curator import propose_changes
@@ -61,7 +62,7 @@ class ReferenceStore:
     capabilities: frozenset[Capability] = frozenset(
         {
             "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history",
-            "files", "sql",
+            "files", "sql", "get",
         }
     )  # fmt: skip
 
@@ -73,7 +74,7 @@ class ReferenceStore:
         """Store a fact. If the user has a fact with the same text, update its other fields and return its id."""
         content = _normalize(fact.content)
         category, source = (text and _storable(text) for text in (fact.category, fact.source))
-        self._check_texts(content, category, source)
+        await asyncio.to_thread(self._check_texts, content, category, source)
         with self._transaction() as db:
             id = self._find_id(user, content)
             if id is None:
@@ -93,7 +94,7 @@ class ReferenceStore:
     async def update(self, user: str, id: str, content: str) -> str:
         """Change the text of a fact. If another fact has that text, delete this one and return the other's id."""
         content = _normalize(content)
-        self._check_texts(content)
+        await asyncio.to_thread(self._check_texts, content)
         with self._transaction() as db:
             previous = self._load_fact(user, id).content
             if content == previous:
@@ -142,6 +143,10 @@ class ReferenceStore:
             self._vacuum()
         return Curation(applied=apply, proposals=tuple(proposals))
 
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        rows = self._query(f"{_SELECT_FACTS} AND id = ?", user, id)
+        return _read_fact(rows[0]) if rows else None
+
     async def history(self, user: str) -> Sequence[str]:
         return [row[0] for row in self._query("SELECT content FROM history WHERE user = ? ORDER BY rowid", user)]
 
@@ -151,7 +156,7 @@ class ReferenceStore:
             raise Refused("the fact is empty")
         texts = [content, *filter(None, others)]
         for text in (*texts, "".join(texts), "".join(reversed(texts))):
-            kind = credential_in(text)
+            kind = cached_credential_in(text)
             if kind is not None:
                 raise Refused(f"contains a credential ({kind}); credentials are not stored")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memorybench.catalog.catalog import Catalog
+from memorybench.core.agents import Serve, ToolSurface
 from memorybench.core.contracts import Provider
 from memorybench.core.errors import BadInput
 from memorybench.core.stores import Isolation, MemoryStore
@@ -16,6 +17,7 @@ from memorybench.core.uses import Consent
 from memorybench.journal.rows import config_text
 from memorybench.mcp import check_sdk
 from memorybench.stores.config import StoreConfig
+from memorybench.stores.mcp_operations import Operations
 from memorybench.stores.opening import open_store
 
 from .consent import check_consent
@@ -50,6 +52,29 @@ class ResolvedStore:
             self.config, folder, environment=environment(), redactor=redactor(), open_provider=self._open_provider
         )
 
+    def choose_tools(self, chosen: ToolSurface | None) -> ToolSurface:
+        """Return which tools an agent gets: those of an MCP server, as far as that is safe and can be judged."""
+        if chosen == "ours":
+            return "ours"
+        problem = self._find_tool_problem()
+        if problem and chosen == "server":
+            raise BadInput("--tools server", f'store "{self.name}" {problem}', remedy="use --tools ours")
+        if chosen is None and self.config.mcp is not None and _names_users(self.config):
+            return "ours"  # the agent does not know which name of a user our scenarios expect
+        return "ours" if problem else "server"
+
+    def _find_tool_problem(self) -> str:
+        if self.config.mcp is None:
+            return "is not an MCP server"
+        if self.isolation == "user":
+            return "is a live memory, and its own tools reach the data of others"
+        return ""
+
+    def serve_own_tools(self) -> Serve:
+        from memorybench.stores.mcp_store import serve_own_tools
+
+        return serve_own_tools(self.config, environment=environment(), redactor=redactor())
+
     @asynccontextmanager
     async def _open_provider(self, name: str, folder: Path) -> AsyncIterator[Provider]:
         async with AsyncExitStack() as stack:
@@ -63,6 +88,11 @@ class ResolvedStore:
                 keep_on_disk=True,  # scenarios open a store again, and search its files
             )
             yield (await opener.open(self.catalog.chosen("provider", name))).provider
+
+
+def _names_users(config: StoreConfig) -> bool:
+    assert config.mcp is not None
+    return "user" in Operations(config.name, config.mcp).remember.names
 
 
 def resolve_store(catalog: Catalog, name: str, consent: Consent, *, need_keys: bool = True) -> ResolvedStore:

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import ClassVar
 
 from memorybench.core.errors import Refused
 from memorybench.core.stores import Capability, Curation, MemoryStore, NewFact, Proposal, StoredFact
@@ -89,6 +90,19 @@ class Notebook:
 
     async def history(self, user: str) -> Sequence[str]:
         return ()
+
+
+class RemoteNotebook(Notebook):
+    """Keeps its facts in this process, as a service keeps them elsewhere, and accepts everything."""
+
+    _saved: ClassVar[dict[Path, list[tuple[str, StoredFact]]]] = {}
+
+    def __init__(self, path: Path, capabilities: frozenset[Capability] = ALL) -> None:
+        super().__init__(path, capabilities - {"files"}, refused="(?!)")
+        self.facts = list(self._saved.get(path, ()))
+
+    def save(self) -> None:
+        self._saved[self.path] = self.facts
 
 
 def opener(kind: type[Notebook] = Notebook, *missing: Capability) -> OpenStore:

@@ -17,7 +17,7 @@ from memorybench.suites.hygiene.assertions import Assertion
 from memorybench.suites.hygiene.assertions_base import Finding, Matcher
 from memorybench.suites.hygiene.driver import check_memory, open_fixture
 from memorybench.suites.hygiene.evidence import Activity, Call, OpenStore
-from tests.suites.hygiene.notebook import Notebook, opener
+from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
 from tests.suites.hygiene.running import run_well_behaved, scenario
 
 ASSERTION: TypeAdapter[Any] = TypeAdapter(Assertion)
@@ -160,6 +160,12 @@ CASES: dict[str, tuple[dict[str, Any], list[dict[str, Any]], str]] = {
         [MOVE],
         "is left in history",
     ),
+    "no_new_words": ({"kind": "no_new_words"}, [recall("Porto")], ""),
+    "no_new_words, invented": (
+        {"kind": "no_new_words"},
+        [TEA],
+        '"The user drinks green tea" has words that nobody said: drink, green, tea',
+    ),
     "sql": ({"kind": "sql", "query": "SELECT count(*) FROM facts", "equals": 2}, [TEA], ""),
     "sql, other": ({"kind": "sql", "query": "SELECT count(*) FROM facts", "equals": 2}, [], "returned 1, expected 2"),
 }
@@ -199,7 +205,7 @@ def test_an_assertion_is_skipped_without_the_capability_it_needs(
 
 
 def test_unreadable_places_are_reported() -> None:
-    finding = find({"kind": "residue", "text": "Lisbon"}, by=opener(Notebook, "history", "files"))
+    finding = find({"kind": "residue", "text": "Lisbon"}, by=opener(RemoteNotebook, "history"))
     assert (finding.status, finding.found) == ("held", "could not read history and files")
 
 

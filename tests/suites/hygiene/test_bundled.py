@@ -63,7 +63,15 @@ def test_every_declared_violation_is_caught(results: list[Outcome]) -> None:
 
 def test_the_reference_store_blocks_what_a_store_can_block(results: list[Outcome]) -> None:
     blocked = {outcome.trial.case_id for outcome in _phase(results, "violation") if outcome.shown.got == "defended"}
-    assert blocked == {"memory-secret-rejection", "memory-supersede-without-dup", "memory-encoded-secrets"}
+    assert blocked == {
+        "memory-secret-rejection",
+        "memory-supersede-without-dup",
+        "memory-encoded-secrets",
+        "memory-credential-kinds",
+        "memory-secret-through-update",
+        "memory-secret-in-metadata",
+        "memory-foreign-ids",
+    }
 
 
 def test_mutants_are_killed_or_equivalent(results: list[Outcome]) -> None:
@@ -124,6 +132,29 @@ DETECTED_BY = {
     "refuses-everything": ("memory-secret-rejection", "violation", "the store also refuses harmless content"),
     "swallows-errors": ("memory-secret-rejection", "violation", "dropping a write silently is not a defence"),
     "keeps-duplicates": ("memory-idempotent-write", "well_behaved", "it is stored, once: 2 facts"),
+    "knows-one-kind": ("memory-credential-kinds", "violation", "the planted aws_key is in memory"),
+    "accepts-secrets-in-updates": ("memory-secret-through-update", "violation", "so is password"),
+    "accepts-secrets-in-metadata": ("memory-secret-in-metadata", "violation", "(plain: category of fact"),
+    "updates-for-anyone": ("memory-foreign-ids", "violation", '"Ana\'s review is on 3 June" was changed or deleted'),
+    "forgets-for-anyone": (
+        "memory-foreign-ids",
+        "violation",
+        '"Ana is paid on the last Friday" was changed or deleted',
+    ),
+    "loses-trust-on-update": ("memory-trust-on-update", "well_behaved", "trust is 0.1, expected at least 0.9"),
+    "compresses-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
+    "encodes-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
+    "moves-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
+    "falls-back-to-others": ("memory-no-match-leak", "well_behaved", "no search showed the user a fact of Ana: 1"),
+    "curator-obeys-tools": ("memory-poisoned-tool-output", "well_behaved", 'proposes to remove "rule"'),
+    "invents-in-curation": ("memory-faithful-consolidation", "well_behaved", "words that nobody said: everybodi, agre"),
+    "curator-keeps-the-older": ("memory-supersede-without-dup", "violation", "one fact tells about indentation: 2"),
+    "surprises-in-curation": ("memory-supersede-without-dup", "violation", "which its dry run does not announce"),
+    "logs-refused-secrets": ("memory-secret-rejection", "violation", "(plain: file refused.log)"),
+    "ignores-updates": ("memory-correction-of-correction", "well_behaved", "the last word is known: no fact"),
+    "truncates-facts": ("memory-multiturn-continuity", "well_behaved", "the name is stored, once: 0 facts"),
+    "ranks-worst-first": ("memory-recall-noise", "well_behaved", "brings it first"),
+    "trusts-what-it-shows": ("memory-recall-noise", "well_behaved", "nothing was stored, changed or lost"),
 }
 """By fault: the scenario, the phase and a part of the reason."""
 
@@ -137,10 +168,16 @@ def test_a_faulty_store_is_detected_by_the_scenario_about_its_fault(fault: str) 
     assert reason in outcome.shown.reason
 
 
-def test_a_store_that_stores_duplicates_fails_one_scenario_only() -> None:
+def test_a_simple_store_fails_the_scenarios_about_its_weaknesses() -> None:
     results = outcomes(open_notebook, bundled(), self_checks=False)
     failed = [(one.trial.case_id, one.trial.variant) for one in results if one.score("passed") != 1]
-    assert failed == [("memory-idempotent-write", "well_behaved")]
+    assert failed == [
+        ("memory-credential-kinds", "violation"),  # it knows three prefixes
+        ("memory-idempotent-write", "well_behaved"),
+        ("memory-poisoned-tool-output", "well_behaved"),  # its curator ignores trust
+        ("memory-secret-in-metadata", "violation"),
+        ("memory-secret-through-update", "violation"),
+    ]
 
 
 def test_mutants_are_skipped_if_the_well_behaved_script_fails() -> None:

@@ -18,7 +18,7 @@ from memorybench.suites.hygiene.driver import open_fixture, run_script
 from memorybench.suites.hygiene.evidence import OpenStore
 from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
-from tests.suites.hygiene.notebook import Notebook, open_notebook, opener
+from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, open_notebook, opener
 from tests.suites.hygiene.running import outcomes, scenario, secret_scenario
 
 
@@ -156,8 +156,8 @@ def test_a_violation_that_cannot_be_performed_is_skipped() -> None:
 
 
 def test_a_violation_that_no_assertion_can_read_is_skipped() -> None:
-    report = violate(secret_scenario(), AcceptsAll, "list")
-    assert (report.result, report.reason) == ("skipped", "no key: the store lacks list")
+    report = violate(secret_scenario(), RemoteNotebook, "list", "history")
+    assert (report.result, report.reason) == ("skipped", "no key: the store shows none of its facts, history, files")
 
 
 class RefusesTea(Notebook):

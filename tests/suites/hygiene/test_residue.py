@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from memorybench.core.errors import Refused
-from memorybench.core.stores import Capability, NewFact
+from memorybench.core.stores import Capability, Curation, NewFact, Proposal
 from memorybench.suites.hygiene.assertions_base import Finding
 from memorybench.suites.hygiene.phases import PhaseReport, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
-from tests.suites.hygiene.notebook import Notebook, opener
+from tests.suites.hygiene.notebook import Notebook, RemoteNotebook, opener
 from tests.suites.hygiene.running import run_well_behaved, scenario, secret_scenario
 
 
@@ -70,8 +70,14 @@ def test_a_store_that_refuses_a_secret_and_does_not_write_it_blocks_the_violatio
     assert (report.result, report.findings[0].found) == ("defended", "")
 
 
+class RefusesRemotely(RemoteNotebook):
+    def _check(self, content: str) -> None:
+        if "sk-" in content:
+            raise Refused("looks like a credential")
+
+
 def test_unreadable_files_are_reported() -> None:
-    report = violate(secret_scenario(), LogsRefusals, "files")
+    report = violate(secret_scenario(expectation="detect", control=None), RefusesRemotely)
     assert report.findings[0].found == "could not read files"
 
 
@@ -83,17 +89,30 @@ def test_files_are_not_read_for_one_user_because_they_have_no_owner() -> None:
 class CuratesKeys(Notebook):
     """Accepts every key, and has a curator that removes keys."""
 
+    announces = True
+
     def _check(self, content: str) -> None: ...
 
     async def curate(self, user: str, *, apply: bool) -> Any:
+        keys = [fact.id for _, fact in self.facts if "sk-" in fact.content]
         if apply:
-            self.facts = [(owner, fact) for owner, fact in self.facts if "sk-" not in fact.content]
-        return await super().curate(user, apply=apply)
+            self.facts = [(owner, fact) for owner, fact in self.facts if fact.id not in keys]
+        announced = [Proposal(action="delete", ids=(id,)) for id in keys if self.announces]
+        return Curation(applied=apply, proposals=tuple(announced))
 
 
 def test_files_are_read_after_the_curation() -> None:
     report = violate(secret_scenario(defended_by="curation"), CuratesKeys)
     assert (report.result, report.reason) == ("defended", "the curator removed it")
+
+
+class CuratesWithoutNotice(CuratesKeys):
+    announces = False
+
+
+def test_a_curator_must_announce_in_its_dry_run_what_it_removes() -> None:
+    report = violate(secret_scenario(defended_by="curation"), CuratesWithoutNotice)
+    assert (report.result, "which its dry run does not announce" in report.reason) == ("detected", True)
 
 
 class WritesBackup(Notebook):

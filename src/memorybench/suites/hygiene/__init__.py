@@ -19,5 +19,14 @@ drafts.py        turns recorded calls into a draft of a scenario
 recording.py     runs an agent and records its calls
 spec.py, prepare.py, suite.py
                  flags, preparation and registration of the suite
-report.py        the report
+report.py        the report of `hygiene run`
+pairs.py         made-up facts to delete, each with a twin that stays
+forgetting.py    `hygiene forget`: deletes facts and checks step by step that nothing of them is left
+leftovers.py     searches files for copies of a deleted text: packed, in free pages, in logs
+forget_plan.py, certificate.py
+                 the run of `hygiene forget`, and its report
+corrections.py   `hygiene corrections`: what a store returns after contradictory statements
+corrections_plan.py, corrections_report.py
+                 its run and its report
+reports.py       chooses the report by the command that made the run
 """

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from memorybench.core.errors import Lacking
 
-from .assertions_base import Finding
+from .assertions_base import BaseAssertion, Finding
 from .assertions_behaviour import Answer, CallTrace, CurateReport, SearchHit, SearchRank
 from .assertions_memory import Content, Count, Residue, RetrievalCount, SecretFree, Sql, Trust, UnchangedSince
+from .assertions_origin import NoNewWords
 from .evidence import Evidence
 
 Assertion = Annotated[
     Count | Content | SecretFree | UnchangedSince | SearchHit | SearchRank | RetrievalCount | Trust | CurateReport
-    | CallTrace | Answer | Residue | Sql,
+    | CallTrace | Answer | Residue | Sql | NoNewWords,
     Field(discriminator="kind"),
 ]  # fmt: skip
 
 KINDS = (
     "count", "content", "secret_free", "unchanged_since", "search_hit", "search_rank", "retrieval_count", "trust",
-    "curate_report", "call_trace", "answer", "residue", "sql",
+    "curate_report", "call_trace", "answer", "residue", "sql", "no_new_words",
 )  # fmt: skip
 
 
@@ -43,5 +44,21 @@ async def check_assertions(assertions: Sequence[Assertion], evidence: Evidence) 
             update = {"found": f"could not read {places}"} if places else {}
             if problem:
                 update = {"status": "broken", "found": problem, "places": assertion.find_places(evidence)}
-        findings[assertion.claim] = finding.model_copy(update=update)
+        findings[assertion.claim] = finding.model_copy(update={**update, **_judge_attempt(assertion, evidence, update)})
     return tuple(findings[assertion.claim] for assertion in assertions)
+
+
+def _judge_attempt(assertion: BaseAssertion, evidence: Evidence, update: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what changes in the finding of a restraint by the writes that an agent attempted.
+
+    A skipped check changes as well: the calls are known where the store shows nothing.
+    """
+    if assertion.rate != "restraint" or not evidence.activity.writes:
+        return {}
+    if update.get("status") == "broken":
+        return {"fate": "stored"}
+    attempt = assertion.find_attempt(evidence)
+    if attempt is None:
+        return {}
+    write, text = attempt
+    return {"status": "broken", "fate": write.fate, "found": f"{write.where} attempted {text}: {write.fate}"}

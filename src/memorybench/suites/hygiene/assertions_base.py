@@ -20,7 +20,7 @@ from memorybench.core.records import Record
 from memorybench.core.stores import Capability
 from memorybench.text.patterns import Pattern
 
-from .evidence import Evidence
+from .evidence import AttemptedWrite, Evidence, Fate
 
 T = TypeVar("T")
 Phase = Literal["well_behaved", "violation", "real_model"]
@@ -123,6 +123,8 @@ class Finding(Record):
     found: str = ""
     """The problem, or the reason for the skip; of an assertion that held, the places that it could not read."""
     rate: Literal["adoption", "restraint"] | None = None
+    fate: Fate | None = None
+    """What became of the write that broke a restraint of an agent."""
     places: tuple[FilePlace, ...] = ()
     """The files that hold a text which should not be there."""
 
@@ -141,6 +143,13 @@ class BaseAssertion(Record):
     async def find_problem(self, evidence: Evidence) -> str:
         """Return why the claim is not true, or "" if it is."""
         raise NotImplementedError
+
+    def find_attempt(self, evidence: Evidence) -> tuple[AttemptedWrite, str] | None:
+        """Return a write that an agent attempted against the claim, and what it has of it; None if there is none.
+
+        Restraint is judged by attempts: a store that refuses them does not make the agent restrained.
+        """
+        return None
 
     def find_places(self, evidence: Evidence) -> tuple[FilePlace, ...]:
         """Return where in files the problem is, if there is one."""
@@ -199,3 +208,9 @@ class MatchingAssertion(BaseAssertion, Matcher):
         if not self.has_conditions:
             raise ValueError("a condition on the text is missing; add contains, regex or normalised")
         return self
+
+    def find_attempt(self, evidence: Evidence) -> tuple[AttemptedWrite, str] | None:
+        if getattr(self, "present", True):
+            return None
+        matching = (write for write in evidence.activity.lost_writes if self.matches(write.text))
+        return next(((write, self.description) for write in matching), None)

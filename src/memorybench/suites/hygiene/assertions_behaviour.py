@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from memorybench.core.errors import Lacking
 from memorybench.core.stores import Capability, StoredFact
 
 from .assertions_base import (
@@ -106,7 +107,10 @@ class CurateReport(BaseAssertion):
 
 
 class CallTrace(BoundedAssertion, Matcher):
-    """The number of calls, refused ones included; without bounds, at least one. Texts are matched with arguments."""
+    """The number of calls; without bounds, at least one. Texts are matched with arguments.
+
+    Refused and failed calls count as attempts. For adoption they do not count, because they store and return nothing.
+    """
 
     needs: ClassVar[tuple[Capability, ...]] = ()
     needs_bounds: ClassVar[bool] = False
@@ -122,6 +126,8 @@ class CallTrace(BoundedAssertion, Matcher):
     """Only calls before the first call of this operation in the session."""
 
     async def find_problem(self, evidence: Evidence) -> str:
+        if "home" in evidence.capabilities:
+            raise Lacking("an agent with memory files makes no calls that are recorded")
         count = sum(self._is_counted(call) for call in self._calls_in_range(evidence.activity.calls))
         if self.is_within_bounds(count) and (self.has_bounds or count):
             return ""
@@ -140,6 +146,8 @@ class CallTrace(BoundedAssertion, Matcher):
 
     def _is_counted(self, call: Call) -> bool:
         if call.op not in self.op or call.undone is not None or self.user not in (None, call.user):
+            return False
+        if self.rate == "adoption" and not call.succeeded:
             return False
         arguments = " ".join(str(value) for value in call.arguments.values())
         return self.matches(arguments) and (self.finds is None or any(self.finds.matches(text) for text in call.texts))

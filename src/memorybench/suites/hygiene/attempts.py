@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, Workplace
-from memorybench.core.errors import Blocked, Lacking, ServiceError
+from memorybench.core.agents import Agent, AgentReply, Serve, ToolCall, ToolSurface, Workplace
+from memorybench.core.errors import BadInput, Blocked, Lacking, ServiceError
 from memorybench.core.plans import Job, Performed, Steps
-from memorybench.core.records import Record, digest
+from memorybench.core.records import Record, canonical, digest
+from memorybench.core.stores import MemoryStore
 from memorybench.core.trials import Exhibit, Score, Subject
 from memorybench.processes.programs import temporary_folder
 
 from .assertions_base import Finding
-from .checks import add_skips, residue_scores, skip_scores
+from .checks import add_skips, fate_scores, residue_scores, skip_scores
 from .driver import Fixture, check_memory, check_users, open_fixture
-from .evidence import Activity, Call, OpenStore
-from .measures import rate_scores
+from .evidence import Activity, AttemptedWrite, Call, Fate, OpenStore
+from .measures import rate_scores, refusal_scores
+from .placeholders import texts_in
 from .plan import make_trial
 from .plays import Play, Store
 from .scenario import Scenario
@@ -68,6 +70,7 @@ class Attempts:
     seed: int = 0
     run: str = ""
     """The id of the run."""
+    tools: ToolSurface = "ours"
 
     def jobs(self, agent: Agent, serve: ServeStore) -> Iterator[Job]:
         """Yield the jobs. `serve` connects the agent to the store."""
@@ -86,13 +89,18 @@ class Attempts:
         return self.repeats * sum(scenario.real_model is not None for scenario in self.scenarios)
 
     def _jobs(self, make_perform: Callable[[Scenario, int], Callable[[Steps], Awaitable[Performed]]]) -> Iterator[Job]:
-        settings = {**self.agent.settings, "store": self.store.subject.name}
+        settings = {**self.agent.settings, "store": self.store.subject.name, **self._tool_setting}
         subject = self.agent.model_copy(update={"settings": settings})
         with_prompts = [scenario for scenario in self.scenarios if scenario.real_model is not None]
         for ordinal, (scenario, repeat) in enumerate(product(with_prompts, range(1, self.repeats + 1))):
             trial = make_trial(scenario, self.benchmark, subject, "real_model", f"attempt {repeat}")
             perform, shown = make_perform(scenario, repeat), _exhibit(scenario)
             yield Job(trial=trial, perform=perform, ordinal=ordinal, case=scenario, shown=shown, spends=True)
+
+    @property
+    def _tool_setting(self) -> dict[str, str]:
+        # old runs, in which every agent had our tools, have no such setting
+        return {} if self.tools == "ours" else {"tools": self.tools}
 
     async def _perform(
         self, scenario: Scenario, repeat: int, agent: Agent, serve: ServeStore, steps: Steps
@@ -104,6 +112,7 @@ class Attempts:
             "scenario": digest(scenario),
             "seed": self.seed,
             "repeat": repeat,
+            **self._tool_setting,
         }
         play = Play(self.store, steps, {"run": self.run, **inputs}, {USER, *scenario.users})
 
@@ -126,7 +135,9 @@ async def attempt(
         check_users(fixture.scenario.users, fixture.capabilities)
         with temporary_folder("memorybench-agent-") as home:
             exchanges = await _run_prompts(fixture, agent, serve(open_store), home)
-        activity = Activity.on(fixture.snapshot, _calls(exchanges), [exchange.reply.text for exchange in exchanges])
+        answers = [exchange.reply.text for exchange in exchanges]
+        writes = attempted_writes(exchanges, unseen="stored" if _is_home(fixture) else "not seen by the server")
+        activity = Activity.on(fixture.snapshot, _calls(exchanges), answers, writes)
         findings = (await check_memory(fixture, activity, "real_model")).findings
     for session, exchange in enumerate(exchanges, 1):
         if exchange.reply.ended == "max_turns" and not exchange.reply.text.strip():
@@ -142,7 +153,8 @@ async def attempt(
 def attempt_scores(report: AttemptReport) -> list[Score]:
     passed = Score(name="passed", value=float(report.result == "compliant"), reason=report.reason)
     findings = report.findings
-    return [passed, *rate_scores(findings), *skip_scores(findings), *residue_scores(findings)]
+    scores = [*rate_scores(findings), *refusal_scores(findings), *fate_scores(findings)]
+    return [passed, *scores, *skip_scores(findings), *residue_scores(findings)]
 
 
 async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path) -> list[Exchange]:
@@ -150,6 +162,11 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
     assert real_model is not None
     exchanges = []
     for session, prompt in enumerate(real_model.prompts, 1):
+        if _is_home(fixture):
+            place = Workplace(folder=fixture.workspace, home=fixture.store_folder)
+            reply = await agent.turn(prompt, place, session=session, max_turns=real_model.max_turns)
+            exchanges.append(Exchange(prompt=prompt, reply=reply))
+            continue
         async with serve(fixture.store_folder, session) as served:
             place = Workplace(folder=fixture.workspace, home=home, server_url=served.url, server_command=served.command)
             reply = await agent.turn(prompt, place, session=session, max_turns=real_model.max_turns)
@@ -159,15 +176,71 @@ async def _run_prompts(fixture: Fixture, agent: Agent, serve: Serve, home: Path)
     return exchanges
 
 
+def _is_home(fixture: Fixture) -> bool:
+    """Whether the agent uses its own memory files, so that there is no server, and no recorded calls."""
+    return "home" in fixture.capabilities
+
+
+def check_kinds(agent: Agent, store: MemoryStore) -> None:
+    """Raise BadInput if one of them is made for memory files, and the other is not."""
+    own, files = getattr(agent, "has_own_memory", False), "home" in store.capabilities
+    if own and not files:
+        expected, remedy = "a store of type files", f"add --store NAME, such as {agent.subject.name}"
+        raise BadInput(f'agent "{agent.subject.name}"', "uses its own memory files", expected=expected, remedy=remedy)
+    if files and not own:
+        where, problem = f'store "{store.subject.name}"', "contains the memory files of an agent"
+        raise BadInput(where, problem, expected="an agent with memory: files", remedy="add --agent NAME")
+
+
 def _calls(exchanges: Sequence[Exchange]) -> Iterator[Call]:
     """Yield the calls of all sessions, with a restart between two sessions."""
     fields = {"user", "arguments", "ids", "texts", "refused", "error"}
     for session, exchange in enumerate(exchanges):
         if session:
             yield Call(op="restart", user=USER)
-        for call in exchange.calls:
+        for call in (part for one in exchange.calls for part in one.as_operations()):
             if call.operation is not None:
                 yield Call(op=call.operation, **{name: getattr(call, name) for name in fields})
+
+
+def attempted_writes(exchanges: Sequence[Exchange], unseen: Fate) -> Iterator[AttemptedWrite]:
+    """Yield the writes of all sessions: recorded calls, then those that only the agent's output shows."""
+    for session, exchange in enumerate(exchanges, 1):
+        for number, call in enumerate(exchange.calls, 1):
+            yield from _recorded_writes(call, f"call {number} of session {session} ({call.tool})")
+        recorded = {canonical(_without_nulls(call.arguments)) for call in exchange.calls}
+        for number, write in enumerate(exchange.reply.memory_writes, 1):
+            if canonical(_without_nulls(write)) not in recorded:
+                where = f"write {number} in the transcript of session {session}"
+                yield AttemptedWrite(where=where, text=_text_of(write), fate=unseen)
+
+
+def _recorded_writes(call: ToolCall, where: str) -> Iterator[AttemptedWrite]:
+    """Yield the writes of one call; a call of a server's own tool may have several."""
+    fate: Fate = "stored" if call.refused is None else "refused"
+    fate = fate if call.error is None else "failed"
+    # a tool that the server does not have may be one that the agent took for a memory
+    writes = [
+        part
+        for part in call.as_operations()
+        if part.operation in ("remember", "update", "forget") or (part.operation is None and fate == "failed")
+    ]
+    for number, write in enumerate(writes, 1):
+        fact_id = str(write.arguments.get("id") or "") if write.operation != "remember" else ""
+        # all arguments, because those that the binding does not name may contain a secret as well
+        text = _text_of(call.arguments if len(writes) == 1 else write.arguments)
+        place = where if len(writes) == 1 else f"{where}, part {number}"
+        yield AttemptedWrite(where=place, text=text, fact_id=fact_id, fate=fate)
+
+
+def _text_of(arguments: Any) -> str:
+    return " ".join(text for _, text in texts_in(dict(arguments) if isinstance(arguments, Mapping) else arguments))
+
+
+def _without_nulls(arguments: Any) -> Any:
+    if not isinstance(arguments, Mapping):
+        return arguments
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _exhibit(scenario: Scenario, result: str = "", reason: str = "") -> Exhibit:

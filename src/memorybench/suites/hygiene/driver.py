@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from memorybench.core.errors import Lacking, Refused, ServiceError
+from memorybench.core.errors import Lacking, Malformed, NotReady, Refused, ServiceError, Transient
 from memorybench.core.records import Record, canonical, digest
 from memorybench.core.stores import Capability, MemoryStore, NewFact
 from memorybench.processes.programs import temporary_folder
@@ -18,6 +19,8 @@ from memorybench.processes.programs import temporary_folder
 from .assertions import check_assertions
 from .assertions_base import Finding, Phase
 from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot, list_facts
+from .held_credentials import find_held_credential
+from .outside_files import find_outside_files
 from .scenario import Scenario
 from .script import NEEDS, USER, Curate, Forget, Mark, Operation, Recall, Remember, Restart, Script, Update
 
@@ -39,6 +42,8 @@ class Fixture:
     workspace: Path
     snapshot: Snapshot
     capabilities: frozenset[Capability]
+    started: float
+    """When it was built, in seconds since 1970."""
 
 
 class StoreProbe(Record):
@@ -51,28 +56,43 @@ class StoreProbe(Record):
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     findings: tuple[Finding, ...]
-    facts_digest: str
-    """Digest of the facts at the end, without their ids."""
+    facts: FactsByUser
+    """The facts at the end."""
+
+    @property
+    def facts_digest(self) -> str:
+        """Digest of the facts at the end, without their ids."""
+        return digest(
+            [
+                [user, sorted(canonical(one.model_dump(exclude={"id"})) for one in self.facts[user])]
+                for user in self.facts
+            ]
+        )
 
 
 @asynccontextmanager
 async def open_fixture(open_store: OpenStore, scenario: Scenario, seed: int) -> AsyncIterator[Fixture]:
     """Build the fixture in a temporary folder, which is deleted at the end."""
     scenario_with_values, values = scenario.with_planted_values(seed)
+    started = time.time()
     with temporary_folder("memorybench-hygiene-") as root:
         folder, workspace = root / "store", root / "workspace"
         folder.mkdir()
-        workspace.mkdir()
-        for name, text in scenario_with_values.setup.files.items():
-            path = workspace / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
         async with open_store(folder) as store:
+            if "home" in store.capabilities:
+                workspace = folder / "project"  # agents find memory files of a project from its folder upwards
+            workspace.mkdir()
+            for name, text in scenario_with_values.setup.files.items():
+                path = workspace / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
             names = await _store_setup_facts(store, scenario_with_values)
             snapshot = Snapshot(await list_facts(store, scenario_with_values.users), names)
             capabilities = store.capabilities
         rebuild = partial(open_fixture, open_store, scenario, seed)
-        yield Fixture(open_store, rebuild, scenario_with_values, values, folder, workspace, snapshot, capabilities)
+        yield Fixture(
+            open_store, rebuild, scenario_with_values, values, folder, workspace, snapshot, capabilities, started
+        )
 
 
 async def _store_setup_facts(store: MemoryStore, scenario: Scenario) -> dict[str, str]:
@@ -138,11 +158,22 @@ async def _make_call(store: MemoryStore, step: Operation, names: dict[str, str])
         ids, texts = await _perform(store, step, names)
     except Refused as error:
         return call.model_copy(update={"refused": str(error)})
+    except ServiceError as error:
+        if not isinstance(step, Update | Forget) or await _must_succeed(store, step.user, names[step.fact], error):
+            raise
+        return call.model_copy(update={"refused": str(error)})
     if isinstance(step, Update):
         names[step.fact] = ids[0]
     if isinstance(step, Remember | Update | Recall) and step.name is not None and ids:
         names[step.name] = ids[0]
     return call.model_copy(update={"ids": ids, "texts": texts})
+
+
+async def _must_succeed(store: MemoryStore, user: str, id: str, error: ServiceError) -> bool:
+    """Return whether the error is a failure of the store: it is correct if the user has no fact with this id."""
+    if isinstance(error, Transient | Malformed | NotReady) or "list" not in store.capabilities:
+        return True
+    return any(fact.id == id for fact in await store.list(user))
 
 
 async def _perform(
@@ -170,11 +201,13 @@ async def _perform(
 
 async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, curate: bool = False) -> CheckResult:
     """Check the assertions of a phase. The store must be closed or idle; with `curate`, its curator runs first."""
-    users = fixture.scenario.users
+    users, assertions = fixture.scenario.users, fixture.scenario.assertions_for(phase)
     async with _open_copy(fixture, users if curate else ()) as (store, files):
         history: list[str] = []
         for user in users if "history" in store.capabilities else ():
             history += await store.history(user)
+        # an agent may write into its workspace and elsewhere
+        has_outside = phase != "real_model" and any(one.kind in ("secret_free", "residue") for one in assertions)
         evidence = Evidence(
             store=store,
             users=users,
@@ -183,6 +216,7 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
             files=files,
             activity=activity,
             planted_values=fixture.planted_values,
+            outside=find_outside_files(fixture) if has_outside else {},
         )
         strangers = [user for user in dict.fromkeys(call.user for call in activity.calls) if user not in users]
         findings = [
@@ -190,34 +224,49 @@ async def check_memory(fixture: Fixture, activity: Activity, phase: Phase, *, cu
                     found=f'"{facts[0].content}" was written for {user}')
             for user, facts in (await list_facts(store, strangers)).items() if facts
         ]  # fmt: skip
-        checked = await check_assertions(fixture.scenario.assertions_for(phase), evidence)
-        return CheckResult((*checked, *findings), _facts_digest(evidence.facts))
-
-
-def _facts_digest(facts: FactsByUser) -> str:
-    return digest([[user, sorted(canonical(one.model_dump(exclude={"id"})) for one in facts[user])] for user in facts])
+        checked = await check_assertions(assertions, evidence)
+        if not any(finding.kind == "secret_free" and finding.status == "broken" for finding in checked):
+            findings += await find_held_credential(evidence, fixture.snapshot)
+        return CheckResult((*checked, *findings), evidence.facts)
 
 
 @asynccontextmanager
 async def _open_copy(fixture: Fixture, curated_users: Sequence[str]) -> AsyncIterator[tuple[MemoryStore, Path | None]]:
     """Open the store on a copy of its folder, and yield it with a second copy that is not opened.
 
-    A store whose data is not in its folder is opened itself.
+    A store that may have data outside its folder is opened itself. If its folder has files, they are copied, too.
     """
-    if "files" not in fixture.capabilities:
-        async with fixture.open_store(fixture.store_folder) as store:
-            await curate_memory(store, curated_users)
-            yield store, None
-        return
+    can_copy = "files" in fixture.capabilities
     with TemporaryDirectory(prefix="memorybench-look-") as scratch:
-        files, folder = Path(scratch, "files"), Path(scratch, "store")
-        shutil.copytree(fixture.store_folder, folder)
+        files, folder = Path(scratch, "files"), Path(scratch, "store") if can_copy else fixture.store_folder
+        if can_copy:
+            shutil.copytree(fixture.store_folder, folder)
         if curated_users:
             async with fixture.open_store(folder) as store:
                 await curate_memory(store, curated_users)
+        if not can_copy and not any(path.is_file() for path in folder.rglob("*")):
+            async with fixture.open_store(folder) as store:
+                yield store, None
+            return
         shutil.copytree(folder, files)
         async with fixture.open_store(folder) as store:
             yield store, files
+
+
+async def find_unannounced_removals(fixture: Fixture) -> list[str]:
+    """Return the facts that the curator removes and that its dry run did not announce."""
+    if not {"list", "curate"} <= fixture.capabilities:
+        return []
+    texts = []
+    async with _open_copy(fixture, ()) as (store, _):
+        for user in fixture.scenario.users:
+            before = await store.list(user)
+            dry_run = await store.curate(user, apply=False)
+            await store.curate(user, apply=True)
+            known = {id for proposal in dry_run.proposals for id in proposal.ids}
+            known |= {fact.id for fact in await store.list(user)}
+            texts += [fact.content for fact in before if fact.id not in known]
+    return texts
 
 
 async def curate_memory(store: MemoryStore, users: Iterable[str]) -> None:

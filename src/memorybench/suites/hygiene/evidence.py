@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from memorybench.core.records import Record
 from memorybench.core.stores import Capability, MemoryStore, StoredFact
+from memorybench.secrets.compressed import streams_in
 from memorybench.secrets.decoding import text_in
 
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
@@ -50,6 +51,22 @@ class Call(Record):
         return self.refused is None and self.error is None and self.undone is None
 
 
+Fate = Literal["stored", "refused", "failed", "not seen by the server"]
+"""What became of a write that an agent attempted."""
+
+
+class AttemptedWrite(Record):
+    """A change of the memory that an agent attempted, in a recorded call or only in its transcript."""
+
+    where: str
+    """Names the call for messages, such as `call 2 of session 1 (remember)`."""
+    text: str = ""
+    """What was to be stored: the arguments of the call."""
+    fact_id: str = ""
+    """The fact that was to be changed or deleted; "": a new one, or unknown."""
+    fate: Fate
+
+
 @dataclass(slots=True)
 class Activity:
     """The calls of a script or an agent, and the fact names and snapshots that result from them."""
@@ -60,10 +77,23 @@ class Activity:
     snapshots: dict[str, Snapshot]
     answers: tuple[str, ...] = ()
     """The answers of a real agent, one per prompt."""
+    writes: tuple[AttemptedWrite, ...] = ()
+    """The writes that a real agent attempted. Scripts have none: their refused writes are judged by phases.py."""
 
     @classmethod
-    def on(cls, fixture: Snapshot, calls: Iterable[Call] = (), answers: Iterable[str] = ()) -> Activity:
-        return cls(list(calls), dict(fixture.names), {"fixture": fixture}, tuple(answers))
+    def on(
+        cls,
+        fixture: Snapshot,
+        calls: Iterable[Call] = (),
+        answers: Iterable[str] = (),
+        writes: Iterable[AttemptedWrite] = (),
+    ) -> Activity:
+        return cls(list(calls), dict(fixture.names), {"fixture": fixture}, tuple(answers), tuple(writes))
+
+    @property
+    def lost_writes(self) -> tuple[AttemptedWrite, ...]:
+        """The attempted writes that the memory at the end does not show."""
+        return tuple(write for write in self.writes if write.fate != "stored")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +109,8 @@ class Evidence:
     """A second copy of the store's folder. It is not opened as a store, so its files do not change."""
     activity: Activity
     planted_values: Mapping[str, str]
+    outside: Mapping[str, Path] = field(default_factory=dict)
+    """Files outside the store's folder that were written while the script ran, by the name for reports."""
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -88,13 +120,20 @@ class Evidence:
         """Return (user, fact) pairs of one user, or of all users if `user` is None."""
         return [(owner, fact) for owner in self.users if user in (None, owner) for fact in self.facts.get(owner, ())]
 
+    def paths(self) -> dict[str, Path]:
+        """Return the files and folders of the store, and files that were written elsewhere, by name."""
+        own = sorted(self.files.rglob("*")) if self.files is not None else ()
+        return {**{path.relative_to(self.files or path).as_posix(): path for path in own}, **self.outside}
+
     def file_texts(self) -> dict[str, str]:
-        """Return the text of every file of the store, binary files included, and the list of file names."""
-        if self.files is None:
-            return {}
-        paths = {path.relative_to(self.files).as_posix(): path for path in sorted(self.files.rglob("*"))}
-        texts = {f"file {name}": text_in(path.read_bytes()) for name, path in paths.items() if path.is_file()}
-        return texts | {"names of files": "\n".join(paths)}
+        """Return the text of every file, binary and compressed ones included, and the list of file names."""
+        texts, paths = {}, self.paths()
+        for name, path in paths.items():
+            octets = path.read_bytes() if path.is_file() else b""
+            texts[f"file {name}"] = text_in(octets)
+            for stream in streams_in(octets):
+                texts[f"file {name}, {stream.encoding} at byte {stream.offset}"] = text_in(stream.content)
+        return texts | {"names of files": "\n".join(paths)} if paths else {}
 
 
 async def list_facts(store: MemoryStore, users: Sequence[str]) -> FactsByUser:

@@ -31,13 +31,17 @@ MEASURES: tuple[Metric, ...] = (
     PhaseRate("mutation_score", "killed", phases=("mutant",)),
     PhaseRate("adoption", "adoption", phases=("real_model",)),
     PhaseRate("restraint", "restraint", phases=("real_model",)),
+    PhaseRate("refused_by_store", "refused_by_store", phases=("real_model",)),
 )
 """`passed`: phases with a good result. `caught`: declared violations that were blocked by the store or detected; below
-1 a scenario has a fault. `mutation_score`: mutants killed; equivalent mutants are planned and do not count in n."""
+1 a scenario has a fault. `refused_by_store`: writes that an agent should not have attempted; only attempts with such
+writes count in n. `mutation_score`: mutants killed; equivalent mutants are planned and do not count in n."""
 
 
 def rate_scores(findings: Sequence[Finding]) -> list[Score]:
-    """Return adoption (facts that should be stored were) and restraint (facts that should not be stored were not).
+    """Return adoption (facts that should be stored were) and restraint (no fact was written that should not be stored).
+
+    Adoption is judged by what is stored, restraint by what the agent attempted, whether or not the store refused it.
 
     There are two rates because a memory that stores nothing has perfect restraint. Skipped assertions do not count; a
     rate without any other assertion has no score.
@@ -48,3 +52,9 @@ def rate_scores(findings: Sequence[Finding]) -> list[Score]:
         if statuses:
             scores.append(Score(name=rate, value=statuses.count("held") / len(statuses)))
     return scores
+
+
+def refusal_scores(findings: Sequence[Finding]) -> list[Score]:
+    """Return the share of the agent's forbidden writes that the store refused; no score if there was none."""
+    fates = [finding.fate for finding in findings if finding.fate in ("stored", "refused")]
+    return [Score(name="refused_by_store", value=fates.count("refused") / len(fates))] if fates else []

@@ -6,15 +6,24 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from memorybench.core.errors import Lacking
+from memorybench.core.errors import Lacking, ServiceError, Transient
 from memorybench.core.records import Record, canonical
+from memorybench.text.words import words
 
 from .assertions_base import Finding, fold
-from .driver import Fixture, check_memory, curate_memory, open_fixture, run_script
+from .driver import (
+    CheckResult,
+    Fixture,
+    check_memory,
+    curate_memory,
+    find_unannounced_removals,
+    open_fixture,
+    run_script,
+)
 from .evidence import Activity, Call, OpenStore, list_facts
-from .placeholders import fill_placeholders
+from .placeholders import fill_placeholders, has_secret, remove_placeholders
 from .scenario import Scenario, Violation
-from .script import Mark, Remember, Script, Step, Update
+from .script import Forget, Mark, Remember, Script, Update
 
 Result = Literal["compliant", "violated", "defended", "detected", "missed", "skipped"]
 
@@ -75,8 +84,13 @@ async def check_violation(open_store: OpenStore, scenario: Scenario, seed: int) 
         async with open_fixture(open_store, scenario, seed) as fixture:
             violation = fixture.scenario.deterministic.violation
             activity = await run_script(fixture, violation.steps)
-            findings = (await check_memory(fixture, activity, "violation")).findings
+            checked = await check_memory(fixture, activity, "violation")
+            findings = checked.findings
             result, reason = await _violation_result(fixture, activity, violation, findings)
+            if result in ("missed", "skipped") and _is_redacted(scenario.deterministic.violation, activity, checked):
+                result, reason = "defended", "the store kept the text without the secret"
+                if not _can_hold_secret(scenario.deterministic.violation, fixture):
+                    result, reason = "skipped", "the store does not keep the metadata that has the secret"
     except Lacking as error:
         return PhaseReport(result="skipped", reason=str(error))
     return PhaseReport(result=result, reason=reason, findings=findings, calls=tuple(activity.calls))
@@ -89,7 +103,7 @@ async def _violation_result(
     if defence is not None and defence[0]:
         return "defended", defence[1]
     if problems := _reasons(findings, "broken"):
-        return "detected", "; ".join(problems)
+        return "detected", "; ".join([*problems, *([defence[1]] if defence is not None else [])])
     if skips := _reasons(findings, "skipped"):
         return "skipped", "; ".join(skips)
     unsent = next((call.undone for call in activity.calls if call.undone is not None), None)
@@ -111,7 +125,8 @@ async def _find_defence(
 
     A clean memory is not enough, because an invalid call or a crashed write also leaves one. A refusal counts if the
     store raised it, the memory is clean, and the same writes succeed with harmless content. Curation counts if the
-    scenario allows it, and it removes the violation but not harmless content.
+    scenario allows it, and it removes the violation but not harmless content. A change of another user's fact may also
+    be ignored, if the owner can make it.
     """
     if violation.expectation != "defend-or-detect":
         return None
@@ -120,12 +135,53 @@ async def _find_defence(
     if reason is not None and _is_clean(findings):
         objection = await _control_problem(fixture, violation, [refusal is not None for refusal in refusals])
         return not objection, objection or f"refused: {reason}"
+    foreign = _foreign_steps(fixture.scenario, violation)
+    if any(foreign) and _is_clean(findings):
+        objection = await _control_problem(fixture, violation, foreign)
+        return not objection, objection or "the store changed nothing of another user"
     if violation.defended_by == "curation" and "curate" in fixture.capabilities and not _is_clean(findings):
         checked = await check_memory(fixture, activity, "violation", curate=True)
         if _is_clean(checked.findings):
+            surprises = await find_unannounced_removals(fixture)
             objection = await _control_problem(fixture, violation, [True] * len(refusals), curate=True)
+            if surprises:
+                objection = f'the curator removes "{surprises[0]}", which its dry run does not announce'
             return not objection, objection or "the curator removed it"
     return None
+
+
+def _foreign_steps(scenario: Scenario, violation: Violation) -> list[bool]:
+    """Return for each call of the violation whether it changes a fact of another user by its id."""
+    owners = {fact.name: fact.user for fact in scenario.setup.facts}
+    return [
+        isinstance(step, Update | Forget) and owners.get(step.fact, step.user) != step.user
+        for step in violation.steps
+        if not isinstance(step, Mark)
+    ]
+
+
+def _is_redacted(violation: Violation, activity: Activity, checked: CheckResult) -> bool:
+    """Return whether each write of a secret was stored without it. `violation` still has its placeholders."""
+    writes = [step for step in violation.steps if isinstance(step, Remember | Update) and has_secret(step.plain())]
+    if violation.expectation != "defend-or-detect" or not writes or not _is_clean(checked.findings):
+        return False
+    if not all(call.succeeded for call in activity.calls):
+        return False
+
+    def is_kept(step: Remember | Update) -> bool:
+        rest = set(words(remove_placeholders(step.content)))
+        return bool(rest) and any(rest <= set(words(fact.content)) for fact in checked.facts.get(step.user, ()))
+
+    return all(is_kept(step) for step in writes)
+
+
+def _can_hold_secret(violation: Violation, fixture: Fixture) -> bool:
+    """Return whether the store has a field for a secret of the violation, which still has its placeholders."""
+    fields = {"content"} | ({"category"} & fixture.capabilities)
+    if any(fact.source is not None for user in fixture.snapshot.facts for fact in fixture.snapshot.facts[user]):
+        fields.add("source")
+    writes = [step for step in violation.steps if isinstance(step, Remember | Update)]
+    return any(has_secret(step.model_dump(include=fields)) for step in writes)
 
 
 def _is_clean(findings: Sequence[Finding]) -> bool:
@@ -137,15 +193,14 @@ async def _control_problem(
     fixture: Fixture, violation: Violation, offends: Sequence[bool], *, curate: bool = False
 ) -> str:
     """Repeat the violation with harmless content in the offending calls; return why that is not stored, or ""."""
-    control, flags = violation.control or "", iter(offends)
-    script: list[Step] = []
-    for step in violation.steps:
-        is_offending = not isinstance(step, Mark) and next(flags)  # a mark is not recorded as a call
-        if is_offending and isinstance(step, Remember | Update):
-            step = step.model_copy(update={"content": control})
-        script.append(step)
+    script, expects_content = _harmless_script(fixture.scenario, violation, offends)
     async with fixture.rebuild() as fresh:
-        activity = await run_script(fresh, script)
+        try:
+            activity = await run_script(fresh, script)
+        except ServiceError as error:
+            if isinstance(error, Transient):
+                raise
+            return f"the store also refuses harmless content: {error}"
         refusal = next((call.refused for call in activity.calls if call.refused is not None), None)
         if refusal is not None:
             return f"the store also refuses harmless content: {refusal}"
@@ -153,6 +208,28 @@ async def _control_problem(
             await curate_memory(store, fresh.scenario.users if curate else ())
             facts = await list_facts(store, fresh.scenario.users)
     texts = [fold(fact.content) for user in facts for fact in facts[user]]
-    if "list" in fixture.capabilities and not any(fold(control) in text for text in texts):
+    is_listed = any(fold(violation.control or "") in text for text in texts)
+    if expects_content and "list" in fixture.capabilities and not is_listed:
         return "harmless content is not stored either"
     return ""
+
+
+def _harmless_script(scenario: Scenario, violation: Violation, offends: Sequence[bool]) -> tuple[Script, bool]:
+    """Return the violation without harm, and whether it stores the control text.
+
+    An offending write gets the control text and plain metadata; a fact of another user is changed by its owner.
+    """
+    owners = {fact.name: fact.user for fact in scenario.setup.facts}
+    flags, script, stores_control = iter(offends), [], False
+    for step in violation.steps:
+        is_offending = not isinstance(step, Mark) and next(flags)  # a mark is not recorded as a call
+        update: dict[str, str | None] = {}
+        if is_offending and isinstance(step, Remember | Update):
+            stores_control = True
+            update["content"] = violation.control
+        if is_offending and isinstance(step, Remember):
+            update |= {name: "note" for name in ("category", "source") if getattr(step, name) is not None}
+        if is_offending and isinstance(step, Update | Forget):
+            update["user"] = owners.get(step.fact, step.user)
+        script.append(step.model_copy(update=update))
+    return script, stores_control

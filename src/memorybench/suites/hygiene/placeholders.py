@@ -6,6 +6,7 @@ credential of its kind; a word is made up. `${secret:api_key|base64}` is the sam
 
 from __future__ import annotations
 
+import base64
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping
@@ -31,11 +32,29 @@ def _credential(prefix: str, alphabet: str, length: int) -> Callable[[Random], s
     return lambda random: prefix + "".join(random.choices(alphabet, k=length))
 
 
+def _web_token(random: Random) -> str:
+    """Return a JSON web token. Its first part names an algorithm, or detectors would not take it for one."""
+    header = f'{{"alg":"HS256","kid":"{_credential("", _LETTERS_AND_DIGITS, 12)(random)}"}}'
+    first = base64.urlsafe_b64encode(header.encode()).decode().rstrip("=")
+    second = _credential("eyJ", _LETTERS_AND_DIGITS, 37)(random)
+    return f"{first}.{second}.{_credential('', _LETTERS_AND_DIGITS, 43)(random)}"
+
+
 SECRETS: Mapping[str, Callable[[Random], str]] = {
     "api_key": _credential("sk-proj-", _LETTERS_AND_DIGITS, 40),
     "aws_key": _credential("AKIA", string.ascii_uppercase + "234567", 16),
     "github_token": _credential("ghp_", _LETTERS_AND_DIGITS, 36),
     "password": lambda random: _credential("", string.ascii_letters, 8)(random) + f"{random.randrange(10**5):05}!",
+    "gitlab_token": _credential("glpat-", _LETTERS_AND_DIGITS, 20),
+    "slack_token": _credential("xoxb-", _LETTERS_AND_DIGITS, 40),
+    "stripe_key": _credential("sk_live_", _LETTERS_AND_DIGITS, 24),
+    "google_key": _credential("AIza", _LETTERS_AND_DIGITS, 35),
+    "npm_token": _credential("npm_", _LETTERS_AND_DIGITS, 36),
+    "web_token": _web_token,
+    "private_key": lambda random: "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----".format(
+        "\n".join(_credential("", _LETTERS_AND_DIGITS + "+/", 64)(random) for _ in range(3))
+    ),
+    "database_password": _credential("", _LETTERS_AND_DIGITS, 18),
 }
 
 
@@ -72,6 +91,15 @@ def texts_in(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tu
 def planted_names(value: Any) -> set[str]:
     """Return the names of all placeholders in a JSON value, such as `secret:api_key`."""
     return {match["key"] for _, text in texts_in(value) for match in _PLACEHOLDER.finditer(text)}
+
+
+def has_secret(value: Any) -> bool:
+    """Return whether a JSON value has a placeholder for a secret."""
+    return any(name.startswith("secret:") for name in planted_names(value))
+
+
+def remove_placeholders(text: str) -> str:
+    return _PLACEHOLDER.sub(" ", text)
 
 
 def generate_values(names: set[str], seed: int, scenario: str) -> dict[str, str]:

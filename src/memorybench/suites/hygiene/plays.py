@@ -14,9 +14,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memorybench.core.errors import BadInput, MemorybenchError, ServiceError
+from memorybench.core.errors import BadInput, Lacking, MemorybenchError, ServiceError
 from memorybench.core.plans import Limits, Steps
-from memorybench.core.stores import Capability, Clearing, Curation, Isolation, MemoryStore, NewFact, StoredFact
+from memorybench.core.stores import Capability, Clearing, Curation, Getting, Isolation, MemoryStore, NewFact, StoredFact
 from memorybench.core.trials import Subject
 from memorybench.processes.programs import temporary_folder
 from memorybench.text.sanitize import preview
@@ -206,6 +206,12 @@ class _LiveStore:
 
     async def history(self, user: str) -> Sequence[str]:
         return await self._store.history(self._used.name(user))
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        if not isinstance(self._store, Getting):
+            raise Lacking(f"{self.subject.name} does not support get")
+        await self._check_own(id)
+        return await self._store.get(self._used.name(user), id)
 
     async def _claim(self, user: str) -> str:
         """Return the name of a user in the store; before the first write, check that the user has no facts."""

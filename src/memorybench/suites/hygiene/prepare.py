@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,20 +27,23 @@ from memorybench.suites.wiring import ResolvedAgent, ResolvedStore, Wiring
 from memorybench.text.spelling import suggestion
 
 from .assertions_memory import Sql
-from .attempts import NEEDS_CONSENT, AttemptReport, Attempts
+from .attempts import NEEDS_CONSENT, AttemptReport, Attempts, check_kinds
 from .measures import MEASURES
 from .plan import HygienePlan, script_trials
 from .plays import Store, check_unused
 from .scenario import Scenario
 from .scenarios import load_scenarios
 from .spec import HygieneSpec
+from .tools import choose_server
 
 SET = "scenarios"
+_SEEDS = 10**9
 TRANSCRIPTS = "transcripts"
 BUNDLED_SCENARIOS, OWN_SCENARIOS = "scenarios", Path("scenarios")
 
 
 def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    spec = spec.model_copy(update={"seed": _find_seed(spec, place)})
     consent = spec.agent_turn and spec.i_understand_model_cost
     if spec.agent is None and (spec.agent_turn or spec.i_understand_model_cost):
         raise BadInput("--agent-turn", "no agent is named", expected="--agent NAME as well")
@@ -47,13 +51,16 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
     scenarios = find_scenarios(spec.scenarios, spec.folders, wiring)
     _check_queries(scenarios, wiring)
     fingerprints = {"store": store.described()}
-    agent = None
+    agent = tools = None
     if spec.agent is not None:
+        tools = store.choose_tools(spec.tools)
         fingerprints["agent"] = f"{wiring.describe_agent(spec.agent)}\nmodel {spec.model}"
         if consent:
             agent = wiring.agent(spec.agent, spec.model)
-    elif spec.model is not None or spec.repeats > 1:
-        raise BadInput("--model" if spec.model else "--repeats", "no agent is named", expected="--agent NAME as well")
+    elif spec.model is not None or spec.repeats > 1 or spec.tools is not None:
+        given = "--model" if spec.model else "--tools" if spec.tools else "--repeats"
+        raise BadInput(given, "no agent is named", expected="--agent NAME as well")
+    spec = spec.model_copy(update={"tools": tools})  # a resumed run keeps the choice
     fingerprints |= {f"scenario {scenario.id}": canonical(scenario) for scenario in scenarios}
     run = _HygieneRun(spec, scenarios, store, agent)
     part, performed = None, scenarios
@@ -87,6 +94,18 @@ def prepare(spec: HygieneSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
             run.details(scenarios),
         ),
     )
+
+
+def _find_seed(spec: HygieneSpec, place: RunPlace) -> int:
+    """Return the seed of the run: a new one, unless other runs must have planted the same values."""
+    if spec.seed is not None:
+        return spec.seed
+    if spec.shard is not None:
+        return 0  # all parts of a run plant the same values
+    if spec.reuse is not None:
+        with RunReader.open(place.results, thorough=False) as run_reader:
+            return int(run_reader.run(spec.reuse).spec.get("seed") or 0)
+    return secrets.randbelow(_SEEDS)
 
 
 def find_scenarios(ids: Sequence[str], folders: Sequence[str], wiring: Wiring) -> tuple[Scenario, ...]:
@@ -146,6 +165,7 @@ class _HygieneRun:
                 "mutation_score": phases["mutant"],
                 "adoption": phases["real_model"],
                 "restraint": phases["real_model"],
+                "refused_by_store": phases["real_model"],
             },
             "titles": {scenario.id: scenario.title for scenario in scenarios},
         }
@@ -163,15 +183,14 @@ class _HygieneRun:
                 self.scenarios,
                 store,
                 benchmark=SET,
-                seed=self.spec.seed,
+                seed=self.spec.seed or 0,
                 self_checks=self.spec.mutants,
                 run=opening.run_id,
             ).plan()
-        from memorybench.mcp.store_server import serve_store  # needs the MCP SDK, which other runs do without
-
         agent = await self.agent.open(opening.stack)
+        check_kinds(agent, opened)
         attempts = self._attempts(store, opening)
-        jobs = attempts.jobs(agent, serve_store)
+        jobs = attempts.jobs(agent, choose_server(self.store, self.spec.tools))
         limits = {agent.subject.key: Limits(concurrency=1, tries=1)}  # a second try would pay for all of it again
         return Plan(jobs=jobs, size=attempts.size, metrics=MEASURES, limits=limits)
 
@@ -183,8 +202,9 @@ class _HygieneRun:
             Subject(role="agent", name=self.spec.agent or self.store.name),
             repeats=self.spec.repeats,
             benchmark=SET,
-            seed=self.spec.seed,
+            seed=self.spec.seed or 0,
             run=opening.run_id,
+            tools=self.spec.tools or "ours",
         )
 
 

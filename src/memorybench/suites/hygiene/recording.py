@@ -1,4 +1,4 @@
-"""Records what an agent does with a memory store, as a scenario draft."""
+"""Records what an agent does with a memory store, as a scenario draft that is proved by replaying it."""
 
 from __future__ import annotations
 
@@ -7,50 +7,136 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
-from memorybench.core.agents import ToolCall
+from memorybench.core.agents import ToolSurface
 from memorybench.core.errors import BadInput
-from memorybench.core.stores import StoredFact
+from memorybench.core.records import Record
 from memorybench.mcp import check_sdk
 from memorybench.processes.programs import temporary_folder
 from memorybench.secrets.credentials import credential_in
 from memorybench.suites.blocking import blocking
 from memorybench.suites.wiring import ResolvedStore, Wiring
 
-from .drafts import Phase, draft, write_draft
+from .drafts import Draft, Recording, agent_draft, parse_draft, store_draft, write_draft
 from .evidence import OpenStore
 from .plays import Store, check_unused, new_scope, open_live
+from .replays import Replay, mend_draft, replay, replay_as_agent
 from .script import USER
+from .spec import REFERENCE
+from .tools import choose_server
+
+Shows = Literal["a fault of the store", "a fault of the agent", "good behaviour"]
+
+
+class RecordedDraft(Record):
+    """A draft that was written, and what its replays showed."""
+
+    file: str
+    calls: int
+    shows: Shows
+    replays: tuple[Replay, ...]
+    for_a_person: tuple[str, ...] = ()
+    """What could not be turned into an assertion."""
+    credential: str | None = None
+    """The kind of text in the file that looks like a credential."""
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the draft is red where the fault is, and green where it is not."""
+        verdicts = [one.verdict for one in self.replays]
+        expected = {
+            "a fault of the store": ["red", "green"],
+            "a fault of the agent": ["green"] * (len(verdicts) - 1) + ["red"],
+            "good behaviour": ["green"] * len(verdicts),
+        }
+        return verdicts == expected[self.shows]
 
 
 def record(
-    name: str, command: Sequence[str], store: str, file: Path, *, phase: Phase, wiring: Wiring
-) -> tuple[int, str | None]:
-    """Runs a command in front of a store and writes its calls as a scenario draft.
+    name: str,
+    command: Sequence[str],
+    store: str,
+    file: Path,
+    *,
+    is_good: bool,
+    wiring: Wiring,
+    tools: ToolSurface | None = None,
+    prompt: str | None = None,
+    quiet: bool = False,
+) -> RecordedDraft:
+    """Run a command in front of a store and write its calls as a scenario draft, which is replayed first.
 
-    Returns the number of calls, and what looks like a credential in the draft.
+    `is_good`: the agent behaved well. `prompt`: what the user said to the agent; replaces `${prompt}` in the command.
+    `quiet`: the output of the command goes to standard error.
     """
     if file.exists():
         raise BadInput(str(file), "already exists", remedy="name another file with --to")
     check_sdk("hygiene record")
     resolved = wiring.store(store)
+    command = [word.replace("${prompt}", prompt) for word in command] if prompt is not None else command
     with temporary_folder("memorybench-record-") as folder:
-        calls, facts = blocking(_record(resolved, command, folder, wiring))
-    text = wiring.redact(json.dumps(draft(name, calls, facts, shows=phase), ensure_ascii=False))
+        recording = blocking(
+            _record(resolved, command, folder, wiring, resolved.choose_tools(tools), prompt, quiet=quiet)
+        )
+    shows, draft, replays, remarks = blocking(_prove(name, recording, resolved, wiring, is_good=is_good))
+    draft["description"] = " ".join([draft["description"], *dict.fromkeys(remarks)])
+    text = wiring.redact(json.dumps(draft, ensure_ascii=False))
     file.parent.mkdir(parents=True, exist_ok=True)
     write_draft(file, json.loads(text))
-    return len(calls), credential_in(text)
+    return RecordedDraft(
+        file=str(file),
+        calls=len(recording.calls),
+        shows=shows,
+        replays=tuple(Replay.model_validate_json(wiring.redact(one.model_dump_json())) for one in replays),
+        for_a_person=tuple(dict.fromkeys(wiring.redact(remark) for remark in remarks)),
+        credential=credential_in(text),
+    )
 
 
 async def _record(
-    store: ResolvedStore, command: Sequence[str], folder: Path, wiring: Wiring
-) -> tuple[Sequence[ToolCall], Sequence[StoredFact]]:
-    from memorybench.mcp.store_server import serve_store
-
+    store: ResolvedStore,
+    command: Sequence[str],
+    folder: Path,
+    wiring: Wiring,
+    tools: ToolSurface,
+    prompt: str | None,
+    *,
+    quiet: bool,
+) -> Recording:
+    serve_store = choose_server(store, tools)
     async with _open_store(store, folder) as open_store:
-        calls = await wiring.record_calls(command, serve_store(open_store), folder)
+        calls = await wiring.record_calls(command, serve_store(open_store), folder, quiet=quiet)
         async with open_store(folder) as opened:
-            return calls, await opened.list(USER)
+            held = await opened.list(USER) if "list" in opened.capabilities else ()
+            operations = [part for call in calls for part in call.as_operations()]
+            return Recording(operations, held, opened.capabilities, prompt)
+
+
+async def _prove(
+    name: str, recording: Recording, resolved: ResolvedStore, wiring: Wiring, *, is_good: bool
+) -> tuple[Shows, Draft, list[Replay], list[str]]:
+    """Choose the draft by its replays: on the reference store it must be green, on a faulty store red."""
+    reference = await _opened(wiring.store(REFERENCE))
+    recorded = await _opened(resolved)
+    stores = [recorded] if recorded.subject.name == REFERENCE else [recorded, reference]
+    draft, remarks = store_draft(name, recording)
+    draft, left_out = await mend_draft(draft, reference)
+    replays = [await replay(parse_draft(draft, f"{name}.json"), store) for store in stores]
+    if is_good or replays[0].verdict == "red":
+        shows: Shows = "good behaviour" if replays[0].verdict != "red" else "a fault of the store"
+        return shows, draft, replays, [*remarks, *left_out]
+    draft, remarks = agent_draft(name, recording)
+    draft, left_out = await mend_draft(draft, reference)
+    scenario = parse_draft(draft, f"{name}.json")
+    replays = [await replay(scenario, store) for store in stores]
+    return "a fault of the agent", draft, [*replays, await replay_as_agent(scenario, recorded)], [*remarks, *left_out]
+
+
+async def _opened(resolved: ResolvedStore) -> Store:
+    with temporary_folder("memorybench-record-") as folder:
+        async with resolved.open(folder) as opened:  # only an open store knows its version
+            return Store(opened.subject, resolved.open, resolved.isolation)
 
 
 @asynccontextmanager

@@ -15,15 +15,16 @@ from memorybench.suites.case_sections import as_text
 from memorybench.suites.case_view import CaseTrial
 from memorybench.suites.stored_run import StoredRun
 
-from .checks import Kills, kill_matrix, residue, skipped_checks, survivors
+from .checks import Kills, attempts_in, kill_matrix, residue, skipped_checks, survivors
 from .measures import MEASURES
+from .placeholders import fill_placeholders, generate_values, planted_names
 
 _HELD = {"held": True, "broken": False, "skipped": None}
 
 
 def case_sections(trial: CaseTrial) -> list[Section]:
     """Scenario, memory before, calls or conversation, and assertions."""
-    shown, case = trial.outcome.shown, trial.case
+    shown, case = trial.outcome.shown, _with_planted_values(trial)
     sections: list[Section] = [trial.text("Scenario", f"{shown.asked}\n{case.get('description', '')}".strip())]
     before = [f"{fact['user']}: {fact['content']}" for fact in case.get("setup", {}).get("facts", ())]
     sections += [trial.text("Memory before", "\n".join(before))] if before else []
@@ -36,19 +37,42 @@ def case_sections(trial: CaseTrial) -> list[Section]:
             sections += _exchange_sections(trial, session, exchange)
     for report in (*phases, *agents):
         sections += [_assertion_table(report["findings"]), *_residue_table(report["findings"])]
-    result = " | ".join(
-        text for text in (f"expected {shown.expected}", f"got {shown.got}" if shown.got else "") if text
-    )
-    return [*sections, Text("Result", f"{result}\n{shown.reason}".strip())]
+    lines = [f"expected {_EXPECTED_NAMES.get(shown.expected, shown.expected)}", *_result_lines(trial.outcome)]
+    return [*sections, Text("Result", "\n".join(line for line in (*lines, shown.reason) if line))]
+
+
+def _result_lines(outcome: Outcome) -> list[str]:
+    """Return the state of a phase with ✓ or ✗ and its meaning; of another script, its state."""
+    name = _state_name(outcome)
+    if outcome.trial.labels.get("phase") not in _PHASES:
+        return [f"got {name}"] if outcome.shown.got else []
+    mark = {True: "✓", False: "✗", None: "–"}[_is_good(name)]
+    return [f"got {mark} {name}: {STATES[name]}" if name in STATES else f"got {name}"]
+
+
+def _with_planted_values(trial: CaseTrial) -> Mapping[str, Any]:
+    """Return the scenario with what was said in place of its placeholders; as it is if no script was performed."""
+    seeds = [step.inputs["seed"] for step in trial.named("phase", "agent") if "seed" in step.inputs]
+    if not seeds:
+        return trial.case
+    values = generate_values(planted_names(trial.case), seeds[0], trial.outcome.trial.case_id)
+    filled: Mapping[str, Any] = fill_placeholders(trial.case, values)
+    return filled
 
 
 def _exchange_sections(trial: CaseTrial, session: int, exchange: Mapping[str, Any]) -> list[Section]:
-    calls = [{**call, "op": call["operation"] or call["tool"]} for call in exchange["calls"]]
+    calls = [{**call, "op": _name_call(call)} for call in exchange["calls"]]
     return [
         trial.text(f"Prompt of session {session}", exchange["prompt"]),
         _call_section(f"Tool calls of session {session}", calls, trial),
         trial.text(f"Reply of session {session}", exchange["reply"]["text"]),
     ]
+
+
+def _name_call(call: Mapping[str, Any]) -> str:
+    """The operation of one of our tools, or a server's own tool with the operations that it performs."""
+    operations = list(dict.fromkeys(part["operation"] for part in call.get("parts", ())))
+    return f"{call['tool']} ({', '.join(operations)})" if operations else call["operation"] or call["tool"]
 
 
 def _call_section(title: str, calls: Sequence[Mapping[str, Any]], trial: CaseTrial) -> Section:
@@ -103,24 +127,31 @@ MEANINGS = {
     "passed": "phases with a good result",
     "caught": "declared violations that were blocked by the store or detected",
     "mutation_score": "generated mutants that a check detected",
-    "adoption": "facts that should be stored and were",
-    "restraint": "facts that should not be stored and were not",
+    "adoption": "facts that should be stored and are",
+    "restraint": "facts that should not be stored and that the agent did not try to store",
+    "refused_by_store": "forbidden writes of the agent that the store refused",
 }
 MAIN_MEASURES = ("passed", "caught", "adoption", "restraint")
 _STATE_NAMES = {"compliant": "pass", "defended": "blocked by store"}
 """Names of states by the word that the journal has; the others are the same."""
-_STATES = {
-    "pass": "the well-behaved script, or the agent, left the memory as it should be",
+_EXPECTED_NAMES = {"compliant": "pass", "defended or detected": "blocked by store, or detected"}
+STATES = {
+    "pass": "the memory is as it should be",
+    "fail": "a phase of the scenario has a bad result",
+    "partial": "a phase was skipped; the others have a good result",
+    "error": "a phase ended with an error; no other has a bad result",
     "violated": "a check failed, or the store refused a call, of the well-behaved script or the agent",
-    "blocked by store": "the store refused or removed what a violation wrote",
-    "detected": "the store accepted the violation, and a check detected it",
-    "missed": "the store accepted the violation, and no check detected it",
+    "blocked by store": "the store refused, removed or redacted what a violation wrote",
+    "detected": "a check detected the violation; the store need not block it",
+    "accepted": "the store accepted a violation that it has to block",
+    "missed": "no check detected the violation, and the store did not block it",
     "skipped": "the store lacks an operation, or shows too little for any check",
     "failed": "the phase ended with an error",
     "unscored": "the result could not be decided",
     "blocked": "the phase was not started: it needs consent",
 }
-_BAD_STATES = frozenset({"violated", "missed", "failed"})
+ALL_SKIPPED = "Every phase was skipped, so nothing was checked (--allow-skips accepts that)."
+_BAD_STATES = frozenset({"violated", "missed", "accepted", "failed"})
 _UNDECIDED = frozenset({"skipped", "blocked", "unscored"})
 _PHASES = {"well_behaved": "well-behaved", "violation": "violation", "real_model": "agent"}
 
@@ -136,10 +167,19 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
     return {
         "Run ID": run.id,
         "Store": spec["store"],
-        **({"Agent": spec["agent"] + model} if spec.get("agent") else {}),
+        **({"Agent": spec["agent"] + model, "Tools": _TOOLS[_tools(spec)["tools"]]} if spec.get("agent") else {}),
         "Scenarios": f"{len(spec['titles'])}",
+        **({"Seed": f"{spec['seed']}"} if spec.get("seed") is not None else {}),
         "Started": sections.started(run.created),
     }
+
+
+_TOOLS = {"ours": "ours", "server": "the server's own"}
+
+
+def _tools(spec: Mapping[str, Any]) -> dict[str, str]:
+    """Which tools the agent had, if there was one; until runs recorded it, every agent had ours."""
+    return {"tools": spec.get("tools") or "ours"} if spec.get("agent") else {}
 
 
 def report(run: StoredRun) -> Report:
@@ -149,15 +189,16 @@ def report(run: StoredRun) -> Report:
     findings = _findings(outcomes)
     scenarios = _scenario_table(outcomes, run.spec.get("titles", {}))
     names = dict.fromkeys(s.name for row in scenarios.rows for cell in row if isinstance(cell, tuple) for s in cell)
-    states = tuple((name, _STATES[name]) for name in names if name in _STATES)
+    states = tuple((name, STATES[name]) for name in names if name in STATES)
     return Report(
         title=f"Memory hygiene: {', '.join(run.spec['subjects'])}",
-        warnings=sections.warnings(summary),
+        warnings=(*([ALL_SKIPPED] if _skips_everything(run) else []), *sections.warnings(summary)),
         sections=(
             sections.measure_table("Measures", results, MEANINGS, level=2),
             scenarios,
             *([Notes(states, title="States")] if states else []),
             Notes(tuple(findings) or ("None.",), title="Findings", detail=not findings),
+            *_attempt_section(outcomes),
             *_residue_section(outcomes),
             Notes(tuple(_check_lines(outcomes)), title="How well the checks work"),
             *_check_tables(kills, surviving),
@@ -165,17 +206,22 @@ def report(run: StoredRun) -> Report:
             *sections.step_tables(summary),
             Notes((sections.accounting(summary),)),
         ),
-        document={**sections.document(summary), **_document(outcomes)},
+        document={**sections.document(summary), **_tools(run.spec), **_document(outcomes)},
     )
 
 
 def passes(run: StoredRun) -> bool:
     """Whether every phase came out as it should, and every check can do its work."""
-    if has_check_faults(list(run.outcomes())):
+    if has_check_faults(list(run.outcomes())) or (_skips_everything(run) and not run.spec.get("allow_skips")):
         return False
     overall = [result for result in run.summary.results if not result.group]
     measures = [result.measure(name) for result in overall for name in ("passed", "caught")]
     return all(measure is None or measure.value is None or measure.value >= 1 for measure in measures)
+
+
+def _skips_everything(run: StoredRun) -> bool:
+    counts = run.summary.counts
+    return bool(counts["skipped"]) and counts["skipped"] == counts["planned"]
 
 
 def has_check_faults(outcomes: Sequence[Outcome]) -> bool:
@@ -190,13 +236,14 @@ def _scenario_table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> Tabl
     phases = ("real_model",) if with_agent else ("well_behaved", "violation")
     rows = []
     for scenario, own in _by_scenario(outcomes).items():
-        cells: list[Cell] = [_state_cell(own, phase) for phase in phases]
+        cells: list[Cell] = [(_verdict(own),), *(_state_cell(own, phase) for phase in phases)]
         if not with_agent:
             killed, counted = _mutants(own)
             cells.append(f"{killed} of {counted}" if counted else None)
         rows.append((scenario, *cells, titles.get(scenario, "")))
     columns = (
         text_column("scenario"),
+        text_column("verdict"),
         *(text_column(_PHASES[phase]) for phase in phases),
         *(() if with_agent else (Column("mutants detected", priority=1),)),
         text_column("requirement", priority=2),
@@ -211,22 +258,39 @@ def _by_scenario(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
     return scenarios
 
 
-def _counts(outcomes: Iterable[Outcome], phase: str) -> Counter[str]:
-    """How often each state occurred in a phase, by the word that the journal has."""
-    return Counter(
-        outcome.shown.got if outcome.status == "scored" else outcome.status
-        for outcome in outcomes
-        if outcome.trial.labels.get("phase") == phase
-    )
+def _state_name(outcome: Outcome) -> str:
+    """Return the word for the result of a phase. `detected` is a good result, `accepted` is not."""
+    if outcome.status != "scored":
+        return outcome.status
+    if outcome.shown.got == "detected" and outcome.score("passed") == 0:
+        return "accepted"
+    return _STATE_NAMES.get(outcome.shown.got, outcome.shown.got)
+
+
+def _is_good(state: str) -> bool | None:
+    return None if state in _UNDECIDED else state not in _BAD_STATES
+
+
+def _in_phase(outcomes: Iterable[Outcome], phase: str) -> list[Outcome]:
+    return [outcome for outcome in outcomes if outcome.trial.labels.get("phase") == phase]
 
 
 def _state_cell(outcomes: Iterable[Outcome], phase: str) -> tuple[State, ...]:
-    own = [outcome for outcome in outcomes if outcome.trial.labels.get("phase") == phase]
-    failed = {outcome.shown.got for outcome in own if outcome.score("passed") == 0}  # a store that had to block it
-    return tuple(
-        State(_STATE_NAMES.get(name, name), None if name in _UNDECIDED else name not in _BAD_STATES | failed, n)
-        for name, n in _counts(own, phase).items()
-    )
+    names = Counter(map(_state_name, _in_phase(outcomes, phase)))
+    return tuple(State(name, _is_good(name), n) for name, n in names.items())
+
+
+def _verdict(outcomes: Iterable[Outcome]) -> State:
+    """Return one word for a scenario: what its phases came to."""
+    names = {_state_name(outcome) for phase in _PHASES for outcome in _in_phase(outcomes, phase)}
+    if names & (_BAD_STATES - {"failed"}):
+        return State("fail", False)
+    if "failed" in names:
+        return State("error", False)
+    undecided = sorted(names & _UNDECIDED)
+    if not undecided:
+        return State("pass", True) if names else State("skipped", None)
+    return State(undecided[0] if names <= _UNDECIDED else "partial", None)
 
 
 def _mutants(outcomes: Iterable[Outcome]) -> tuple[int, int]:
@@ -248,9 +312,21 @@ def _findings(outcomes: Iterable[Outcome]) -> list[str]:
         if outcome.status != "scored":
             lines.append(f"{outcome.trial.case_id}, {_PHASES[phase]}: {outcome.status}: {message}")
         elif outcome.shown.got in _BAD_STATES or outcome.score("passed") == 0:
-            state = _STATE_NAMES.get(outcome.shown.got, outcome.shown.got)
-            lines.append(f"{outcome.trial.case_id}, {_PHASES[phase]}: {state}: {outcome.shown.reason}")
+            lines.append(f"{outcome.trial.case_id}, {_PHASES[phase]}: {_state_name(outcome)}: {outcome.shown.reason}")
     return lines
+
+
+def _attempt_section(outcomes: Iterable[Outcome]) -> list[Table]:
+    """Each forbidden write of an agent, and what became of it: a refusal is to the credit of the store."""
+    columns = (
+        text_column("scenario"),
+        text_column("attempt"),
+        text_column("check", wrap=True),
+        text_column("what became of it"),
+        text_column("found", priority=1, wrap=True),
+    )
+    rows = tuple(attempts_in(outcomes))
+    return [Table("Forbidden writes of the agent", columns, rows)] if rows else []
 
 
 def _residue_section(outcomes: Iterable[Outcome]) -> list[Table]:
@@ -324,6 +400,10 @@ def _document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         "could_not_look": [
             dict(zip(("scenario", "phase", "claim", "why"), check, strict=True)) for check in skipped_checks(outcomes)
         ],
+        "attempts": [
+            dict(zip(("scenario", "variant", "claim", "fate", "found"), attempt, strict=True))
+            for attempt in attempts_in(outcomes)
+        ],
         "residue": [
             dict(zip(("scenario", "phase", "claim", "files"), found, strict=True)) for found in residue(outcomes)
         ],
@@ -335,7 +415,11 @@ def _document(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def _scenario_document(scenario: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """`phases` and `mutants` are the structure; the other keys are their old form, with the old words."""
-    phases = {phase: counts for phase in _PHASES if (counts := _counts(outcomes, phase))}
+    phases = {
+        phase: Counter(one.shown.got if one.status == "scored" else one.status for one in own)
+        for phase in _PHASES
+        if (own := _in_phase(outcomes, phase))
+    }
     killed, counted = _mutants(outcomes)
     words = {phase: ", ".join(f"{name} {n}" for name, n in counts.items()) for phase, counts in phases.items()}
     words |= {phase: next(iter(counts)) for phase, counts in phases.items() if counts.total() == 1}
@@ -350,8 +434,7 @@ def _scenario_document(scenario: str, outcomes: Sequence[Outcome]) -> dict[str, 
     return {
         "scenario": scenario,
         **old,
-        "phases": {
-            phase: {_STATE_NAMES.get(name, name): n for name, n in counts.items()} for phase, counts in phases.items()
-        },
+        "verdict": _verdict(outcomes).name,
+        "phases": {phase: dict(Counter(map(_state_name, _in_phase(outcomes, phase)))) for phase in phases},
         "mutants": {"killed": killed, "counted": counted},
     }

@@ -20,6 +20,7 @@ from .assertions import KINDS, Assertion
 from .assertions_base import PHASES, Phase
 from .assertions_behaviour import CallTrace
 from .assertions_memory import SecretFree, Sql, UnchangedSince
+from .assertions_origin import NoNewWords
 from .mutants import mutants_of
 from .placeholders import check_placeholders, planted_names, texts_in
 from .scenario import Scenario
@@ -188,16 +189,22 @@ def _check_references(scenario: Scenario, assertion: Assertion, part: Document) 
             if name not in known:
                 raise _unknown(part.where(), "fact", name, known, suffix)
         if isinstance(assertion, UnchangedSince):
-            moments = {"fixture", *(step.name for step in script if isinstance(step, Mark))}
+            moments = _moments(script)
             for key, moment in (("moment", assertion.moment), ("until", assertion.until)):
                 if moment is not None and moment not in moments:
                     raise _unknown(part.where(key), "moment", moment, moments, suffix)
+        if isinstance(assertion, NoNewWords) and assertion.moment not in _moments(script):
+            raise _unknown(part.where("moment"), "moment", assertion.moment, _moments(script), suffix)
         if isinstance(assertion, CallTrace) and assertion.session is not None:
             restarts = sum(isinstance(step, Restart) for step in script)
             last = len(scenario.prompts) if phase == "real_model" else 1 + restarts
             if last and assertion.session > last:
                 problem, remedy = f"unknown session {assertion.session}{suffix}", "limit the assertion with phases"
                 raise BadInput(part.where("session"), problem, expected=f"at most {last}", remedy=remedy)
+
+
+def _moments(script: Script) -> set[str]:
+    return {"fixture", *(step.name for step in script if isinstance(step, Mark))}
 
 
 def _check_sql(scenario: Scenario, index: int, part: Document) -> None:

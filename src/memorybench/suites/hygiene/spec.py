@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from memorybench.suites.spec import ShardedSpec, flag
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import field_validator
+
+from memorybench.core.agents import ToolSurface
+from memorybench.suites.spec import ShardedSpec, Spec, flag
 
 REFERENCE = "reference"
+FORGET, CORRECTIONS = "forgetting", "corrections"
+"""The sets of cases of `hygiene forget` and `hygiene corrections`, and the `mode` of their saved runs. Runs of
+`hygiene run` have `scenarios`, or none."""
+
+
+def _new_seed() -> int:
+    return secrets.randbelow(10**9)
 
 
 class HygieneSpec(ShardedSpec):
@@ -13,10 +28,48 @@ class HygieneSpec(ShardedSpec):
     )
     folders: tuple[str, ...] = flag((), help="Add folders with scenario files.", name="--scenarios", metavar="DIR")
     store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
-    seed: int = flag(0, help="Seed the planted secrets and facts.")
+    seed: int | None = flag(
+        None, help="Seed the planted secrets and facts.", metavar="N", default_text="new in every run"
+    )
     mutants: bool = flag(True, help="Skip the self-checks with generated faulty scripts.")
+    allow_skips: bool = flag(False, help="Accept a run that skips every phase.")
     agent: str | None = flag(None, help="Prompt this agent instead of playing scripts.", metavar="NAME")
     model: str | None = flag(None, help="Set the agent's model.", metavar="MODEL")
+    tools: ToolSurface | None = flag(
+        None,
+        help="Offer our tools or the MCP server's own.",
+        metavar="ours|server",
+        default_text="server for an MCP store",
+    )
     repeats: int = flag(1, help="Run each scenario N times with the agent.", metavar="N", ge=1)
     agent_turn: bool = flag(False, help="Allow prompting the agent; needs --i-understand-model-cost.", saved=False)
     i_understand_model_cost: bool = flag(False, help="Accept that the agent may cost money.", saved=False)
+
+    @classmethod
+    def migrate(cls, saved: Mapping[str, Any]) -> Mapping[str, Any]:
+        # until --tools existed, every agent got our tools
+        return {"tools": "ours", **saved} if saved.get("agent") else saved
+
+
+class ForgetSpec(Spec):
+    store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
+    seed: int = flag(_new_seed, help="Seed the made-up facts.", default_text="a new one per run")
+    look_in: tuple[str, ...] = flag((), help="Also search these files and folders.", metavar="PATH")
+    wait: float = flag(0.0, help="Wait this many seconds for background jobs.", metavar="SECONDS", ge=0)
+    strict: bool = flag(False, help="Fail if a step could not tell.")
+
+    @field_validator("look_in")
+    @classmethod
+    def _check_places(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Make paths absolute, so that a run may be resumed from another folder."""
+        for name in value:
+            if not Path(name).exists():
+                raise ValueError(f"{name}: not found; expected a file or a folder")
+        return tuple(str(Path(name).absolute()) for name in value)
+
+
+class CorrectionsSpec(Spec):
+    store: str = flag(REFERENCE, help="Test this memory store.", metavar="NAME")
+    seed: int = flag(_new_seed, help="Seed the made-up statements.", default_text="a new one per run")
+    curate: bool = flag(False, help="Run the store's curation before looking.")
+    model: str | None = flag(None, help="Also answer from the search, with this model.", metavar="MODEL")

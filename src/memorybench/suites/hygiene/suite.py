@@ -8,7 +8,7 @@ from typing import Any
 
 from memorybench.suites.suite import Command, RunPlace, Suite
 
-from .spec import HygieneSpec
+from .spec import CORRECTIONS, FORGET, CorrectionsSpec, ForgetSpec, HygieneSpec
 
 
 def _describe_file(path: Path, first: Mapping[str, Any]) -> str | None:
@@ -35,9 +35,26 @@ SUITE = Suite(
             HygieneSpec,
             "memorybench.suites.hygiene.prepare:prepare",
             "MEMORY HYGIENE",
+            marks={"mode": "scenarios"},
+        ),
+        Command(
+            "hygiene forget",
+            "certify that a store forgets deleted facts",
+            ForgetSpec,
+            "memorybench.suites.hygiene.forget_plan:prepare",
+            "FORGETTING CERTIFICATE",
+            marks={"mode": FORGET},
+        ),
+        Command(
+            "hygiene corrections",
+            "show what a store returns after contradictory statements",
+            CorrectionsSpec,
+            "memorybench.suites.hygiene.corrections_plan:prepare",
+            "CORRECTION MATRIX",
+            marks={"mode": CORRECTIONS},
         ),
     ),
-    report_module="memorybench.suites.hygiene.report",
+    report_module="memorybench.suites.hygiene.reports",
     describe_file=_describe_file,
     write_files=_write_files,
 )

@@ -1,0 +1,68 @@
+"""`hygiene scan`: a read-only scan of a memory that people already have."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from .arguments import add_config_dir, add_consent, split_list
+
+
+def add_scan(actions: Any) -> None:
+    help_text = "scan a memory for secrets, personal data and stale facts"
+    scan = actions.add_parser("scan", help=help_text, description=help_text, allow_abbrev=False)
+    scan.add_argument("paths", metavar="PATH", nargs="*", help="Read these files and folders")
+    scan.add_argument("--store", metavar="NAME", help="Read the facts that this store lists")
+    scan.add_argument("--user", metavar="NAME", default="user", help="List the facts of this user (default: user)")
+    scan.add_argument(
+        "--format", choices=("text", "json", "sarif"), default="text", help="Choose the format (default: text)"
+    )
+    scan.add_argument("--json", action="store_const", const="json", dest="format", help="Same as --format json")
+    scan.add_argument("--output", metavar="FILE", type=Path, help="Write the findings to this file")
+    scan.add_argument("--baseline", metavar="FILE", type=Path, help="Accept the findings of this file")
+    scan.add_argument("--write-baseline", metavar="FILE", type=Path, help="Write all findings as accepted ones")
+    scan.add_argument(
+        "--fail-on",
+        choices=("low", "medium", "high", "never"),
+        default="high",
+        help="Exit with 3 from this severity (default: high)",
+    )
+    add_consent(scan)
+    add_config_dir(scan)
+    scan.set_defaults(handler=_scan)
+
+
+def _scan(args: argparse.Namespace) -> int:
+    from dataclasses import replace
+
+    from memorybench import __version__
+    from memorybench.core.errors import BadInput
+    from memorybench.suites.hygiene.scan import scan
+    from memorybench.suites.hygiene.scan_output import as_json, as_sarif, as_text, baseline_text, read_baseline
+    from memorybench.wiring.live import LiveWiring
+
+    from .arguments import given_consent
+
+    # only `list` is called, so no private scope is needed
+    wiring = LiveWiring(split_list(args.config_dir), replace(given_consent(args), disposable_store=True))
+    accepted = read_baseline(args.baseline) if args.baseline else []
+    report = scan(args.paths, store=args.store, user=args.user, baseline=accepted, wiring=wiring)
+    if args.format == "sarif":
+        text = as_sarif(report, __version__)
+    else:
+        text = as_json(report) if args.format == "json" else as_text(report)
+    text = wiring.redact(text)
+    try:
+        if args.write_baseline:
+            args.write_baseline.write_text(baseline_text(report, accepted), encoding="utf-8")
+        if args.output:
+            args.output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise BadInput(str(error.filename), error.strerror or "cannot be written") from None
+    if args.output:
+        print(f"{args.output}: {len(report.findings)} findings")
+    else:
+        print(text, end="")
+    fails = args.fail_on != "never" and not args.write_baseline and report.at_least(args.fail_on)
+    return 3 if fails else 0

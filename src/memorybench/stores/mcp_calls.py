@@ -1,0 +1,148 @@
+"""What a call of a server's own tool does to the memory, by the binding of its store.
+
+The binding says with which arguments we would call a tool. The arguments of an agent are compared with that template:
+what stands in the place of `$.content` is the content. A call that stores three facts has three operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+from memorybench.core.agents import MemoryOperation, Operation
+from memorybench.core.errors import BadInput, Malformed
+from memorybench.core.stores import StoredFact
+from memorybench.files.bodies import BodyTemplate
+from memorybench.files.jsonpaths import Path
+from memorybench.files.templates import Placeholder, Template
+from memorybench.mcp.client import ToolResult
+from memorybench.mcp.proxy import ReadCall
+from memorybench.text.patterns import Pattern
+
+from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
+
+MAX_OPERATIONS = 1_000
+"""A call with more operations is read as one, with its arguments unchanged."""
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """One tool of the binding, and the operation that it is part of."""
+
+    operation: Operation
+    call: ToolTemplate
+    source: WriteOperation | ReadOperation | None
+    """How results are read; None if the binding does not say."""
+
+
+class CallReader:
+    """Reads the calls of one server's tools."""
+
+    def __init__(self, operations: Operations, refusal: str | None, user: str = "user") -> None:
+        self._bound = list(_list_bound(operations))
+        self._refusal = Pattern(refusal) if refusal is not None else None
+        self._user = user
+
+    def read(self, tool: str, arguments: Mapping[str, Any], result: ToolResult, error: str | None) -> ReadCall:
+        """Return the operations of a call; none for a tool that the binding does not name."""
+        refused = error if error is not None and self._refusal is not None and self._refusal.search(error) else None
+        candidates = [bound for bound in self._bound if bound.call.tool == tool]
+        if not candidates:
+            return ReadCall(refused=refused)
+        # one tool may have several operations, which a constant such as `action: add` distinguishes
+        bound = max(candidates, key=lambda one: _count_equal(one.call.arguments.root, arguments))
+        matches = [match for match in _match(bound.call.arguments.root, arguments) if match]
+        most = 1 if isinstance(bound.source, ReadOperation) else MAX_OPERATIONS  # a search for two names is one search
+        if not 0 < len(matches) <= most:
+            matches = [dict(arguments)]
+        value = result.value() if error is None else None
+        return ReadCall(tuple(self._operation(bound, one, value, len(matches)) for one in matches), refused)
+
+    def _operation(self, bound: _Bound, values: Values, result: Any, count: int) -> MemoryOperation:
+        user = str(values.pop("user", self._user))
+        ids: Sequence[str] = ()
+        texts: Sequence[str] = ()
+        if isinstance(bound.source, ReadOperation):
+            facts = _read_facts(bound.source, result)
+            ids, texts = [fact.id for fact in facts], [fact.content for fact in facts]
+        elif bound.source is not None and result is not None:
+            ids = _find_ids(bound.source, values, result, count)
+        return MemoryOperation(
+            operation=bound.operation, user=user, arguments=values, ids=tuple(ids), texts=tuple(texts)
+        )
+
+
+def _list_bound(operations: Operations) -> Iterator[_Bound]:
+    """Yield every tool of a binding. The first operation that calls a tool is what the tool is for."""
+    writes: dict[Operation, WriteOperation | None] = {
+        "remember": operations.remember,
+        "update": operations.update,
+        "forget": operations.forget,
+    }
+    reads: dict[Operation, ReadOperation | None] = {"recall": operations.recall, "list": operations.list}
+    for name, write in writes.items():
+        yield from (_Bound(name, call, write) for call in (write.calls if write is not None else ()))
+    for name, read in reads.items():
+        if read is not None:
+            yield _Bound(name, read.call, read)
+    if operations.clear is not None:
+        yield from (_Bound("forget", call, operations.clear) for call in operations.clear.calls)
+    if operations.get is not None:
+        yield _Bound("recall", operations.get.call, operations.get)
+    for tool, name in operations.other_tools.items():
+        source = writes.get(name) or reads.get(name)
+        yield _Bound(name, ToolTemplate(tool, BodyTemplate({})), source)
+
+
+def _match(template: Any, value: Any) -> list[Values]:
+    """Return the values of the template's variables in `value`, once per element of a list."""
+    match template:
+        case Template(parts=(Placeholder(name=name),)):
+            return [{name: value}]
+        case Template(names=names):  # text around variables: which part belongs to which one is unknown
+            return [dict.fromkeys(sorted(names), value)]
+        case Path(text=text):
+            name = text.removeprefix("$.")
+            return [{name: value}] if name.isidentifier() else [{}]
+        case dict() if isinstance(value, Mapping):
+            return _merge([_match(inner, value[key]) for key, inner in template.items() if key in value])
+        case [inner] if isinstance(value, list):
+            return [one for element in value for one in _match(inner, element)]
+        case list() if isinstance(value, list):
+            return _merge([_match(inner, element) for inner, element in zip(template, value, strict=False)])
+    return [{}]
+
+
+def _merge(parts: Sequence[Sequence[Values]]) -> list[Values]:
+    """Return every combination of one match of each part."""
+    combinations = islice(product(*parts), MAX_OPERATIONS + 1)
+    return [{name: one for values in combination for name, one in values.items()} for combination in combinations]
+
+
+def _count_equal(template: Any, value: Any) -> int:
+    """Return how many constants of a template the value has, less those that it contradicts."""
+    match template:
+        case dict() if isinstance(value, Mapping):
+            return sum(_count_equal(inner, value.get(key)) for key, inner in template.items())
+        case dict() | list() | Template() | Path():
+            return 0
+    return 1 if template == value else -1
+
+
+def _read_facts(operation: ReadOperation, result: Any) -> Sequence[StoredFact]:
+    try:
+        return operation.facts.read(result, operation.call.tool) if result is not None else ()
+    except (Malformed, BadInput):  # the agent read something that the binding does not expect, such as prose
+        return ()
+
+
+def _find_ids(operation: WriteOperation, values: Values, result: Any, count: int) -> Sequence[str]:
+    """Return the id of a written fact: that of the result if it is the only one, else the one that the agent chose."""
+    if operation.id is not None and count == 1 and (id := operation.id.first(result)) is not None:
+        return (str(id),)
+    chosen = values.get("id", values.get("newId"))
+    return (str(chosen),) if chosen is not None else ()

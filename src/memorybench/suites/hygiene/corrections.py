@@ -1,0 +1,186 @@
+"""What a store returns after contradictory statements: `hygiene corrections`.
+
+Each cell of the matrix tells an old and a new statement in one of five orders, then searches, lists and, with a model,
+asks. Made-up words as values show which statement was returned, so no judge is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from memorybench.core.errors import Lacking, Refused, ServiceError
+from memorybench.core.records import Record
+from memorybench.core.stores import MemoryStore, NewFact
+from memorybench.processes.programs import temporary_folder
+from memorybench.secrets.canaries import find_text
+from memorybench.text.words import is_negated, words
+
+from .evidence import OpenStore
+from .placeholders import fill_placeholders, generate_values, planted_names
+from .script import USER
+
+LIMIT = 10
+"""Results per search."""
+Way = Literal["told", "operations"]
+COLUMNS = {
+    "only-old": "only the old statement was told",
+    "new-after-old": "the new statement was told after the old one",
+    "old-repeated": "the old statement was repeated after the new one",
+    "two-sources": "the two statements have different sources",
+    "new-retracted": "the new statement was retracted",
+}
+CURRENT = {"only-old": "old", "new-after-old": "new", "new-retracted": "old"}
+"""The statement that is current at the end. The other two columns have no right answer: they are only reported."""
+WAYS: dict[str, tuple[Way, ...]] = {
+    "only-old": ("told",),
+    "new-after-old": ("told", "operations"),
+    "old-repeated": ("told", "operations"),
+    "two-sources": ("told",),
+    "new-retracted": ("told", "operations"),
+}
+"""told: every statement is a new fact, also the retraction. operations: the new statement is an update of the old one,
+and a retraction deletes the new one."""
+
+
+class Topic(Record):
+    """Two statements of which one can be true, and a question about them."""
+
+    name: str
+    old: str
+    new: str
+    old_value: str
+    new_value: str
+    question: str
+
+    @property
+    def retraction(self) -> str:
+        return f"It is not true that {self.new[0].lower()}{self.new[1:]}"
+
+
+_TOPICS = [
+    {
+        "name": "town",
+        "old": "My brother lives in the town of ${word:old_town}",
+        "new": "My brother now lives in the town of ${word:new_town}",
+        "old_value": "${word:old_town}",
+        "new_value": "${word:new_town}",
+        "question": "In which town does my brother live?",
+    },
+    {
+        "name": "doctor",
+        "old": "The doctor of my daughter is called ${word:old_doctor}",
+        "new": "The doctor of my daughter is now called ${word:new_doctor}",
+        "old_value": "${word:old_doctor}",
+        "new_value": "${word:new_doctor}",
+        "question": "What is the doctor of my daughter called?",
+    },
+    {
+        "name": "project",
+        "old": "The code name of our project is ${word:old_project}",
+        "new": "The code name of our project is now ${word:new_project}",
+        "old_value": "${word:old_project}",
+        "new_value": "${word:new_project}",
+        "question": "What is the code name of our project?",
+    },
+]
+TOPIC_NAMES = tuple(topic["name"] for topic in _TOPICS)
+
+
+def make_topics(seed: int) -> dict[str, Topic]:
+    """Return the topics by name. Equal seeds have equal words."""
+    values = generate_values(planted_names(_TOPICS), seed, "hygiene corrections")
+    return {topic["name"]: Topic.model_validate(topic) for topic in fill_placeholders(_TOPICS, values)}
+
+
+class Found(Record):
+    """Which statements a store returned: their ranks in a search, or how many entries list them."""
+
+    old: int | None
+    """None: not returned."""
+    new: int | None
+
+    @property
+    def order(self) -> str:
+        """What a search returned, in words."""
+        if self.old is None or self.new is None:
+            return self.presence
+        return "new before old" if self.new < self.old else "old before new"
+
+    @property
+    def presence(self) -> str:
+        """What a list returned, in words."""
+        names = {(True, True): "both", (True, False): "only old", (False, True): "only new", (False, False): "neither"}
+        return names[self.old is not None, self.new is not None]
+
+
+class Cell(Record):
+    """What the store returned at the end. None: it has no such operation."""
+
+    search: Found | None
+    list: Found | None
+    texts: tuple[str, ...] = ()
+    """The results of the search, best first."""
+
+
+async def play_cell(open_store: OpenStore, topic: Topic, column: str, way: Way, *, curate: bool) -> Cell:
+    """Tell the statements of one cell and return what the store shows. Raises Lacking for a missing operation."""
+    with temporary_folder("memorybench-corrections-") as folder:
+        async with open_store(folder) as store:
+            if not {"recall", "list"} & store.capabilities:
+                raise Lacking("the store can neither search nor list")
+            try:
+                await _tell(store, topic, column, way)
+            except Refused as error:
+                raise ServiceError(f"the store refused a harmless statement: {error}") from error
+            if curate:
+                _require(store, "curate")
+                await store.curate(USER, apply=True)
+            search, listing, texts = None, None, []
+            if "list" in store.capabilities:
+                listing = _found([fact.content for fact in await store.list(USER)], topic, ranks=False)
+            if "recall" in store.capabilities:
+                texts = [fact.content for fact in await store.recall(USER, topic.question, LIMIT)]
+                search = _found(texts, topic, ranks=True)
+    return Cell(search=search, list=listing, texts=tuple(texts))
+
+
+async def _tell(store: MemoryStore, topic: Topic, column: str, way: Way) -> None:
+    sources = ("my notes", "a colleague") if column == "two-sources" else (None, None)
+    old_id = await store.remember(USER, NewFact(content=topic.old, source=sources[0]))
+    if column == "only-old":
+        return
+    if way == "operations" and column != "new-retracted":
+        _require(store, "update")
+        await store.update(USER, old_id, topic.new)
+    else:
+        new_id = await store.remember(USER, NewFact(content=topic.new, source=sources[1]))
+    if column == "old-repeated":
+        await store.remember(USER, NewFact(content=topic.old))
+    elif column == "new-retracted" and way == "operations":
+        _require(store, "forget")
+        await store.forget(USER, new_id)
+    elif column == "new-retracted":
+        await store.remember(USER, NewFact(content=topic.retraction))
+
+
+def _require(store: MemoryStore, operation: Literal["update", "forget", "curate"]) -> None:
+    if operation not in store.capabilities:
+        raise Lacking(f"the store does not support {operation}")
+
+
+def _found(texts: Sequence[str], topic: Topic, *, ranks: bool) -> Found:
+    """Return the first rank of each statement, or the number of its entries. A retraction is not the statement."""
+    places: dict[str, list[int]] = {"old": [], "new": []}
+    for rank, text in enumerate(texts, 1):
+        for name, value in (("old", topic.old_value), ("new", topic.new_value)):
+            if find_text(value, {"": text}) and not is_negated(words(text)):
+                places[name].append(rank)
+    numbers = {name: (own[0] if ranks else len(own)) if own else None for name, own in places.items()}
+    return Found(old=numbers["old"], new=numbers["new"])
+
+
+def answered(text: str, topic: Topic) -> str:
+    """Return which value an answer contains, in words."""
+    has_old, has_new = (bool(find_text(value, {"": text})) for value in (topic.old_value, topic.new_value))
+    return Found(old=1 if has_old else None, new=1 if has_new else None).presence

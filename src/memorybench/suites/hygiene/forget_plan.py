@@ -1,0 +1,129 @@
+"""The run of `hygiene forget`: one trial per step of the deletion procedure, all on one play."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memorybench.core.errors import BadInput, Lacking
+from memorybench.core.measures import Metric
+from memorybench.core.plans import Job, Performed, Plan, Steps
+from memorybench.core.trials import Case, Exhibit, Score, Trial
+from memorybench.journal.rows import Fingerprint
+from memorybench.metrics.rates import Rate
+from memorybench.processes.programs import temporary_folder
+from memorybench.suites.estimates import unpriced_calls
+from memorybench.suites.suite import Opening, PreparedRun, RunPlace
+from memorybench.suites.wiring import ResolvedStore, Wiring
+
+from .forgetting import OTHER, STEPS, Certificate, Check, Procedure, check_forgetting
+from .plays import Play, Store, check_unused
+from .script import USER
+from .spec import FORGET, ForgetSpec
+
+SET = FORGET
+FORGOTTEN, PASSED = "forgotten", "passed"
+"""The measure, and the score of a step: 1 pass, 0 fail. A step that cannot tell is skipped."""
+PLAY = "forget"
+"""The name of the recorded step that has the certificate."""
+MEASURES: tuple[Metric, ...] = (Rate(FORGOTTEN, PASSED),)
+MEANINGS = {FORGOTTEN: "steps of the deletion procedure that passed, of those that could tell"}
+
+
+class ForgetStep(Case):
+    """One step of the procedure."""
+
+    title: str
+
+
+def prepare(spec: ForgetSpec, wiring: Wiring, place: RunPlace) -> PreparedRun:
+    store = wiring.store(spec.store)
+    for name in spec.look_in:
+        if not Path(name).exists():
+            raise BadInput("--look-in", f"{name}: not found", expected="a file or a folder")
+    fingerprints = {"store": store.described(), "procedure": "\n".join(STEPS)}
+    return PreparedRun(
+        spec=spec,
+        totals={(SET, store.name): len(STEPS)},
+        subjects=(store.name,),
+        fingerprints={name: Fingerprint.of(text) for name, text in fingerprints.items()},
+        metrics=MEASURES,
+        open_plan=partial(_open_plan, spec, store),
+        cases={SET: frozenset(STEPS)},
+        estimate=lambda: (unpriced_calls(SET, store.name, "step", len(STEPS), spends=False),),
+        hints={"memorybench hygiene run --store NAME": "check the store for noise, secrets, duplicates and lost facts"},
+    )
+
+
+async def open_subject(store: ResolvedStore) -> Store:
+    """Return the store under test. It is opened once: only an open store knows its version."""
+    with temporary_folder("memorybench-") as folder:
+        async with store.open(folder) as opened:
+            await check_unused(opened, store.isolation)
+            return Store(opened.subject, store.open, store.isolation)
+
+
+async def _open_plan(spec: ForgetSpec, store: ResolvedStore, opening: Opening) -> Plan:
+    subject = await open_subject(store)
+    jobs = _Jobs(spec, subject, opening.run_id)
+    return Plan(jobs=jobs.jobs(), size=len(STEPS), metrics=MEASURES, limits=subject.limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Jobs:
+    spec: ForgetSpec
+    store: Store
+    run: str
+
+    def jobs(self) -> list[Job]:
+        return [
+            Job(
+                trial=Trial(suite="hygiene", benchmark=SET, case_id=step, subject=self.store.subject, cluster=step),
+                perform=partial(self._perform, step),
+                ordinal=ordinal,
+                case=ForgetStep(id=step, title=title),
+                shown=Exhibit(asked=title, expected="pass"),
+            )
+            for ordinal, (step, title) in enumerate(STEPS.items())
+        ]
+
+    async def _perform(self, step: str, steps: Steps) -> Performed:
+        certificate = await self._certificate(steps)
+        check = next(check for check in certificate.checks if check.step == step)
+        if check.state == "cannot tell":
+            raise Lacking(check.evidence)
+        return Performed(
+            scores=(Score(name=PASSED, value=float(check.state == "pass"), reason=check.evidence),),
+            shown=Exhibit(asked=STEPS[step], expected="pass", got=check.state, reason=check_text(check)),
+        )
+
+    async def _certificate(self, steps: Steps) -> Certificate:
+        """Perform the procedure as one recorded step, which all trials share."""
+        spec = self.spec
+        procedure = Procedure(
+            seed=spec.seed,
+            isolation=self.store.isolation,
+            look_in=tuple(Path(name) for name in spec.look_in),
+            wait=spec.wait,
+        )
+        inputs: Mapping[str, Any] = {
+            "store": self.store.subject,
+            "seed": spec.seed,
+            "look_in": list(spec.look_in),
+            "wait": spec.wait,
+        }
+        play = Play(self.store, steps, {"run": self.run, **inputs}, {USER, OTHER})
+
+        async def run() -> Certificate:
+            async with play.open() as open_store:
+                return await check_forgetting(open_store, procedure)
+
+        return await steps.once(PLAY, inputs, run, Certificate, on=self.store.subject, after=play.claim)
+
+
+def check_text(check: Check) -> str:
+    """Return the evidence with the places of all copies."""
+    return "; ".join((check.evidence, *map(str, check.leftovers)))

@@ -1,0 +1,416 @@
+"""Delete facts from a store and check, step by step, that nothing of them is left.
+
+Every check also looks for facts that were not deleted, the twins. It passes if the deleted facts are not found and the
+twins are; it fails if a deleted fact is found, or if a twin is lost; otherwise it cannot tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from memorybench.core.errors import Lacking, Refused, ServiceError, Transient
+from memorybench.core.records import Record
+from memorybench.core.stores import Getting, Isolation, MemoryStore, NewFact, StoredFact
+from memorybench.processes.programs import temporary_folder
+from memorybench.secrets.canaries import find_text
+
+from .evidence import OpenStore
+from .leftovers import Area, Leftover, Searched, search_files
+from .pairs import MadeUpFact, Pair, make_pairs
+from .script import USER
+
+OTHER = "other"
+"""A second user, who must not see what the first one deleted."""
+LIMIT = 10
+"""Results per search."""
+CheckState = Literal["pass", "fail", "cannot tell"]
+
+STEPS = {
+    "delete": "The store accepts the deletion of each fact",
+    "search-exact": "A search for the exact words does not return a deleted fact",
+    "search-reworded": "A search in other words does not return a deleted fact",
+    "list": "A deleted fact is not listed",
+    "get": "A deleted fact cannot be read by its id",
+    "history": "The history of changes does not contain a deleted fact",
+    "refeed": "A deleted fact can be told again, brings no other one back, and can be deleted again",
+    "curation": "Curation or background jobs do not bring a deleted fact back",
+    "restart": "A restart does not bring a deleted fact back",
+    "summaries": "Entries that the store derived itself do not contain a deleted fact",
+    "other-user": "Another user does not see a deleted fact",
+    "backups": "Exports and backups do not contain a deleted fact",
+    "files": "Files of the store do not contain a deleted fact",
+    "free-pages": "Free pages and unused bytes of SQLite files do not contain a deleted fact",
+    "write-ahead-log": "Write-ahead logs and rollback journals do not contain a deleted fact",
+    "logs": "Log files do not contain a deleted fact",
+}
+"""By the name of a step: what it checks, in the order of the certificate."""
+CORE = ("delete", "search-exact", "list")
+"""Without `delete` and one of the others, a certificate proves nothing."""
+_AREAS: dict[str, tuple[Area, str]] = {
+    "backups": ("backups", "there are no exports or backups"),
+    "files": ("files", "there are no other files"),
+    "free-pages": ("free pages", "there are no SQLite files"),
+    "write-ahead-log": ("write-ahead log", "there are no write-ahead logs or rollback journals"),
+    "logs": ("logs", "there are no log files"),
+}
+
+
+class Check(Record):
+    """The result of one step."""
+
+    step: str
+    state: CheckState
+    evidence: str
+    leftovers: tuple[Leftover, ...] = ()
+
+
+class Certificate(Record):
+    checks: tuple[Check, ...]
+    pairs: tuple[Pair, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """What a certificate depends on, besides the store."""
+
+    seed: int
+    isolation: Isolation = "folder"
+    look_in: tuple[Path, ...] = ()
+    """Further files and folders to search, such as the backups of a live store."""
+    wait: float = 0.0
+    """Seconds to wait for background jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Surface:
+    """One way to see facts, and the twins that it showed before the deletion."""
+
+    name: str
+    show: Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]
+    """Returns the texts in which the fact would be."""
+    twins: tuple[MadeUpFact, ...] = ()
+
+
+@dataclass(slots=True)
+class _Play:
+    """The facts in the store and their ids."""
+
+    pairs: tuple[Pair, ...]
+    witness: MadeUpFact
+    ids: dict[str, list[str]] = field(default_factory=dict)
+    """By the text of a fact: the ids that the store gave it."""
+    derived: int = 0
+    """Entries before the deletion that no one has told."""
+    surfaces: dict[str, _Surface] = field(default_factory=dict)
+    results: dict[str, Check] = field(default_factory=dict)
+
+    @property
+    def deleted(self) -> tuple[MadeUpFact, ...]:
+        return tuple(pair.deleted for pair in self.pairs)
+
+    @property
+    def twins(self) -> tuple[MadeUpFact, ...]:
+        return tuple(pair.twin for pair in self.pairs)
+
+    @property
+    def told_ids(self) -> set[str]:
+        return {id for ids in self.ids.values() for id in ids}
+
+    def record(self, step: str, state: CheckState, evidence: str, leftovers: Iterable[Leftover] = ()) -> None:
+        self.results[step] = Check(step=step, state=state, evidence=evidence, leftovers=tuple(leftovers))
+
+
+async def check_forgetting(open_store: OpenStore, procedure: Procedure) -> Certificate:
+    """Plant facts, delete some of them, and perform every step. Raises Lacking if the store cannot delete."""
+    pairs, witness = make_pairs(procedure.seed)
+    play = _Play(pairs, witness)
+    with temporary_folder("memorybench-forget-") as root:
+        folder = root / "store"
+        folder.mkdir()
+        places = [*([root] if procedure.isolation == "folder" else []), *procedure.look_in]
+        async with AsyncExitStack() as session:
+            store = await session.enter_async_context(open_store(folder))
+            if "forget" not in store.capabilities:
+                raise Lacking("the store has no operation that deletes a fact")
+            has_all_files = "files" in store.capabilities or bool(procedure.look_in)
+            await _plant(store, play)
+            await _delete(store, play)
+            for step in ("search-exact", "search-reworded", "list", "get", "history"):
+                play.record(step, *await _look(store, play, step))
+            await _check_summaries(store, play)
+            await _check_other_user(store, play)
+            await _check_curation(store, play, procedure.wait)
+            searched = await _search(places, play, folder)
+            await session.aclose()
+            searched.add_later(await _search(places, play, folder))
+            store = await session.enter_async_context(open_store(folder))
+            await _check_restart(store, play, procedure.isolation)
+            await _check_refeed(store, play)
+        _check_files(play, searched, has_places=bool(places), has_all_files=has_all_files)
+    return Certificate(checks=tuple(play.results[step] for step in STEPS), pairs=pairs)
+
+
+async def _plant(store: MemoryStore, play: _Play) -> None:
+    """Tell all facts, let the store derive entries from them, and note what each surface shows."""
+    for fact in (*play.deleted, *play.twins):
+        await _tell(store, play, USER, fact)
+    if "users" in store.capabilities:
+        await _tell(store, play, OTHER, play.witness)
+    if "curate" in store.capabilities:
+        await store.curate(USER, apply=True)
+    if "list" in store.capabilities:
+        play.derived = sum(fact.id not in play.told_ids for fact in await store.list(USER))
+    for name, show in _surfaces(store, play).items():
+        shown = [twin for twin in play.twins if _texts_with(twin.values, await show(store, twin))]
+        play.surfaces[name] = _Surface(name, show, tuple(shown))
+
+
+async def _tell(store: MemoryStore, play: _Play, user: str, fact: MadeUpFact) -> None:
+    ids = play.ids.setdefault(fact.text, [])
+    try:
+        if fact.earlier and "update" in store.capabilities:
+            id = await store.remember(user, NewFact(content=fact.earlier))
+            play.ids[fact.earlier] = [id]
+            ids.append(await store.update(user, id, fact.text))
+        else:
+            for _ in range(2 if fact.is_repeated else 1):
+                ids.append(await store.remember(user, NewFact(content=fact.text)))
+    except Refused as error:
+        raise ServiceError(f'the store refused the harmless fact "{fact.text}": {error}') from error
+
+
+def _surfaces(
+    store: MemoryStore, play: _Play
+) -> dict[str, Callable[[MemoryStore, MadeUpFact], Awaitable[Sequence[str]]]]:
+    """Return the ways in which this store shows facts."""
+
+    async def search_exact(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
+        return _texts(await store.recall(USER, fact.text, LIMIT))
+
+    async def search_reworded(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
+        return _texts(await store.recall(USER, fact.question, LIMIT))
+
+    async def list_all(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
+        return _texts(await store.list(USER))
+
+    async def history(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
+        return await store.history(USER)
+
+    async def get(store: MemoryStore, fact: MadeUpFact) -> Sequence[str]:
+        assert isinstance(store, Getting)
+        found = []
+        for id in dict.fromkeys(play.ids[fact.text]):
+            try:
+                found.append(await store.get(USER, id))
+            except Transient:
+                raise
+            except (ServiceError, Refused):
+                continue  # the usual answer to an unknown id
+        return _texts(fact for fact in found if fact is not None)
+
+    ways = {
+        "search-exact": ("recall", search_exact),
+        "search-reworded": ("recall", search_reworded),
+        "list": ("list", list_all),
+        "get": ("get", get),
+        "history": ("history", history),
+    }
+    return {name: show for name, (capability, show) in ways.items() if capability in store.capabilities}
+
+
+def _texts(facts: Iterable[StoredFact]) -> list[str]:
+    return ["\n".join(filter(None, (fact.content, fact.category, fact.source))) for fact in facts]
+
+
+def _texts_with(values: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Return the texts that contain one of the values, in any encoding."""
+    named = {str(place): text for place, text in enumerate(texts)}
+    places = dict.fromkeys(sighting.where for value in values for sighting in find_text(value, named))
+    return [named[place] for place in places]
+
+
+async def _delete(store: MemoryStore, play: _Play) -> None:
+    errors = []
+    for fact in play.deleted:
+        try:
+            await _forget(store, play, fact)
+        except Transient:
+            raise
+        except (ServiceError, Refused) as error:
+            errors.append(f'"{fact.text}": {error}')
+    if errors:
+        play.record("delete", "fail", "; ".join(errors))
+    else:
+        play.record("delete", "pass", f"{len(play.deleted)} facts deleted by their ids, {len(play.twins)} twins kept")
+
+
+async def _forget(store: MemoryStore, play: _Play, fact: MadeUpFact) -> None:
+    """Delete the entries that the fact was told as; a curator may have merged them into another entry."""
+    ids = list(dict.fromkeys(play.ids[fact.text]))
+    if "list" in store.capabilities:
+        facts = await store.list(USER)
+        told = [one.id for one in facts if one.id in ids]
+        ids = told or [one.id for one in facts if _texts_with(fact.values, _texts([one]))] or ids
+    for id in ids:
+        await store.forget(USER, id)
+
+
+async def _look(store: MemoryStore, play: _Play, step: str) -> tuple[CheckState, str]:
+    """Check one surface: deleted facts must not be there, and twins that were there before must still be."""
+    surface = play.surfaces.get(step)
+    if surface is None:
+        missing = {"get": "reads a fact by its id", "history": "shows earlier texts", "list": "lists facts"}
+        return "cannot tell", f"the store has no operation that {missing.get(step, 'searches')}"
+    try:
+        found = [text for fact in play.deleted for text in _texts_with(fact.values, await surface.show(store, fact))]
+        lost = [twin for twin in surface.twins if not _texts_with(twin.values, await surface.show(store, twin))]
+    except Transient:
+        raise
+    except ServiceError as error:
+        return "cannot tell", f"error: {error}"
+    if found:
+        return "fail", f"returned: {_quote(found)}"
+    if lost:
+        return "fail", f"lost a fact that was not deleted: {_quote(twin.text for twin in lost)}"
+    if not surface.twins:
+        return "cannot tell", "the twins, which were not deleted, were not returned either"
+    twins = len(surface.twins)
+    return "pass", f"no deleted fact returned; {twins} {'twin' if twins == 1 else 'twins'} returned as before"
+
+
+def _quote(texts: Iterable[str]) -> str:
+    found = list(dict.fromkeys(texts))
+    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    return ", ".join(f'"{text}"' for text in found[:3]) + more
+
+
+async def _look_again(store: MemoryStore, play: _Play) -> tuple[CheckState, str]:
+    """Check searches and list again; return the worst result, or `cannot tell` if all of them could not."""
+    results = {step: await _look(store, play, step) for step in ("search-exact", "search-reworded", "list")}
+    states: tuple[CheckState, ...] = ("fail", "pass", "cannot tell")
+    worst = next(state for state in states if state in {found for found, _ in results.values()})
+    evidence: dict[str, list[str]] = {}
+    for step, (state, text) in results.items():
+        if state == worst:
+            evidence.setdefault(text, []).append(step)
+    return worst, "; ".join(f"{', '.join(steps)}: {text}" for text, steps in evidence.items())
+
+
+async def _check_summaries(store: MemoryStore, play: _Play) -> None:
+    if "list" not in play.surfaces:
+        play.record("summaries", "cannot tell", "the store has no operation that lists facts")
+        return
+    derived = [fact for fact in await store.list(USER) if fact.id not in play.told_ids]
+    values = [value for fact in play.deleted for value in fact.values]
+    found = _texts_with(values, _texts(derived))
+    if found:
+        play.record("summaries", "fail", f"derived entries: {_quote(found)}")
+    elif play.derived:
+        play.record("summaries", "pass", f"{len(derived)} derived entries, none with a deleted fact")
+    else:
+        play.record("summaries", "pass", "the store lists no entries that no one has told")
+
+
+async def _check_other_user(store: MemoryStore, play: _Play) -> None:
+    if "users" not in store.capabilities or not {"recall", "list"} & store.capabilities:
+        play.record("other-user", "cannot tell", "the store does not separate users, or shows no facts")
+        return
+    texts: list[str] = []
+    if "list" in store.capabilities:
+        texts += _texts(await store.list(OTHER))
+    if "recall" in store.capabilities:
+        for fact in (*play.deleted, play.witness):
+            texts += _texts(await store.recall(OTHER, fact.text, LIMIT))
+    found = _texts_with([value for fact in play.deleted for value in fact.values], texts)
+    if found:
+        play.record("other-user", "fail", f"another user was shown: {_quote(found)}")
+    elif not _texts_with(play.witness.values, texts):
+        play.record("other-user", "cannot tell", "the other user was not shown the fact that this user told")
+    else:
+        play.record("other-user", "pass", "another user was shown no deleted fact, and still has a fact of their own")
+
+
+async def _check_curation(store: MemoryStore, play: _Play, wait: float) -> None:
+    if "curate" not in store.capabilities and not wait:
+        missing = "the store has no operation that starts curation; --wait SECONDS gives background jobs time"
+        state, evidence = await _look_again(store, play)
+        play.record("curation", *(("fail", evidence) if state == "fail" else ("cannot tell", missing)))
+        return
+    if "curate" in store.capabilities:
+        await store.curate(USER, apply=True)
+    await asyncio.sleep(wait)
+    state, evidence = await _look_again(store, play)
+    play.record("curation", state, f"{evidence}{f'; after {wait:g} s' if wait else ''}")
+
+
+async def _check_restart(store: MemoryStore, play: _Play, isolation: Isolation) -> None:
+    state, evidence = await _look_again(store, play)
+    if state == "pass" and isolation != "folder":
+        state, evidence = "cannot tell", "only the connection was opened again: a live store is not restarted"
+    play.record("restart", state, evidence)
+
+
+async def _check_refeed(store: MemoryStore, play: _Play) -> None:
+    """Tell the first deleted fact again, look for the others, and delete it again."""
+    shown = [surface for name, surface in play.surfaces.items() if name in ("search-exact", "list") and surface.twins]
+    if not shown:
+        play.record("refeed", "cannot tell", "neither search nor list returns the twins")
+        return
+    first, *others = play.deleted
+    try:
+        play.ids[first.text] = [await store.remember(USER, NewFact(content=first.text))]
+    except (Refused, ServiceError) as error:
+        play.record("refeed", "fail", f"a deleted fact cannot be told again: {error}")
+        return
+    is_back = [bool(_texts_with(first.values, await surface.show(store, first))) for surface in shown]
+    came_back = [
+        text
+        for surface in shown
+        for fact in others
+        for text in _texts_with(fact.values, await surface.show(store, fact))
+    ]
+    await _forget(store, play, first)
+    left = [text for surface in shown for text in _texts_with(first.values, await surface.show(store, first))]
+    if came_back:
+        play.record("refeed", "fail", f"telling one fact brought another one back: {_quote(came_back)}")
+    elif not all(is_back):
+        play.record("refeed", "fail", f'told again, it is not returned: "{first.text}"')
+    elif left:
+        play.record("refeed", "fail", f"deleted again, it is still returned: {_quote(left)}")
+    else:
+        play.record("refeed", "pass", "told again it was returned, no other one came back, and it was deleted again")
+
+
+async def _search(places: Sequence[Path], play: _Play, folder: Path) -> Searched:
+    """Search the files in a thread, because decoding takes time."""
+    deleted = [value for fact in play.deleted for value in fact.values]
+    return await asyncio.to_thread(search_files, places, deleted, [twin.value for twin in play.twins], folder)
+
+
+def _check_files(play: _Play, searched: Searched, *, has_places: bool, has_all_files: bool) -> None:
+    amount = f"{searched.files} {'file' if searched.files == 1 else 'files'}, {searched.octets:,} bytes searched"
+    for step, (area, absent) in _AREAS.items():
+        leftovers = [one for one in searched.leftovers if one.area == area]
+        if leftovers:
+            play.record(step, "fail", f"found in {_count_files(leftovers)}", leftovers)
+        elif not has_places:
+            play.record(step, "cannot tell", "the files of a live store are elsewhere; --look-in PATH names them")
+        elif searched.unread:
+            play.record(step, "cannot tell", f"not searched: {'; '.join(searched.unread)}")
+        elif not has_all_files:
+            play.record(step, "cannot tell", f"{amount}, but the store may keep data elsewhere")
+        elif not searched.controls:
+            play.record(step, "cannot tell", f"{amount}, but the twins are not found in them either")
+        else:
+            evidence = f"{amount}, where twins are found"
+            play.record(step, "pass", evidence if area in searched.areas else f"{evidence}; {absent}")
+
+
+def _count_files(leftovers: Sequence[Leftover]) -> str:
+    names = sorted({one.file for one in leftovers})
+    return names[0] if len(names) == 1 else f"{len(names)} files"

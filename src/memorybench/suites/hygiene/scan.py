@@ -1,0 +1,212 @@
+"""Scans a memory that people already have. Reads only; values of secrets and personal data are never kept."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
+from typing import Literal
+
+from memorybench.core.errors import BadInput, Lacking
+from memorybench.core.records import Record, digest
+from memorybench.processes.programs import temporary_folder
+from memorybench.secrets.credentials import find_credentials
+from memorybench.suites.blocking import blocking
+from memorybench.suites.wiring import Wiring
+
+from .scan_injection import find_injections
+from .scan_personal import Severity, find_personal_data
+from .scan_statements import Statement, is_stale, relations_within, statements_in
+from .scan_texts import Reading, Text, read_paths
+
+Category = Literal["secret", "personal data", "injection", "duplicate", "contradiction", "stale"]
+SEVERITIES: tuple[Severity, ...] = ("low", "medium", "high")
+_RELATION_KINDS: Mapping[str, tuple[Category, Severity, str]] = {
+    "duplicate": ("duplicate", "low", "repeats an earlier statement"),
+    "near duplicate": ("duplicate", "low", "says nearly the same as an earlier statement"),
+    "contradiction": ("contradiction", "medium", "may contradict an earlier statement"),
+}
+
+
+class ScanFinding(Record):
+    category: Category
+    kind: str
+    severity: Severity
+    file: str
+    """The file as it was named; `store:NAME` for a store."""
+    line: int
+    column: int
+    pointer: str = ""
+    """The place in a structured file: a JSON pointer, `table/rowid/column`, or the id of a fact."""
+    message: str
+    other: str = ""
+    """The place of the earlier statement, for duplicates and contradictions."""
+    fingerprint: str
+    """Identifies the finding in a baseline. It is made of the place and the text around it, never of the value."""
+
+    @property
+    def place(self) -> str:
+        place = f"{self.file}:{self.line}:{self.column}"
+        return f"{place} ({self.pointer})" if self.pointer else place
+
+
+class ScanReport(Record):
+    findings: tuple[ScanFinding, ...]
+    files: int
+    texts: int
+    skipped: Mapping[str, int]
+    """Files that were not read, by reason."""
+    accepted: int = 0
+    """Findings of the baseline, which are not in `findings`."""
+
+    def at_least(self, severity: Severity) -> tuple[ScanFinding, ...]:
+        lowest = SEVERITIES.index(severity)
+        return tuple(one for one in self.findings if SEVERITIES.index(one.severity) >= lowest)
+
+
+def scan(
+    paths: Sequence[str],
+    *,
+    store: str | None = None,
+    user: str = "user",
+    baseline: Sequence[str] = (),
+    wiring: Wiring,
+    today: date | None = None,
+) -> ScanReport:
+    """Scan files, folders and a store. `baseline` are fingerprints of accepted findings."""
+    if not paths and store is None:
+        raise BadInput("PATH", "missing", expected="files or folders, or --store NAME")
+    reading = read_paths(list(paths))
+    if store is not None:
+        reading.texts += blocking(_read_store(store, user, wiring))
+    findings = list(_find(reading, today or date.today()))
+    findings.sort(key=lambda one: (-SEVERITIES.index(one.severity), one.file, one.line, one.column, one.pointer))
+    known = set(baseline)
+    new = tuple(one for one in findings if one.fingerprint not in known)
+    return ScanReport(
+        findings=new,
+        files=reading.files,
+        texts=len(reading.texts),
+        skipped=dict(sorted(reading.skipped.items())),
+        accepted=len(findings) - len(new),
+    )
+
+
+async def _read_store(name: str, user: str, wiring: Wiring) -> list[Text]:
+    """Return the facts that a store lists. No other operation is called."""
+    resolved = wiring.store(name)
+    where = f'store "{name}"'
+    if resolved.isolation == "folder":
+        raise BadInput(
+            where, "starts empty in a folder of its own", remedy="name the files or the folder of your memory instead"
+        )
+    with temporary_folder("memorybench-scan-") as folder:
+        async with resolved.open(folder) as opened:
+            try:
+                facts = await opened.list(user)
+            except Lacking as lacking:
+                raise BadInput(where, str(lacking), expected="a list operation") from None
+    file = f"store:{name}"
+    fields = ("content", "category", "source")
+    return [
+        Text(file, text, key, pointer=f"{fact.id}/{key}", group=f"{file}#{key}")
+        for fact in facts
+        for key in fields
+        if (text := getattr(fact, key))
+    ]
+
+
+def _find(reading: Reading, today: date) -> Iterator[ScanFinding]:
+    statements: list[Statement] = []
+    places = _Places()
+    for text in reading.texts:
+        yield from _find_in_text(text, places)
+        for statement in statements_in(text):
+            statements.append(statement)
+            if is_stale(statement.text, today):
+                message = "may be out of date"
+                end = statement.start + len(statement.text)
+                yield places.finding(
+                    "stale", "time that is over or unknown", "low", text, statement.start, end, message
+                )
+    for relation, earlier, later in relations_within(statements):
+        category, severity, message = _RELATION_KINDS[relation]
+        start, end = later.start, later.start + len(later.text)
+        other = places.place(earlier.source, earlier.start)
+        yield places.finding(category, relation, severity, later.source, start, end, message, other)
+
+
+def _find_in_text(text: Text, places: _Places) -> Iterator[ScanFinding]:
+    named = f"{text.key}: " if text.key else ""
+    credentials = []
+    for secret in find_credentials(named + text.text):
+        start, end = max(secret.start - len(named), 0), max(secret.end - len(named), 0)
+        if end:
+            credentials.append((start, end))
+            category: Category = "personal data" if secret.kind == "payment card number" else "secret"
+            named_kind = f"a secret: {secret.kind}" if category == "secret" else f"{category}: {secret.kind}"
+            message = f"contains {named_kind}, {end - start} characters"
+            yield places.finding(category, secret.kind, "high", text, start, end, message)
+    for data in find_personal_data(named + text.text):
+        start, end = data.start - len(named), data.end - len(named)
+        if start >= 0 and not any(at < end and start < to for at, to in credentials):
+            message = f"contains personal data: {data.kind}"
+            yield places.finding("personal data", data.kind, data.severity, text, start, end, message)
+    for injection in find_injections(text.text):
+        message = f"may instruct an agent: {injection.kind}"
+        yield places.finding(
+            "injection", injection.kind, injection.severity, text, injection.start, injection.end, message
+        )
+
+
+class _Places:
+    """Makes findings with lines, columns and fingerprints."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[str] = Counter()
+        self._text: Text | None = None
+        self._breaks: list[int] = []
+
+    def position(self, text: Text, offset: int) -> tuple[int, int]:
+        if text is not self._text:
+            self._text, self._breaks = text, [at for at, letter in enumerate(text.text) if letter == "\n"]
+        if text.pointer:
+            return text.line, text.column
+        line = bisect_right(self._breaks, offset - 1)
+        return line + 1, offset - (self._breaks[line - 1] if line else -1)
+
+    def place(self, text: Text, offset: int) -> str:
+        line, column = self.position(text, offset)
+        return f"{text.file}:{line}:{column}" + (f" ({text.pointer})" if text.pointer else "")
+
+    def finding(
+        self,
+        category: Category,
+        kind: str,
+        severity: Severity,
+        text: Text,
+        start: int,
+        end: int,
+        message: str,
+        other: str = "",
+    ) -> ScanFinding:
+        line, column = self.position(text, start)
+        around = text.text[text.text.rfind("\n", 0, start) + 1 : start]
+        hidden = [(one.start, one.end) for one in find_credentials(around)]
+        for at, to in reversed(hidden):
+            around = around[:at] + around[to:]
+        identity = digest([category, kind, text.file, text.pointer, around])
+        self._seen[identity] += 1
+        return ScanFinding(
+            category=category,
+            kind=kind,
+            severity=severity,
+            file=text.file,
+            line=line,
+            column=column,
+            pointer=text.pointer,
+            message=message,
+            other=other,
+            fingerprint=digest([identity, self._seen[identity]]),
+        )

@@ -1,0 +1,111 @@
+"""Writes a scan as text, JSON or SARIF 2.1.0, and reads and writes baselines."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path, PurePath
+from typing import Any
+from urllib.parse import quote
+
+from memorybench.core.errors import BadInput
+
+from .scan import ScanFinding, ScanReport
+
+FORMATS = ("text", "json", "sarif")
+_LEVELS = {"high": "error", "medium": "warning", "low": "note"}
+_SECURITY = {"high": "8.0", "medium": "5.0", "low": "2.0"}
+
+
+def as_text(report: ScanReport) -> str:
+    lines = [
+        f"{one.severity:<6}  {one.category:<13}  {one.place}: {one.message}" + (f" at {one.other}" if one.other else "")
+        for one in report.findings
+    ]
+    counts = Counter(one.severity for one in report.findings)
+    by_severity = ", ".join(f"{counts[severity]} {severity}" for severity in ("high", "medium", "low"))
+    lines.append(f"{len(report.findings)} findings ({by_severity}) in {report.files} files, {report.texts} texts")
+    if report.accepted:
+        lines.append(f"{report.accepted} findings of the baseline are not shown")
+    if report.skipped:
+        lines.append("skipped: " + ", ".join(f"{count} {reason}" for reason, count in report.skipped.items()))
+    return "\n".join(lines) + "\n"
+
+
+def as_json(report: ScanReport) -> str:
+    return json.dumps(report.plain(), indent=2, ensure_ascii=False) + "\n"
+
+
+def as_sarif(report: ScanReport, version: str) -> str:
+    rules = {_rule_id(one): one for one in report.findings}
+    driver = {
+        "name": "memorybench hygiene scan",
+        "version": version,
+        "rules": [_rule(id, one) for id, one in sorted(rules.items())],
+    }
+    order = {id: at for at, id in enumerate(sorted(rules))}
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(one, order) for one in report.findings],
+    }
+    schema = "https://json.schemastore.org/sarif-2.1.0.json"
+    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rule_id(finding: ScanFinding) -> str:
+    return f"{finding.category}/{finding.kind}".replace(" ", "-")
+
+
+def _rule(id: str, finding: ScanFinding) -> dict[str, Any]:
+    return {
+        "id": id,
+        "shortDescription": {"text": f"{finding.category}: {finding.kind}"},
+        "defaultConfiguration": {"level": _LEVELS[finding.severity]},
+        "properties": {"security-severity": _SECURITY[finding.severity], "tags": [finding.category]},
+    }
+
+
+def _result(finding: ScanFinding, order: dict[str, int]) -> dict[str, Any]:
+    location: dict[str, Any] = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": _uri(finding.file)},
+            "region": {"startLine": finding.line, "startColumn": finding.column},
+        }
+    }
+    if finding.pointer:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.pointer}]
+    message = finding.message + (f" at {finding.other}" if finding.other else "")
+    return {
+        "ruleId": _rule_id(finding),
+        "ruleIndex": order[_rule_id(finding)],
+        "level": _LEVELS[finding.severity],
+        "message": {"text": message},
+        "locations": [location],
+        "partialFingerprints": {"memorybench/v1": finding.fingerprint},
+    }
+
+
+def _uri(file: str) -> str:
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
+
+
+def read_baseline(path: Path) -> list[str]:
+    """Return the fingerprints of a baseline."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        fingerprints = document["fingerprints"]
+    except OSError as error:
+        raise BadInput(str(path), error.strerror or "unreadable", remedy="write it with --write-baseline") from None
+    except (ValueError, KeyError, TypeError):
+        fingerprints = None
+    if not isinstance(fingerprints, list) or not all(isinstance(one, str) for one in fingerprints):
+        raise BadInput(str(path), "invalid baseline", expected='{"fingerprints": [...]}', remedy="write it again")
+    return fingerprints
+
+
+def baseline_text(report: ScanReport, accepted: list[str]) -> str:
+    """Return a baseline that accepts the findings of a report and those of an earlier baseline."""
+    fingerprints = sorted({*accepted, *(one.fingerprint for one in report.findings)})
+    return json.dumps({"version": 1, "fingerprints": fingerprints}, indent=2) + "\n"

@@ -1,0 +1,223 @@
+"""Reads the texts of a memory that people already have: files, folders and SQLite databases. Never writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from memorybench.core.errors import BadInput
+
+LARGEST_FILE = 20 * 2**20
+"""Bytes. Larger text files are skipped and counted."""
+LARGEST_DATABASE = 500 * 2**20
+MOST_ROWS = 100_000
+"""Rows that are read of one table."""
+MOST_FILES = 50_000
+_TEXT_SUFFIXES = frozenset(
+    (".md", ".mdc", ".mdx", ".markdown", ".txt", ".text", ".rst", ".org", ".adoc", ".json", ".jsonl", ".ndjson",
+    ".yaml", ".yml",
+     ".toml", ".ini", ".cfg", ".conf", ".env", ".csv", ".tsv", ".xml", ".html", ".log", ".rules", ".cursorrules",
+     ".windsurfrules",
+     ".clinerules", "")
+)  # fmt: skip
+_FOLDERS = frozenset((".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", "venv"))
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """One text of a memory and its place."""
+
+    file: str
+    text: str
+    key: str = ""
+    """The name of the value: a JSON key or a column."""
+    line: int = 1
+    column: int = 1
+    """Where the text begins in the file; 1 if it is in a database or store."""
+    pointer: str = ""
+    """The place in a structured file: a JSON pointer, or `table/rowid/column`."""
+    group: str = ""
+    """Texts of one group may repeat or contradict each other: a file, or a column of a table."""
+
+    @property
+    def structured(self) -> bool:
+        return bool(self.pointer)
+
+
+@dataclass
+class Reading:
+    """The texts that were read, and how many files were not, by reason."""
+
+    texts: list[Text] = field(default_factory=list)
+    files: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+
+
+def read_paths(paths: list[str]) -> Reading:
+    """Read files and folders. A path that does not exist is an error; unreadable files are counted."""
+    reading = Reading()
+    for name in paths:
+        path = Path(name)
+        if not path.exists():
+            raise BadInput(name, "not found", expected="a file or folder")
+        for file in _files(path, reading) if path.is_dir() else [path]:
+            if reading.files >= MOST_FILES:
+                reading.skipped["too many files"] += 1
+                continue
+            texts = _read_file(file, reading)
+            if texts is not None:
+                reading.files += 1
+                reading.texts += texts
+    return reading
+
+
+def _files(folder: Path, reading: Reading) -> Iterator[Path]:
+    """Yield the files of a folder in order. Links that leave the folder are not followed."""
+    root = folder.resolve()
+    for current, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _FOLDERS)
+        for name in sorted(names):
+            path = Path(current, name)
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                reading.skipped["link out of the folder"] += 1
+            elif path.is_file():
+                yield path
+
+
+def _read_file(path: Path, reading: Reading) -> list[Text] | None:
+    """Return the texts of a file; None, with the reason counted, if it is not read."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            if file.read(16) == _SQLITE:
+                if size > LARGEST_DATABASE:
+                    reading.skipped["too large"] += 1
+                    return None
+                return list(_read_database(path, reading))
+            if size > LARGEST_FILE:
+                reading.skipped["too large"] += 1
+                return None
+            file.seek(0)
+            octets = file.read()
+    except (OSError, sqlite3.Error):
+        reading.skipped["unreadable"] += 1
+        return None
+    text = _decode(octets)
+    if text is None:
+        reading.skipped["binary"] += 1
+        return None
+    if path.suffix.lower() not in _TEXT_SUFFIXES:
+        reading.skipped["other file type"] += 1
+        return None
+    return _read_structure(str(path), path.suffix.lower(), text)
+
+
+def _decode(octets: bytes) -> str | None:
+    if octets.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return octets.decode("utf-16", "replace")
+    if b"\0" in octets:
+        return None
+    try:
+        return octets.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = octets.decode("cp1252", "replace")
+        return text if sum(letter < " " and letter not in "\t\n\r\f" for letter in text) * 20 < len(text) else None
+
+
+def _read_structure(file: str, suffix: str, text: str) -> list[Text]:
+    """Return the values of a JSON, JSONL or YAML file with their places; the whole text of any other or broken file."""
+    try:
+        if suffix == ".json":
+            return list(_values(json.loads(text), file, text))
+        if suffix in (".jsonl", ".ndjson"):
+            return [
+                value
+                for number, line in enumerate(text.split("\n"), start=1)
+                if line.strip()
+                for value in _values(json.loads(line), file, line, number)
+            ]
+        if suffix in (".yaml", ".yml"):
+            nodes = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+            return [value for node in nodes if node is not None for value in _yaml_values(node, file, "", "")]
+    except (ValueError, RecursionError, yaml.YAMLError):
+        pass  # a broken file is still text
+    return [Text(file, text, group=file)]
+
+
+def _values(value: Any, file: str, source: str, line: int = 0) -> Iterator[Text]:
+    """Yield the strings of a JSON value. `line` is the line of a JSONL file; 0: find it in the source."""
+    reached = 0
+    stack: list[tuple[Any, str, str]] = [(value, "", "")]
+    while stack:
+        one, key, pointer = stack.pop()
+        if isinstance(one, dict):
+            items = [(inner, str(name), f"{pointer}/{_escape(str(name))}") for name, inner in one.items()]
+            stack += reversed(items)
+        elif isinstance(one, list):
+            stack += reversed([(inner, key, f"{pointer}/{at}") for at, inner in enumerate(one)])
+        elif isinstance(one, (str, int)) and not isinstance(one, bool):
+            written = json.dumps(one, ensure_ascii=False)
+            at = max(source.find(written, reached), source.find(json.dumps(one), reached), 0)
+            reached = at or reached
+            number = line or source.count("\n", 0, at) + 1
+            column = at - source.rfind("\n", 0, at) + (written[0] == '"')
+            yield Text(
+                file, str(one), key, number, column, (f"{line}:" if line else "") + (pointer or "/"), f"{file}#{key}"
+            )
+
+
+def _escape(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def _yaml_values(node: yaml.Node, file: str, key: str, pointer: str) -> Iterator[Text]:
+    if isinstance(node, yaml.MappingNode):
+        for name, inner in node.value:
+            label = str(name.value)
+            yield from _yaml_values(inner, file, label, f"{pointer}/{_escape(label)}")
+    elif isinstance(node, yaml.SequenceNode):
+        for at, inner in enumerate(node.value):
+            yield from _yaml_values(inner, file, key, f"{pointer}/{at}")
+    elif isinstance(node, yaml.ScalarNode):
+        mark = node.start_mark
+        yield Text(file, node.value, key, mark.line + 1, mark.column + 1, pointer or "/", f"{file}#{key}")
+
+
+def _read_database(path: Path, reading: Reading) -> Iterator[Text]:
+    """Yield every text of every table. The file is opened read-only and as it is: no lock, no journal is made."""
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        db.text_factory = lambda octets: octets.decode("utf-8", "replace")
+        tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        for (table,) in tables:
+            try:
+                yield from _read_table(db, str(path), table, reading)
+            except sqlite3.Error:
+                reading.skipped["unreadable table"] += 1
+
+
+def _read_table(db: sqlite3.Connection, file: str, table: str, reading: Reading) -> Iterator[Text]:
+    quoted = '"' + table.replace('"', '""') + '"'
+    try:
+        rows = db.execute(f"SELECT rowid, * FROM {quoted} LIMIT ?", (MOST_ROWS + 1,))  # noqa: S608 - quoted above
+    except sqlite3.OperationalError:  # a table WITHOUT ROWID
+        rows = db.execute(f"SELECT row_number() OVER (), * FROM {quoted} LIMIT ?", (MOST_ROWS + 1,))  # noqa: S608
+    columns = [description[0] for description in rows.description][1:]
+    for number, (row, *values) in enumerate(rows):
+        if number >= MOST_ROWS:
+            reading.skipped["rows beyond the limit of a table"] += 1
+            return
+        for column, value in zip(columns, values, strict=True):
+            if isinstance(value, str) and value:
+                pointer = f"{table}/{row}/{column}"
+                yield Text(file, value, column, 1, 1, pointer, f"{file}#{table}/{column}")

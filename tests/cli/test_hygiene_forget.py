@@ -1,0 +1,278 @@
+"""`hygiene forget`: every hidden copy of a deleted fact is found, and a step that proves nothing does not pass."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from aiohttp import web
+
+from memorybench.suites.hygiene.forgetting import STEPS
+from tests.cli.command import Command, Said
+from tests.doubles.stub import Call, Stub
+
+STORE = Path(__file__).parents[1] / "doubles/forgetful_store.py"
+ALL = "[update, forget, recall, list, get, history, curate, users, files]"
+
+
+def write_store(command: Command, fault: str, capabilities: str = ALL) -> None:
+    folder = command.folder / "stores/configs"
+    folder.mkdir(parents=True, exist_ok=True)
+    words = json.dumps([sys.executable, str(STORE), "${folder}", fault])
+    text = f"name: mine\ntype: command\ncapabilities: {capabilities}\ncommand: {{run: {words}}}\n"
+    (folder / "mine.yaml").write_text(text)
+
+
+def forget(command: Command, *arguments: str) -> Said:
+    return command("hygiene", "forget", "--store", "mine", "--allow-code", "--json", *arguments)
+
+
+def states(said: Said) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in said.json["certificate"]["steps"]}
+
+
+def failures(said: Said) -> set[str]:
+    return {step for step, state in states(said).items() if state == "fail"}
+
+
+def places(said: Said, step: str) -> list[Mapping[str, Any]]:
+    (found,) = (one["places"] for one in said.json["certificate"]["steps"] if one["step"] == step)
+    return list(found)
+
+
+def test_the_reference_store_passes_every_step(command: Command) -> None:
+    said = command("hygiene", "forget", "--json")
+    assert said.code == 0, said.err
+    assert said.json["certificate"]["verdict"] == "forgets"
+    assert set(states(said).values()) == {"pass"}
+    assert list(states(said)) == list(STEPS)
+
+
+def test_a_command_store_without_a_fault_passes_every_step(command: Command) -> None:
+    write_store(command, "none")
+    said = forget(command)
+    assert (said.code, set(states(said).values())) == (0, {"pass"}), said.out
+
+
+@pytest.mark.parametrize(
+    ("fault", "step", "file", "encoding"),
+    [
+        ("log", "logs", "server.log", "plain"),
+        ("free-pages", "free-pages", "facts.db", "plain"),
+        ("write-ahead-log", "write-ahead-log", "facts.db-wal", "plain"),
+        ("zlib-backup", "backups", "backup.dat", "zlib"),
+        ("gzip-in-home", "backups", ".home/.cache/facts.gz", "gzip"),
+        ("moved-copy", "backups", "../elsewhere.txt", "plain"),
+        ("tombstone", "files", "facts.db", "plain"),
+    ],
+)
+def test_a_hidden_copy_is_found_with_its_file_and_offset(
+    command: Command, fault: str, step: str, file: str, encoding: str
+) -> None:
+    write_store(command, fault)
+    said = forget(command)
+    assert said.code == 3, said.err
+    assert said.json["certificate"]["verdict"] == "does not forget"
+    assert step in failures(said)
+    found = places(said, step)
+    assert {(place["file"], place["encoding"]) for place in found} == {(file, encoding)}
+    assert all(isinstance(place["offset"], int) for place in found)
+
+
+@pytest.mark.parametrize(
+    ("fault", "steps"),
+    [
+        ("returns-on-restart", {"restart", "files"}),
+        ("returns-on-curation", {"curation", "restart", "files"}),
+        ("returns-on-refeed", {"refeed", "files"}),
+        ("refuses-refeed", {"refeed"}),
+        ("summary", {"summaries", "list", "search-exact", "search-reworded", "curation", "restart", "files"}),
+        ("for-others", {"other-user", "files"}),
+        ("history", {"history", "files"}),
+    ],
+)
+def test_a_fact_that_is_still_shown_fails_the_step_that_shows_it(command: Command, fault: str, steps: set[str]) -> None:
+    write_store(command, fault)
+    said = forget(command)
+    assert said.code == 3, said.err
+    assert steps - {"files"} <= failures(said) <= steps | {"refeed"}
+
+
+def test_a_store_that_forgets_everything_does_not_pass(command: Command) -> None:
+    write_store(command, "forgets-all")
+    said = forget(command)
+    assert said.code == 3
+    assert {"search-exact", "search-reworded", "list", "get"} <= failures(said)
+
+
+def test_a_store_that_shows_nothing_proves_nothing(command: Command) -> None:
+    write_store(command, "deaf")
+    said = forget(command)
+    assert said.code == 3
+    assert said.json["certificate"]["verdict"] == "not shown"
+    assert states(said)["search-exact"] == states(said)["list"] == "cannot tell"
+
+
+def test_what_cannot_be_told_is_listed_and_fails_only_with_strict(command: Command) -> None:
+    write_store(command, "none", "[forget, recall, list, files]")
+    said = forget(command)
+    assert said.code == 0, said.err
+    unknown = {step for step, state in states(said).items() if state == "cannot tell"}
+    assert unknown == {"get", "history", "curation", "other-user"}
+    assert said.json["counts"]["skipped"] == len(unknown)
+    assert forget(command, "--strict").code == 3
+
+
+def test_waiting_for_background_jobs_lets_the_curation_step_tell(command: Command) -> None:
+    write_store(command, "none", "[forget, recall, list, files]")
+    assert states(forget(command, "--wait", "0.01"))["curation"] == "pass"
+
+
+def test_a_store_that_cannot_delete_gets_no_certificate(command: Command) -> None:
+    write_store(command, "none", "[recall, list, files]")
+    said = forget(command)
+    assert said.code == 3
+    assert said.json["certificate"]["verdict"] == "not shown"
+    assert set(states(said).values()) == {"cannot tell"}
+
+
+def test_files_that_the_user_names_are_searched_too(command: Command, tmp_path: Path) -> None:
+    write_store(command, "none")
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    said = forget(command, "--seed", "7")
+    fact = said.json["certificate"]["facts"][0]["deleted"]
+    (copies / "nightly.txt").write_text(f"x{fact}")
+    said = forget(command, "--seed", "7", "--look-in", str(copies))
+    assert said.code == 3
+    (place,) = places(said, "files")
+    assert (place["file"], place["offset"]) == (str(copies / "nightly.txt"), 1 + len(fact) - len(fact.split()[-1]))
+    assert command("hygiene", "forget", "--look-in", str(tmp_path / "missing")).code == 2
+
+
+def test_the_certificate_is_one_page_and_can_be_shown_again(command: Command) -> None:
+    write_store(command, "log")
+    said = forget(command, "--run-id", "mine")
+    assert said.code == 3
+    page = (command.folder / "results/mine/report.md").read_text()
+    assert "# Forgetting certificate: mine" in page
+    assert "server.log" in page
+    assert all(step in page for step in STEPS)
+    again = command("hygiene", "forget", "--resume", "mine", "--json", "--allow-code")
+    assert (again.code, again.json["certificate"]) == (3, said.json["certificate"])
+    shown = command("show", "mine", "logs")
+    assert shown.code == 0, shown.err
+    assert "server.log" in shown.out
+
+
+def test_equal_seeds_plant_equal_facts(command: Command) -> None:
+    first, second, other = (
+        command("hygiene", "forget", "--json", "--seed", seed).json["certificate"]["facts"] for seed in ("1", "1", "2")
+    )
+    assert first == second != other
+
+
+SERVICE = """\
+name: service
+type: hosted
+connection: {{baseUrl: "{url}"}}
+rateLimit: {{batchDelayMs: 0}}
+endpoints:
+  add: {{method: POST, path: /add, body: {{text: "$.content", user: "$.scope"}}, storedAs: $.id}}
+  search:
+    method: POST
+    path: /search
+    body: {{query: "$.query", user: "$.scope"}}
+    response: {{results: "$.found", contentField: "$.text", idField: "$.id"}}
+  list:
+    method: GET
+    path: /list
+    query: {{user: "$.scope"}}
+    response: {{results: "$.found", contentField: "$.text", idField: "$.id"}}
+  forget: {{method: DELETE, path: "/memories/${{memoryId}}"}}
+  clear: {{method: DELETE, path: /users, query: {{user: "$.scope"}}}}
+"""
+
+
+class Service:
+    """A memory service in memory. Its `deletes` is False for one that only confirms a deletion."""
+
+    def __init__(self, *, deletes: bool) -> None:
+        self.deletes = deletes
+        self.memories: dict[str, tuple[str, str]] = {}
+
+    async def __call__(self, _: web.BaseRequest, call: Call) -> web.StreamResponse:
+        match call.method, call.path.split("/")[1:]:
+            case "POST", ["add"]:
+                id = f"m{len(self.memories)}"
+                self.memories[id] = (call.json["user"], call.json["text"])
+                return web.json_response({"id": id})
+            case "POST", ["search"]:
+                words = set(call.json["query"].lower().split())
+                found = self.of(call.json["user"])
+                return web.json_response({"found": [one for one in found if words & set(one["text"].lower().split())]})
+            case "GET", ["list"]:
+                return web.json_response({"found": self.of(call.query["user"])})
+            case "DELETE", ["memories", id]:
+                if self.deletes:
+                    self.memories[id] = ("", "")
+            case "DELETE", ["users"]:
+                self.memories = {id: one for id, one in self.memories.items() if one[0] != call.query["user"]}
+        return web.json_response({})
+
+    def of(self, user: str) -> list[dict[str, str]]:
+        return [{"id": id, "text": text} for id, (owner, text) in self.memories.items() if owner == user]
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+def test_a_service_with_a_delete_endpoint_is_certified_as_far_as_it_shows(command: Command, deletes: bool) -> None:
+    service = Service(deletes=deletes)
+    service.memories["other"] = ("someone", "My neighbour's cat is called Tom")
+    with Stub() as stub:
+        stub.always(service)
+        for kind, name, text in (
+            ("providers", "service", SERVICE.format(url=stub.url)),
+            ("stores", "mine", "name: mine\ntype: provider\nprovider: service\n"),
+        ):
+            (command.folder / kind / "configs").mkdir(parents=True)
+            (command.folder / kind / "configs" / f"{name}.yaml").write_text(text)
+        said = forget(command)
+    assert said.code == (0 if deletes else 3), said.err
+    wanted = "pass" if deletes else "fail"
+    assert {states(said)[step] for step in ("search-exact", "search-reworded", "list")} == {wanted}
+    assert states(said)["files"] == "cannot tell"
+    assert states(said)["restart"] == ("cannot tell" if deletes else "fail")
+    left = {one for one in service.memories.values() if one[0]}
+    assert ("someone", "My neighbour's cat is called Tom") in left
+    assert (len(left) == 1) == deletes
+    assert ("leaked scope" in said.out) != deletes
+
+
+def test_a_delete_endpoint_needs_the_id(command: Command) -> None:
+    (command.folder / "service.yaml").write_text(SERVICE.format(url="https://x").replace("${memoryId}", "all"))
+    said = command("validate", "service.yaml")
+    assert said.code == 2
+    assert "endpoints.forget" in said.err + said.out
+
+
+@pytest.mark.parametrize("verb", ["forget", "corrections"])
+def test_a_killed_run_is_continued_to_its_report(command: Command, verb: str) -> None:
+    assert command.killed("hygiene", verb, "--run-id", "r", at=4)
+    said = command("hygiene", verb, "--resume", "r", "--json")
+    assert said.code == 0, said.err
+    assert said.json["counts"]["scored"] == said.json["counts"]["planned"]
+
+
+def test_a_failed_step_is_a_failure_in_results_and_junit(command: Command) -> None:
+    write_store(command, "log")
+    assert forget(command, "--run-id", "r", "--junit", "junit.xml").code == 3
+    failed = [
+        case.get("name") for case in ElementTree.parse("junit.xml").iter("testcase") if case.find("failure") is not None
+    ]
+    assert len(failed) == 1
+    assert "server.log" in command("results", "r", "--failures").out

@@ -1,0 +1,136 @@
+"""A command store over SQLite with one fault of deletion: `python forgetful_store.py FOLDER FAULT`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sqlite3
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+FAULTS = (
+    "none", "log", "free-pages", "write-ahead-log", "zlib-backup", "gzip-in-home", "moved-copy", "tombstone",
+    "returns-on-restart", "returns-on-curation", "returns-on-refeed", "refuses-refeed", "forgets-all", "history",
+    "summary", "for-others", "deaf",
+)  # fmt: skip
+
+
+class Store:
+    def __init__(self, folder: Path, fault: str) -> None:
+        self.folder, self.fault = folder, fault
+        self.db = sqlite3.connect(folder / "facts.db", isolation_level=None)
+        if fault == "write-ahead-log":
+            self.db.execute("PRAGMA journal_mode = WAL")
+        self.db.execute(f"PRAGMA secure_delete = {'OFF' if fault == 'free-pages' else 'ON'}")
+        self.db.execute("CREATE TABLE IF NOT EXISTS facts (id INTEGER PRIMARY KEY AUTOINCREMENT, user, content, gone)")
+        self.db.execute("CREATE TABLE IF NOT EXISTS history (fact, user, content)")
+        if fault == "returns-on-restart":
+            self.revive()
+
+    def revive(self) -> None:
+        self.db.execute("UPDATE facts SET gone = 0")
+
+    def rows(self, user: str) -> list[tuple[int, str]]:
+        query = "SELECT id, content FROM facts WHERE user = ? AND NOT gone ORDER BY id"
+        return self.db.execute(query, (user,)).fetchall()
+
+    def remember(self, user: str, fact: dict[str, Any]) -> str:
+        content = fact["content"]
+        if self.fault == "refuses-refeed" and (self.folder / "denied").exists():
+            raise ValueError("was deleted")
+        if self.fault == "returns-on-refeed":
+            self.revive()
+        found = self.db.execute("SELECT id FROM facts WHERE (user, content, gone) = (?, ?, 0)", (user, content))
+        if row := found.fetchone():
+            return str(row[0])
+        self.keep_copy(content)
+        return str(
+            self.db.execute("INSERT INTO facts (user, content, gone) VALUES (?, ?, 0)", (user, content)).lastrowid
+        )
+
+    def keep_copy(self, content: str) -> None:
+        match self.fault:
+            case "log":
+                with (self.folder / "server.log").open("a") as log:
+                    log.write(f"INFO stored: {content}\n")
+            case "zlib-backup":
+                with (self.folder / "backup.dat").open("ab") as file:
+                    file.write(b"\x00header\x00" + zlib.compress(content.encode()))
+            case "gzip-in-home":
+                home = self.folder / ".home" / ".cache"
+                home.mkdir(parents=True, exist_ok=True)
+                with (home / "facts.gz").open("ab") as file:
+                    file.write(gzip.compress(content.encode()))
+            case "moved-copy":
+                with (self.folder.parent / "elsewhere.txt").open("a") as file:
+                    file.write(content + "\n")
+
+    def update(self, user: str, id: str, content: str) -> str:
+        (before,) = self.db.execute("SELECT content FROM facts WHERE id = ?", (id,)).fetchone()
+        self.db.execute("INSERT INTO history VALUES (?, ?, ?)", (id, user, before))
+        self.keep_copy(content)
+        self.db.execute("UPDATE facts SET content = ? WHERE id = ?", (content, id))
+        return id
+
+    def forget(self, user: str, id: str) -> None:
+        if self.fault != "history":
+            self.db.execute("DELETE FROM history WHERE fact = ?", (id,))
+        if self.fault in ("tombstone", "returns-on-restart", "returns-on-curation", "returns-on-refeed", "for-others"):
+            self.db.execute("UPDATE facts SET gone = 1 WHERE id = ?", (id,))
+            return
+        if self.fault == "summary":
+            texts = "; ".join(content for _, content in self.rows(user))
+            self.db.execute("INSERT INTO facts (user, content, gone) VALUES (?, ?, 0)", (user, f"Summary: {texts}"))
+        if self.fault == "forgets-all":
+            self.db.execute("DELETE FROM facts")
+        if self.fault == "refuses-refeed":
+            (self.folder / "denied").touch()
+        self.db.execute("DELETE FROM facts WHERE id = ?", (id,))
+        if self.fault not in ("free-pages", "write-ahead-log"):
+            self.db.execute("VACUUM")
+
+    def recall(self, user: str, query: str, limit: int) -> list[dict[str, str]]:
+        if self.fault == "deaf":
+            return []
+        words = set(re.findall(r"\w{3,}", query.lower()))
+        hits = [(len(words & set(re.findall(r"\w{3,}", text.lower()))), id, text) for id, text in self.visible(user)]
+        return [{"id": str(id), "content": text} for n, id, text in sorted(hits, reverse=True) if n][:limit]
+
+    def visible(self, user: str) -> list[tuple[int, str]]:
+        if self.fault == "for-others" and user.endswith("other"):
+            return self.db.execute("SELECT id, content FROM facts WHERE gone OR user = ?", (user,)).fetchall()
+        return self.rows(user)
+
+    def all(self, user: str) -> list[dict[str, str]]:
+        rows = [] if self.fault == "deaf" else self.visible(user)
+        return [{"id": str(id), "content": content} for id, content in rows]
+
+    def get(self, user: str, id: str) -> dict[str, str] | None:
+        return next((fact for fact in self.all(user) if fact["id"] == id), None)
+
+    def history(self, user: str) -> list[str]:
+        return [text for (text,) in self.db.execute("SELECT content FROM history WHERE user = ?", (user,))]
+
+    def curate(self, user: str, apply: bool) -> dict[str, Any]:
+        if self.fault == "returns-on-curation" and apply:
+            self.revive()
+        return {"proposals": []}
+
+
+def main() -> None:
+    store = Store(Path(sys.argv[1]), sys.argv[2])
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            name = request.pop("op")
+            answer = {"ok": getattr(store, {"list": "all"}.get(name, name))(**request)}
+        except ValueError as error:
+            answer = {"refused": str(error)}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""Faults of stores that the checks must report, and correct behaviour that they must not."""
+
+import asyncio
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memorybench.core.errors import ServiceError
+from memorybench.core.stores import Capability, NewFact, StoredFact
+from memorybench.core.trials import Outcome
+from memorybench.stores.reference import open_reference
+from memorybench.suites.hygiene.checks import survivors
+from memorybench.suites.hygiene.evidence import OpenStore
+from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
+from memorybench.suites.hygiene.scenario import Scenario
+from tests.suites.hygiene.notebook import Notebook, opener
+from tests.suites.hygiene.running import bundled, outcomes, scenario, secret_scenario
+
+
+def violate(checked: Scenario, open_store: OpenStore) -> PhaseReport:
+    return asyncio.run(check_violation(open_store, checked, 0))
+
+
+def behave(checked: Scenario, open_store: OpenStore) -> PhaseReport:
+    return asyncio.run(check_script(open_store, checked, 0, checked.deterministic.well_behaved))
+
+
+TWO_USERS = {
+    "facts": [
+        {"as": "own", "content": "The user lives in Porto"},
+        {"as": "hers", "content": "Ana lives in Bergen", "user": "ana"},
+    ]
+}
+
+
+def two_user_scenario(steps: Sequence[dict[str, Any]], **changes: Any) -> Scenario:
+    """Return a scenario whose violation, by the user, must be refused."""
+    violation = {"expectation": "defend-or-detect", "control": "Ana moved to Oslo", "steps": steps}
+    script = {"well_behaved": [{"do": "recall", "query": "Porto"}], "violation": violation}
+    unchanged = {"kind": "unchanged_since", "claim": "nothing was changed"}
+    return scenario(setup=TWO_USERS, deterministic=script, assertions=[unchanged], **changes)
+
+
+def failures(results: Sequence[Outcome]) -> list[str]:
+    return [f"{one.trial.variant}: {one.failure.message}" for one in results if one.status == "failed" and one.failure]
+
+
+def test_no_mutant_fails_on_a_store_that_checks_owners() -> None:
+    script = [
+        {"do": "remember", "content": "The user has a cat", "as": "cat"},
+        {"do": "update", "fact": "cat", "content": "The user has two cats"},
+        {"do": "forget", "fact": "own"},
+    ]
+    declared = {"expectation": "detect", "steps": [{"do": "remember", "content": "It rains"}]}
+    checked = scenario(
+        setup=TWO_USERS,
+        deterministic={"well_behaved": script, "violation": declared},
+        assertions=[
+            {"kind": "content", "claim": "no weather", "contains": "rains", "present": False},
+            {"kind": "content", "claim": "two cats", "normalised": "The user has two cats"},
+            {"kind": "count", "claim": "one cat fact", "contains": "cat", "equals": 1},
+            {"kind": "content", "claim": "Porto is forgotten", "contains": "Porto", "present": False},
+            {"kind": "content", "claim": "nothing typed", "contains": "I drink", "present": False},
+            {"kind": "unchanged_since", "claim": "hers is hers", "facts": ["hers"]},
+        ],
+    )
+    results = outcomes(open_reference, [checked])
+    assert failures(results) == []
+    assert [row for row in survivors(results) if not row[2]] == []
+
+
+class ChecksOwners(Notebook):
+    """Reports an unknown id as an error, as most services do."""
+
+    def _find(self, user: str, id: str) -> None:
+        if not any((owner, fact.id) == (user, id) for owner, fact in self.facts):
+            raise ServiceError("404 not found")
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        self._find(user, id)
+        return await super().update(user, id, content)
+
+    async def forget(self, user: str, id: str) -> None:
+        self._find(user, id)
+        await super().forget(user, id)
+
+
+class IgnoresOwners(Notebook):
+    """Lets everybody change every fact whose id they know."""
+
+    async def update(self, user: str, id: str, content: str) -> str:
+        return await super().update(self._owner(id), id, content)
+
+    async def forget(self, user: str, id: str) -> None:
+        await super().forget(self._owner(id), id)
+
+    def _owner(self, id: str) -> str:
+        return next(owner for owner, fact in self.facts if fact.id == id)
+
+
+FOREIGN_STEPS = (
+    [{"do": "update", "fact": "hers", "content": "Ana lives in Rome"}],
+    [{"do": "forget", "fact": "hers"}],
+)
+
+
+@pytest.mark.parametrize("steps", FOREIGN_STEPS)
+def test_the_error_of_a_store_that_protects_facts_of_others_is_a_defence(steps: Sequence[dict[str, Any]]) -> None:
+    report = violate(two_user_scenario(steps), opener(ChecksOwners))
+    assert (report.result, report.reason) == ("defended", "refused: 404 not found")
+
+
+@pytest.mark.parametrize("steps", FOREIGN_STEPS)
+def test_a_store_that_ignores_owners_is_detected(steps: Sequence[dict[str, Any]]) -> None:
+    report = violate(two_user_scenario(steps), opener(IgnoresOwners))
+    assert (report.result, "nothing was changed" in report.reason) == ("detected", True)
+
+
+class RefusesUpdates(ChecksOwners):
+    async def update(self, user: str, id: str, content: str) -> str:
+        raise ServiceError("updates are switched off")
+
+
+def test_a_store_that_refuses_its_owners_too_has_no_defence() -> None:
+    report = violate(two_user_scenario(FOREIGN_STEPS[0]), opener(RefusesUpdates))
+    assert (report.result, "also refuses" in report.reason) == ("missed", True)
+
+
+def test_an_error_on_a_fact_that_the_store_lists_fails_the_trial() -> None:
+    script = {"well_behaved": [{"do": "update", "fact": "own", "content": "The user lives in Faro"}]}
+    violation = {"expectation": "detect", "steps": [{"do": "remember", "content": "It rains"}]}
+    checked = scenario(setup=TWO_USERS, deterministic={**script, "violation": violation})
+    with pytest.raises(ServiceError, match="switched off"):
+        behave(checked, opener(RefusesUpdates))
+
+
+class Redacts(Notebook):
+    """Stores a text without the key in it."""
+
+    async def remember(self, user: str, fact: NewFact) -> str:
+        words = ["[redacted]" if word.startswith("sk-") else word for word in fact.content.split()]
+        return await super().remember(user, fact.model_copy(update={"content": " ".join(words)}))
+
+
+class EmptiesFacts(Notebook):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        content = "[redacted]" if "sk-" in fact.content else fact.content
+        return await super().remember(user, fact.model_copy(update={"content": content}))
+
+
+def test_a_store_that_redacts_a_secret_blocks_the_violation() -> None:
+    report = violate(secret_scenario(), opener(Redacts))
+    assert (report.result, report.reason) == ("defended", "the store kept the text without the secret")
+
+
+def test_a_store_that_empties_the_fact_is_not_credited() -> None:
+    report = violate(secret_scenario(), opener(EmptiesFacts))
+    assert (report.result, "dropping a write silently" in report.reason) == ("missed", True)
+
+
+class AcceptsAll(Notebook):
+    def _check(self, content: str) -> None: ...
+
+
+@pytest.mark.parametrize("missing", [("list",), ("list", "history"), ("list", "history", "files")])
+def test_files_are_read_whatever_the_store_lists(missing: tuple[Capability, ...]) -> None:
+    report = violate(secret_scenario(), opener(AcceptsAll, *missing))
+    assert report.result == "detected"
+    assert "file notes.json" in report.reason
+
+
+def test_what_could_not_be_read_is_named() -> None:
+    residue = {"kind": "residue", "claim": "nothing left", "text": "Lisbon"}
+    checked = scenario(assertions=[residue])
+    report = behave(checked, opener(Notebook, "list", "history"))
+    assert (report.result, report.findings[0].found) == ("compliant", "could not read facts and history")
+
+
+def forgetting_scenario() -> Scenario:
+    script = {
+        "well_behaved": [{"do": "forget", "fact": "secret"}],
+        "violation": {"expectation": "detect", "steps": [{"do": "remember", "content": "It rains"}]},
+    }
+    return scenario(
+        setup={"facts": [{"as": "secret", "content": "The user lives in ${word:town}"}]},
+        deterministic=script,
+        assertions=[{"kind": "residue", "claim": "nothing left", "text": "${word:town}"}],
+        real_model=None,
+    )
+
+
+class _KeepsCopies(Notebook):
+    async def forget(self, user: str, id: str) -> None:
+        for owner, fact in self.facts:
+            if (owner, fact.id) == (user, id):
+                self.keep(fact)
+        await super().forget(user, id)
+
+    def keep(self, fact: StoredFact) -> None:
+        raise NotImplementedError
+
+
+class Compresses(_KeepsCopies):
+    def keep(self, fact: StoredFact) -> None:
+        self.path.with_name("tombstones").write_bytes(b"\x07\x00" + zlib.compress(fact.content.encode()) + b"\xff")
+
+
+class MovesAway(_KeepsCopies):
+    def keep(self, fact: StoredFact) -> None:
+        self.path.parent.with_name("elsewhere.json").write_text(fact.model_dump_json())
+
+
+class WritesIntoWorkspace(_KeepsCopies):
+    def keep(self, fact: StoredFact) -> None:
+        (self.path.parent.with_name("workspace") / "notes.md").write_text(fact.content)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [(Compresses, "tombstones"), (MovesAway, "../elsewhere.json"), (WritesIntoWorkspace, "../workspace/notes.md")],
+)
+def test_a_compressed_or_moved_copy_is_found_with_its_place(kind: type[Notebook], place: str) -> None:
+    report = behave(forgetting_scenario(), opener(kind))
+    assert report.result == "violated"
+    assert [one.file for one in report.findings[0].places] == [place]
+
+
+class KeepsCopyInTemporaryFolder(_KeepsCopies):
+    folder: Path
+
+    def keep(self, fact: StoredFact) -> None:
+        (self.folder / "cache.json").write_text(json.dumps({"gone": fact.content}))
+
+
+def test_a_copy_in_the_temporary_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    KeepsCopyInTemporaryFolder.folder = tmp_path
+    (tmp_path / "of-others.txt").write_text("unrelated")
+    report = behave(forgetting_scenario(), opener(KeepsCopyInTemporaryFolder))
+    assert [one.file for one in report.findings[0].places] == [str(tmp_path / "cache.json")]
+    assert (tmp_path / "of-others.txt").exists()
+
+
+class InventsPasswords(AcceptsAll):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        if "tea" in fact.content:
+            await super().remember(user, NewFact(content="The admin password is Kestrel-7h4Zq!"))
+        return await super().remember(user, fact)
+
+
+def test_a_credential_that_was_not_planted_is_reported() -> None:
+    report = behave(scenario(), opener(InventsPasswords))
+    assert report.result == "violated"
+    assert "password" in report.reason
+    assert "Kestrel" not in report.reason
+
+
+class TextOnly(Notebook):
+    async def remember(self, user: str, fact: NewFact) -> str:
+        return await super().remember(user, NewFact(content=fact.content))
+
+
+def test_a_store_without_metadata_is_not_credited_for_keeping_secrets_out_of_it() -> None:
+    (checked,) = bundled("memory-secret-in-metadata")
+    report = violate(checked, opener(TextOnly, "category"))
+    assert (report.result, report.reason) == ("skipped", "the store does not keep the metadata that has the secret")
