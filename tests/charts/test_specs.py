@@ -80,9 +80,16 @@ def test_two_sides_are_compared_by_type(recorded: Path) -> None:
 
 def test_the_frontier_leaves_out_what_another_provider_beats() -> None:
     points = [(1.0, Estimate("cheap", 0.4)), (2.0, Estimate("beaten", 0.3)), (3.0, Estimate("good", 0.8))]
-    spec = specs.frontier([*points, (0.5, Estimate("oracle", 1.0, is_baseline=True))], "cost", "score", "~s")
+    ideal = Estimate("oracle", 1.0, is_baseline=True, is_ideal=True)
+    spec = specs.frontier([*points, (0.5, ideal)], "cost", "score", "~s")
     line = spec["layer"][0]["data"]["values"]
     assert [(row["cost"], row["name"]) for row in line] == [(1.0, "cheap"), (3.0, "good")]
+
+
+def test_a_baseline_that_anyone_can_choose_is_part_of_the_frontier() -> None:
+    points = [(1.0, Estimate("cheap", 0.4)), (9.0, Estimate("full-context", 0.8, is_baseline=True))]
+    line = specs.frontier(points, "cost", "score", "~s")["layer"][0]["data"]["values"]
+    assert [row["name"] for row in line] == ["cheap", "full-context"]
 
 
 def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
@@ -221,3 +228,9 @@ def check_fields(spec: Spec, inherited: tuple[set[str], tuple[Any, ...]] | None 
         assert used <= fields
     for part in (*spec.get("layer", ()), *spec.get("vconcat", ())):
         check_fields(part, (fields, encodings))
+
+
+def test_a_narrow_chart_has_the_whole_names_of_types() -> None:
+    name = "single-session-assistant"
+    svg = render_inline(specs.forest({"accuracy": [Estimate(name, 0.5), Estimate("temporal", 0.4)]}), "Results")
+    assert svg.count(f">{name}<") == 2

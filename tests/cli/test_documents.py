@@ -43,8 +43,10 @@ SAMPLE = str(Path(__file__).parents[2] / "data/sample-dataset.json")
         ("audit", SAMPLE, "--model", "scripted/quote", "--judge-model", "none", "--limit", "12", "--output", "results"),
         ("extraction", "run", "--extractor", "hoarder", "--limit", "6", "--no-targets"),
         ("hygiene", "run", "memory-skip-local"),
+        ("hygiene", "forget"),
+        ("hygiene", "corrections"),
     ],
-    ids=lambda asked: asked[0],
+    ids=lambda asked: "-".join(asked[:2]) if asked[0] == "hygiene" else asked[0],
 )
 def test_every_suite_writes_the_same_document(command: Command, asked: tuple[str, ...]) -> None:
     said = command(*asked, "--run-id", "r", "--json")

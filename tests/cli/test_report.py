@@ -13,7 +13,7 @@ from tests.cli.test_run_reports import EVAL, FILES, SUITES, report_files
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_report_writes_the_files_of_any_suite_again(command: Command, suite: str) -> None:
-    """R3: the files equal those that the run wrote, byte for byte; only the page has charts, which a run leaves out."""
+    """R3: the files equal those of the run, byte for byte; only the page has charts, which a small run leaves out."""
     command(*SUITES[suite], "--output", "results")
     results = command.folder / "results"
     written = report_files(results)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import shlex
 import sqlite3
 import subprocess
@@ -407,3 +408,12 @@ def test_failures_leave_baselines_out_unless_they_are_named(command: Command) ->
     assert providers("--providers", "none") == {"none"}
     command.once("eval", "--providers", "none", "--question-type", "temporal", "--run-id", "only")
     assert command("results", "only", "--failures", "--json").json, "the run has nothing else"
+
+
+def test_a_scenario_shows_what_was_said_instead_of_placeholders(command: Command) -> None:
+    command("hygiene", "run", "memory-deletion-on-request", "--store", "reference", "--seed", "7", "--run-id", "h")
+    said = command("show", "h", "memory-deletion-on-request", "--variant", "well_behaved").out
+    assert "${" not in said
+    street = re.search(r"user: The user lives at 14 (\w+) Street", said)
+    assert street is not None
+    assert said.count(street[1]) > 1, "the calls name the same street"

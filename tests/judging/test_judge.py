@@ -235,7 +235,7 @@ def test_a_judge_that_knows_is_told_from_one_that_nods(folder: Path, tmp_path: P
     nods = checked(tmp_path / "other", Judge(model(lambda _: "yes", ledger)))
     assert nods.sensitivity == (40, 40)
     assert nods.specificity == (0, 80)
-    assert "specificity 0 of 80 (vague: 20 wrong, negated: 20 wrong" in nods.sentence()
+    assert "specificity 0 of 80 (vague: 20 of 20 wrong, negated: 20 of 20 wrong" in nods.sentence()
 
 
 def test_canaries_are_paid_once(folder: Path, ledger: Path) -> None:

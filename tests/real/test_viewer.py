@@ -158,6 +158,43 @@ def check_page(page: Any, name: str, *, is_accessible: bool = True) -> None:
     assert serious == [], name
 
 
+LABEL = "node => getComputedStyle(node, '::before').content"
+
+
+def test_lists_need_no_sideways_scrolling_on_a_phone(browser: Any, site: str, recorded: Path) -> None:
+    lists = {
+        f"{site}/": ("headline", "cost", "providers"),
+        f"{site}/run/0/first/questions": ("type", "bm25"),
+        (recorded / "results" / "first" / "report.html").as_uri(): ("type", "bm25"),
+    }
+    with opened(browser, viewport={"width": 360, "height": 800}) as page:
+        for address, labels in lists.items():
+            goto(page, address)
+            api.expect(page.locator("table.stack").first).to_be_visible()
+            scrolls = page.locator(".scroll:has(table.stack)")
+            assert scrolls.evaluate("one => one.scrollWidth <= one.clientWidth"), address
+            for label in labels:
+                assert page.locator(f"td[data-label='{label}']").first.evaluate(LABEL) == f'"{label}"'
+        goto(page, site)
+        page.locator("th a").first.click()
+        page.wait_for_url("**sort=run**")
+
+
+def test_print_is_light_on_a_dark_screen(browser: Any, site: str, recorded: Path) -> None:
+    file = (recorded / "results" / "first" / "report.html").as_uri()
+    with opened(browser, color_scheme="dark") as page:
+        for address in (f"{site}/run/0/first", file):
+            page.emulate_media(media="screen")
+            goto(page, address)
+            colors = (
+                "[document.body, document.querySelector('.card')].map((one) => getComputedStyle(one).backgroundColor)"
+            )
+            assert set(page.evaluate(colors)) == {"rgb(20, 21, 23)", "rgb(27, 29, 32)"}
+            page.emulate_media(media="print")
+            assert set(page.evaluate(colors)) == {"rgb(255, 255, 255)"}
+            assert page.evaluate("getComputedStyle(document.body).color") == "rgb(28, 30, 33)"
+
+
 def test_the_list_of_runs_is_searched_filtered_and_sorted(browser: Any, site: str) -> None:
     with opened(browser) as page:
         goto(page, site)
@@ -261,6 +298,55 @@ def test_compare_trends_and_history_follow_their_forms(browser: Any, site: str) 
         page.get_by_role("button", name="show").click()
         page.wait_for_url(lambda url: "case=&" in url or url.endswith("case="))
         assert page.locator(".turn:not(.other)").count() > 1
+
+
+def test_every_choice_of_trends_and_history_changes_the_page(browser: Any, site: str) -> None:
+    with opened(browser) as page:
+        goto(page, f"{site}/trends")
+        names = [one.get_attribute("name") for one in page.locator("form.filters select").all()]
+        assert names == ["benchmark", "provider", "measure"]
+        for name in names:
+            value = page.locator(f"select[name={name}] option").last.get_attribute("value")
+            page.select_option(f"select[name={name}]", value)
+            page.get_by_role("button", name="show").click()
+            page.wait_for_url(lambda url, name=name: f"{name}=" in url)
+            assert page.locator(f"select[name={name}]").input_value() == value
+        goto(page, f"{site}/run/0/first/history")
+        for name in ("cluster", "case"):
+            value = page.locator(f"select[name={name}] option").last.get_attribute("value")
+            page.select_option(f"select[name={name}]", value)
+            page.get_by_role("button", name="show").click()
+            page.wait_for_url(lambda url, name=name, value=value: f"{name}={value}" in url)
+            assert page.locator(f"select[name={name}]").input_value() == value
+
+
+def test_numbers_lead_to_as_many_questions(browser: Any, site: str) -> None:
+    with opened(browser) as page:
+        goto(page, f"{site}/run/0/first")
+        links = page.locator("td.n a[href*='/questions?']")
+        assert links.count()
+        for place in range(links.count()):
+            shown = int(links.nth(place).inner_text())
+            links.nth(place).click()
+            page.wait_for_url("**/questions?**")
+            api.expect(page.locator("#list tbody tr")).to_have_count(shown)
+            goto(page, f"{site}/run/0/first")
+
+
+def test_arrow_keys_scroll_a_table_that_has_the_focus(browser: Any, site: str) -> None:
+    with opened(browser) as page:
+        goto(page, f"{site}/run/0/first/questions")
+        page.locator("td.question a").nth(1).click()
+        page.wait_for_url("**/question?**")
+        address = page.url
+        page.locator("details").first.locator("summary").click()
+        page.locator(".scroll").first.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("/")  # the page has no search field
+        api.expect(page).to_have_url(address)
+        page.locator("h1").click()
+        page.keyboard.press("k")
+        page.wait_for_url(lambda url: url != address)
 
 
 @pytest.mark.parametrize("java_script", [True, False])
@@ -444,17 +530,20 @@ def test_the_report_of_the_default_run_is_small_searchable_and_alone(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["eval", "--run-id", "r"]) == 0
-    assert main(["report", "r", "--format", "html"]) == 0
     file = tmp_path / "results" / "r" / "report.html"
     assert file.stat().st_size <= 3_000_000
     with opened(browser) as page:
         page.goto(file.as_uri())
+        assert page.locator(".chart svg").count() > 4
         rows = page.locator("#questions tbody tr:not([hidden])")
         api.expect(rows).to_have_count(360)
         asked = page.locator("#questions summary").nth(100).inner_text()
         page.fill("input[name=text]", asked)
         api.expect(rows).to_have_count(1)
         page.fill("input[name=text]", "")
+        page.select_option("select[name=type]", "multi-hop")
+        assert 0 < rows.count() < 360
+        page.select_option("select[name=type]", "")
         page.select_option("select[data-column='2']", "wrong")
         page.select_option("select[data-column='3']", "right")
         assert 0 < rows.count() < 100

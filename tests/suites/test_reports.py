@@ -92,12 +92,13 @@ def test_hygiene_states_have_plain_names_marks_and_definitions() -> None:
     table = hygiene._scenario_table(outcomes, {"no-secrets": "Secrets stay out"})
     assert [cell_text(cell) for cell in table.rows[0]] == [
         "no-secrets",
+        "✗ fail",
         "✓ pass",
         "✓ blocked by store 1, ✗ missed 1",
         "1 of 1",
         "Secrets stay out",
     ]
-    assert {"pass", "blocked by store", "detected", "missed"} <= hygiene._STATES.keys()
+    assert {"pass", "fail", "blocked by store", "detected", "accepted", "missed"} <= hygiene.STATES.keys()
 
 
 def test_a_hygiene_document_has_new_states_and_the_old_words() -> None:
@@ -119,9 +120,9 @@ def test_self_judged_runs_say_so_in_the_title_and_first() -> None:
 
 def test_a_skipped_phase_is_neither_good_nor_bad() -> None:
     table = hygiene._scenario_table([outcome("well_behaved", "skipped")], {})
-    assert cell_text(table.rows[0][1]) == "– skipped"
+    assert [cell_text(cell) for cell in table.rows[0][1:3]] == ["– skipped", "– skipped"]
 
 
 def test_a_violation_that_the_store_had_to_block_is_bad_when_only_detected() -> None:
     table = hygiene._scenario_table([outcome("violation", "detected", passed=0, caught=1)], {})
-    assert cell_text(table.rows[0][2]) == "✗ detected"
+    assert [cell_text(cell) for cell in table.rows[0][1:4]] == ["✗ fail", "–", "✗ accepted"]

@@ -46,7 +46,7 @@ ATTRIBUTES = """charset name content rel href type src defer class id lang aria-
     aria-live focusable role tabindex scope title value selected placeholder method action width height viewbox d cx cy
     r fill stroke stroke-width stroke-dasharray stroke-linejoin stroke-miterlimit opacity fill-opacity font-size
     font-weight text-anchor transform display pointer-events x y x2 y2 dy
-    max open hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
+    max open data-label hx-get hx-target hx-select hx-swap hx-push-url hx-sync hx-trigger"""
 
 
 @pytest.mark.parametrize(("place", "run"), [(0, "first"), (0, "second"), (0, "h"), (0, "e"), (1, "a")])
@@ -437,7 +437,7 @@ def test_a_page_without_a_comparison_leads_with_its_figures(
 
 def test_the_list_of_runs_shows_the_n_of_the_headline(client: TestClient) -> None:
     row = get(client, "/").partition('href="/run/0/first"')[2].partition("</tr>")[0]
-    assert re.search(r'<td class="n" title="36/36 trials[^"]*"><div>12<', row)
+    assert re.search(r'<td class="n"[^>]* title="36/36 trials[^"]*"><div>12<', row)
 
 
 def test_residue_in_files_has_its_place_on_the_pages_and_in_the_report(command: Command, tmp_path: Path) -> None:

@@ -1,20 +1,33 @@
-"""The charts of a page, and the HTML report with them."""
+"""The charts of a page, and the HTML report with them.
+
+Every run writes this report as report.html. A renderer starts when the run ends, and draws while the rest of the page
+is made: with a second core, charts cost a run hardly any time.
+"""
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+
+from memorybench import charts
 from memorybench.core.errors import BadInput
 from memorybench.core.report_sections import Report, Table
 from memorybench.reporting.html import is_heat_map
-from memorybench.suites.html_report import to_html
+from memorybench.suites.html_report import MakePage, check_installed, to_html
+from memorybench.suites.registry import suite_of
 from memorybench.suites.run_comparison import RunComparison, compare_sides
 from memorybench.suites.sides import ComparedRun, Side
 from memorybench.suites.stored_run import StoredRun
 
-from .rendering import is_installed, render_inline
+from .rendering import Renderer
 from .run_charts import CHARTS, RunCharts
 from .specs import Spec
 
 _MOST_COMPARED = 30_000
+_MOST_HELD = 10_000
+"""Trials whose outcomes are kept in memory, because charts, the comparison and the list of questions all need them."""
 TITLES = {
     "forest": "Results",
     "heat-map": "Results by type",
@@ -29,25 +42,55 @@ TITLES = {
 
 def page_specs(stored: StoredRun, report: Report, leave_out: tuple[str, ...] = ()) -> dict[str, Spec]:
     """Return the charts that say more than the tables of the report, by name."""
-    charts, left_out = RunCharts(stored), set(leave_out)
+    run_charts, left_out = RunCharts(stored), set(leave_out)
     if any(isinstance(part, Table) and is_heat_map(part) for part in report.sections):
         left_out.add("heat-map")
-    found = {name: CHARTS[name][1](charts) for name in TITLES if name not in left_out}
+    found = {name: CHARTS[name][1](run_charts) for name in TITLES if name not in left_out}
     return {name: spec for name, spec in found.items() if spec is not None}
 
 
 def html_report(stored: StoredRun, report: Report) -> str:
     """Return the report as one file, with charts if vl-convert-python is installed."""
-    specs = page_specs(stored, report) if is_installed() else {}
-    charts = [(TITLES[name], render_inline(spec, TITLES[name])) for name, spec in specs.items()]
-    return to_html(stored, report, charts, _compare_subjects(stored))
+    check_installed()
+    with start_page() as make_page:
+        return make_page(stored, report) or ""
+
+
+@contextmanager
+def start_page() -> Iterator[MakePage]:
+    """Start a renderer, and give what makes the page of a run once its figures are there."""
+    if not charts.is_installed():
+        yield _without_renderer
+        return
+    with Renderer() as renderer:
+        yield lambda stored, report: _with_charts(renderer, stored, report)
+
+
+def _without_renderer(stored: StoredRun, report: Report) -> str:
+    return to_html(stored, report, comparison=_compare_subjects(stored), why_no_charts=charts.MISSING)
+
+
+def _with_charts(renderer: Renderer, stored: StoredRun, report: Report) -> str:
+    if sum(run.planned for run in stored.runs) <= _MOST_HELD:
+        stored = stored.read_once()
+    specs = page_specs(stored, report)
+    drawing = renderer.draw({TITLES[name]: spec for name, spec in specs.items()})
+    return to_html(stored, report, lambda: _drawn(drawing), _compare_subjects(stored), "they could not be drawn")
+
+
+def _drawn(drawing: Future[list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Return the charts; none if the renderer failed, which is no reason to lose the page."""
+    try:
+        return drawing.result()
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return []
 
 
 def _compare_subjects(stored: StoredRun) -> RunComparison | None:
     """Compare the providers of a run; None if fewer than two share questions, or the run has too many trials."""
     if len(stored.parts) > 1 or stored.run.planned > _MOST_COMPARED:
         return None
-    run = ComparedRun(stored, stored.folder)
+    run = ComparedRun(stored, stored.folder, measures=tuple(suite_of(stored.run).main_measures(stored)))
     names = Side(stored.run.id, run).subjects
     if len(names) < 2:
         return None

@@ -7,16 +7,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from html import escape
-from importlib.util import find_spec
-from typing import Any
+from typing import Any, Self
 
 from memorybench.core.errors import BadInput
 
+from . import MISSING, is_installed
 from .look import LIGHT, THEMES
 from .specs import Spec, narrow, size
 
 FORMS = ("svg", "png", "pdf")
+COMMAND = (sys.executable, "-P", "-m", "memorybench.charts.rendering")
+"""Starts a process that draws; `-P`: it imports nothing from the current folder."""
 _VERSION = "5.20"
 """Of Vega-Lite."""
 _PIXELS = 3.0
@@ -31,13 +34,10 @@ _NOT_INLINE = re.compile(
 """Attributes that mean nothing, or something else, within a page."""
 
 
-def is_installed() -> bool:
-    return find_spec("vl_convert") is not None
-
-
 def check_installed(where: str) -> None:
     if not is_installed():
-        raise BadInput(where, "missing vl-convert-python", remedy="pip install 'memorybench[view]'")
+        problem, remedy = MISSING.split("; ")
+        raise BadInput(where, problem, remedy=remedy)
 
 
 def render(spec: Spec, form: str, theme: str = "light") -> bytes:
@@ -64,7 +64,7 @@ def render_inline(spec: Spec, title: str) -> str:
     drawn = _inline({**spec, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, title)
     slim = narrow(spec)
     if slim is not None:
-        drawn += _inline({**slim, "padding": {"left": 4, "right": 14, "top": 4, "bottom": 4}}, title, "slim")
+        drawn += _inline({**slim, "padding": {"left": 18, "right": 14, "top": 4, "bottom": 4}}, title, "slim")
     return drawn
 
 
@@ -92,11 +92,44 @@ def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
 
 
+class Renderer:
+    """A child that draws the charts of one page: the renderer keeps 80 MB and blocks other threads.
+
+    It loads its modules, which takes half a second, while this process does something else.
+    """
+
+    def __enter__(self) -> Self:
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix="charts")
+        self._child = subprocess.Popen(
+            COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for this process
+        )
+        return self
+
+    def draw(self, specs: Mapping[str, Spec]) -> Future[list[tuple[str, str]]]:
+        """Return the titles and the SVG of charts, once they are drawn. Can be called once."""
+        return self._threads.submit(self._draw, json.dumps(specs))
+
+    def _draw(self, specs: str) -> list[tuple[str, str]]:
+        drawn, _ = self._child.communicate(specs)
+        if self._child.returncode:
+            raise subprocess.CalledProcessError(self._child.returncode, COMMAND)
+        return [(title, svg) for title, svg in json.loads(drawn).items()]
+
+    def __exit__(self, *_: object) -> None:
+        self._child.kill()
+        self._threads.shutdown()
+        self._child.communicate()
+
+
 def render_in_child(specs: Mapping[str, Spec]) -> list[tuple[str, str]]:
-    """Return titles and SVG for a page, drawn by a child: the renderer keeps 80 MB and blocks other threads."""
-    command = [sys.executable, "-m", __name__]
-    child = subprocess.run(command, input=json.dumps(specs), capture_output=True, text=True, check=True)
-    return [(title, svg) for title, svg in json.loads(child.stdout).items()]
+    """Return titles and SVG for a page."""
+    with Renderer() as renderer:
+        return renderer.draw(specs).result()
 
 
 def _replace(value: Any, colors: Mapping[str, str]) -> Any:
@@ -115,4 +148,5 @@ def _with_tone(row: Any, colors: Mapping[str, str]) -> Any:
 
 
 if __name__ == "__main__":
+    render({"data": {"values": [{}]}, "mark": "point"}, "svg")  # loads the renderer, before there are specs
     json.dump({title: render_inline(spec, title) for title, spec in json.load(sys.stdin).items()}, sys.stdout)

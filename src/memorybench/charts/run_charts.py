@@ -23,6 +23,7 @@ from memorybench.suites.summary import Result, headline, percentile
 from . import specs
 from .specs import Change, Estimate, Spec, Spread
 
+_IDEAL = "oracle"
 _MOST_PANELS = 12
 _MOST_ROWS = 40
 _MOST_RUNS = 20
@@ -59,7 +60,8 @@ class RunCharts:
         return counts
 
     def estimate(self, result: Result, measure: str, name: str) -> Estimate | None:
-        return estimate(result.measure(measure), name, result.subject in self.baselines)
+        found = estimate(result.measure(measure), name, result.subject in self.baselines)
+        return found and replace(found, is_ideal=result.subject == _IDEAL)
 
 
 def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> Estimate | None:

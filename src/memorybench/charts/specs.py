@@ -43,6 +43,8 @@ class Estimate:
     high: float | None = None
     text: str = ""
     is_baseline: bool = False
+    is_ideal: bool = False
+    """Whether it is given the gold evidence, which no memory is: it does not count as a choice."""
     line: int = 0
     """In a trend, the number of the line that it is part of."""
 
@@ -119,10 +121,10 @@ def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
 def frontier(
     points: Sequence[tuple[float, Estimate]], x_title: str, y_title: str, x_format: str, note: str = ""
 ) -> Spec:
-    """Shares against a cost; a line joins the providers that no other one beats in both."""
+    """Shares against a cost; a line joins the choices that no other one beats in both."""
     data = [{**one.plain(), "cost": cost} for cost, one in points]
     best: list[dict[str, Any]] = []
-    own = [place for place, (_, one) in enumerate(points) if not one.is_baseline]
+    own = [place for place, (_, one) in enumerate(points) if not one.is_ideal]
     for place in sorted(own, key=lambda place: (points[place][0], -points[place][1].value)):
         if not best or data[place]["value"] > best[-1]["value"]:
             best.append(data[place])
@@ -346,7 +348,7 @@ def narrow(spec: Spec) -> Spec | None:
     config = {
         **CONFIG,
         "axisX": {"labelOverlap": True, "labelSeparation": 10},
-        "axisY": {"labelLimit": 84},
+        "axisY": {"labelLimit": 160},
         "legend": {**CONFIG["legend"], "columns": 2},
         "title": {**CONFIG["title"], "limit": _NARROW},
     }

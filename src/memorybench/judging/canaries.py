@@ -62,11 +62,16 @@ class CanaryReport(Record):
         return sum(count.unreadable for count in self.counts)
 
     def sentence(self) -> str:
-        """Returns `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 wrong)`."""
+        """Returns `judge gpt-4o on canaries: sensitivity 8 of 8, specificity 15 of 16 (vague: 1 of 8 wrong)`."""
         (hits, right), (passes, wrong) = self.sensitivity, self.specificity
         kinds = dict.fromkeys((*KINDS, *(count.kind for count in self.counts)))
-        missed = {kind: sum(c.n - c.agreed for c in self.counts if c.kind == kind) for kind in kinds}
-        faults = [f"{kind}: {number} wrong" for kind, number in missed.items() if number]
+        counts = {kind: [one for one in self.counts if one.kind == kind] for kind in kinds}
+        missed = {kind: sum(one.n - one.agreed for one in own) for kind, own in counts.items()}
+        faults = [
+            f"{kind}: {number} of {sum(one.n for one in counts[kind])} wrong"
+            for kind, number in missed.items()
+            if number
+        ]
         faults += [f"{self.unreadable} unreadable"] if self.unreadable else []
         remark = f" ({', '.join(faults)})" if faults else ""
         checked = {"sensitivity": (hits, right), "specificity": (passes, wrong)}

@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 
 PROGRAM = "memorybench"
-_COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof ){PROGRAM} (?=[a-z-])")
-"""The program before a verb. "a memorybench results file" is not a command."""
+_COMMAND = re.compile(rf"(?<![\w./-])(?<!\ba )(?<!\bof )(?<!-m ){PROGRAM} (?=[a-z-])")
+"""The program before a verb. "a memorybench results file" is not a command, and "-m memorybench" is as typed."""
 
 
 def as_typed(text: str) -> str:

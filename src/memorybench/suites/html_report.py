@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,19 @@ from .stored_run import StoredRun
 from .suite import SAVED_BASELINE, STARTED_WITH
 
 if TYPE_CHECKING:
+    from memorybench.journal.rows import Run
+
     from .comparison import Pair
     from .run_comparison import RunComparison
 
+Charts = Callable[[], Sequence[tuple[str, str]]]
+"""Returns titles and SVG, once they are drawn."""
+MakePage = Callable[["StoredRun", "Report"], str | None]
+StartPage = Callable[["Run"], AbstractContextManager[MakePage]]
+"""Starts the page of a run whose trials have ended, and gives what makes it from the report."""
+FEWEST_CHARTED = 20
+"""Questions of a run that draws charts; drawing takes longer than a run of fewer, whose intervals are wide."""
+MISSING = "missing jinja2; pip install 'memorybench[view]'"
 _MOST_TRIALS = 10_000
 """Of a run whose questions the file lists; the viewer shows those of larger ones."""
 _LONGEST_TEXT = 600
@@ -62,12 +73,20 @@ def is_installed() -> bool:
     return find_spec("jinja2") is not None
 
 
-def to_html(
-    stored: StoredRun, report: Report, charts: Sequence[tuple[str, str]] = (), comparison: RunComparison | None = None
-) -> str:
-    """Return the report as a page. `charts` are titles and SVG; `comparison` is that of the run's providers."""
+def check_installed() -> None:
     if not is_installed():
-        raise BadInput("--format html", "missing jinja2", remedy="pip install 'memorybench[view]'")
+        problem, remedy = MISSING.split("; ")
+        raise BadInput("--format html", problem, remedy=remedy)
+
+
+def to_html(
+    stored: StoredRun,
+    report: Report,
+    charts: Charts = tuple,
+    comparison: RunComparison | None = None,
+    why_no_charts: str = "",
+) -> str:
+    """Return the report as a page. `comparison` is that of the run's providers."""
     from memorybench.reporting.html import report_page
 
     questions, total = list_questions(stored)
@@ -75,7 +94,8 @@ def to_html(
     facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
     return report_page(
         report,
-        charts,
+        charts(),
+        why_no_charts=why_no_charts,
         heading=heading,
         verdict=verdict,
         facts=facts,
@@ -95,9 +115,21 @@ def to_html(
     )
 
 
-def html_of_run(stored: StoredRun, report: Report) -> str | None:
-    """Return the page that every run writes: without charts, which take seconds; None if jinja2 is not installed."""
-    return to_html(stored, report) if is_installed() else None
+def page_without_charts(stored: StoredRun, report: Report) -> str | None:
+    """Return the page of a small run, or of one that is not performed by a command; None without jinja2."""
+    few = f"it has fewer than {FEWEST_CHARTED} questions" if not has_charts(stored.run) else "drawing takes a second"
+    return to_html(stored, report, why_no_charts=few) if is_installed() else None
+
+
+def has_charts(run: Run) -> bool:
+    """Return whether the page of a run gets charts without being asked for."""
+    questions: Mapping[str, int] = run.spec.get("questions", {})
+    return sum(questions.values()) >= FEWEST_CHARTED
+
+
+@contextmanager
+def start_without_charts(run: Run) -> Iterator[MakePage]:
+    yield page_without_charts
 
 
 def list_questions(stored: StoredRun) -> tuple[list[Question], int]:

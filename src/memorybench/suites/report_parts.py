@@ -90,6 +90,7 @@ def document(summary: Summary) -> dict[str, Any]:
             "spent": summary.spent.model_dump(),
             "known_cost": summary.known_cost,
             "calls_of_unknown_cost": summary.calls_of_unknown_cost,
+            "possibly_spent": summary.possibly_spent,
             "stages": [
                 {
                     "name": stage.name,
@@ -166,7 +167,8 @@ def accounting(summary: Summary) -> str:
     spent = formatting.money(cost)
     if cost is None and summary.known_cost:
         spent = f"{formatting.money(summary.known_cost)} + ? ({summary.calls_of_unknown_cost} calls of unknown cost)"
-    return f"planned {counts['planned']} = {parts}{pending}; spent {spent}"
+    lost = f", possibly {formatting.money(summary.possibly_spent)} more" if summary.possibly_spent else ""
+    return f"planned {counts['planned']} = {parts}{pending}; spent {spent}{lost}"
 
 
 def wide_interval_notes(summary: Summary, benchmark: str, name: str) -> list[Notes]:

@@ -74,6 +74,8 @@ class Summary(Record):
     question_costs: Mapping[str, Mapping[str, float | None]] = Field(default_factory=dict)
     """By benchmark and subject: dollars per scored trial, without the judge; None: a price is unknown."""
     possibly_charged_twice: int = 0
+    possibly_spent: float = 0.0
+    """Dollars that calls without a recorded reply may have cost, as the budget counts them; not part of `spent`."""
     notes: tuple[tuple[str, str], ...] = ()
     created: str = ""
     finished: str | None = None
@@ -245,6 +247,9 @@ def summarise(parts: Sequence[tuple[RunReader, Run]], metrics: Sequence[Metric])
         question_costs=question_costs.averages(),
         possibly_charged_twice=sum(
             run_reader.possibly_charged_twice(run.id, in_flight=run.status == "running") for run_reader, run in parts
+        ),
+        possibly_spent=sum(
+            run_reader.costs_of_lost_calls(run.id, in_flight=run.status == "running")[0] for run_reader, run in parts
         ),
         notes=tuple(note for run_reader, run in parts for note in run_reader.notes(run.id)),
         created=min(run.created for run in runs),

@@ -13,8 +13,9 @@ from pathlib import Path
 from threading import Lock
 from urllib.parse import quote, urlencode
 
+from memorybench.charts import is_installed
 from memorybench.charts.page import TITLES, page_specs
-from memorybench.charts.rendering import empty, is_installed, render_in_child
+from memorybench.charts.rendering import empty, render_in_child
 from memorybench.charts.run_charts import failure_chart
 from memorybench.charts.specs import Spec
 from memorybench.core.conversation import Haystack

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorybench.charts.rendering import is_installed
+from memorybench.charts import is_installed
 from memorybench.charts.run_charts import slope
 from memorybench.core.errors import MemorybenchError
 from memorybench.core.report_sections import Provenance, Report, Row, Table

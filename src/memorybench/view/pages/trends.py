@@ -7,7 +7,7 @@ from collections import Counter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorybench.charts.rendering import is_installed
+from memorybench.charts import is_installed
 from memorybench.charts.run_charts import trend_of
 from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Column, Difference, Table, text_column
