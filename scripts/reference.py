@@ -22,6 +22,8 @@ from memorybench.models.rehearsal import RULES
 from memorybench.suites.audit.report import MEANINGS as AUDIT
 from memorybench.suites.bench.report import MEANINGS as BENCH
 from memorybench.suites.extraction.report import MEANINGS as EXTRACTION
+from memorybench.suites.hygiene.corrections_plan import MEANINGS as CORRECTIONS
+from memorybench.suites.hygiene.forget_plan import MEANINGS as FORGETTING
 from memorybench.suites.hygiene.report import MEANINGS as HYGIENE
 from memorybench.wiring.descriptions import provider_settings
 
@@ -103,7 +105,8 @@ def metrics() -> str:
         " `turn_recall@k` or `session_recall@k`.",
         "\n".join(["| measure | definition |", "|---|---|", *retrieval]),
     ]
-    suites = {"Answers (`eval`)": BENCH, "Audit": AUDIT, "Extraction": EXTRACTION, "Hygiene": HYGIENE}
+    hygiene = HYGIENE | FORGETTING | CORRECTIONS
+    suites = {"Answers (`eval`)": BENCH, "Audit": AUDIT, "Extraction": EXTRACTION, "Hygiene": hygiene}
     for title, meanings in suites.items():
         rows = [f"| `{name}` | {_cell(meaning)} |" for name, meaning in meanings.items()]
         parts += [f"## {title}", "\n".join(["| measure | meaning |", "|---|---|", *rows])]

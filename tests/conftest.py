@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from memorybench.suites.html_report import start_without_charts
 from tests.cli.command import Command
 from tests.doubles.refusals import refused
 
@@ -30,6 +31,8 @@ def command(
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "MEMORYBENCH_MODEL"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("COLUMNS", "100")
+    # drawing charts takes seconds of CPU; tests/reporting/test_page_of_run.py tests it
+    monkeypatch.setattr("memorybench.workers.placement.start_page", start_without_charts)
     return Command(tmp_path, capsys, performed)
 
 

@@ -42,6 +42,7 @@ def test_every_public_name_is_there_and_nothing_else_is_promised() -> None:
             "load_run",
             "merge",
             "run",
+            "scan",
         ]
     )
 

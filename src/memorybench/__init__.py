@@ -17,6 +17,7 @@ _HOMES = {
     "load_run": "memorybench.api",
     "merge": "memorybench.api",
     "run": "memorybench.api",
+    "scan": "memorybench.api",
     "RunResult": "memorybench.api",
     "Completion": "memorybench.core.contracts",
     "Embedder": "memorybench.core.contracts",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from memorybench.api import load_run as load_run
     from memorybench.api import merge as merge
     from memorybench.api import run as run
+    from memorybench.api import scan as scan
     from memorybench.core.contracts import Completion as Completion
     from memorybench.core.contracts import Embedder as Embedder
     from memorybench.core.contracts import Listing as Listing

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memorybench.charts.page import html_report
+from memorybench.charts.run_page import make_page
 from memorybench.core.errors import BadInput
 from memorybench.core.measures import Measure
 from memorybench.core.trials import Outcome
+from memorybench.core.uses import Consent
 from memorybench.files.expressions import canonical_name
 from memorybench.journal.places import results_folder
 from memorybench.judging.enumeration import Enumerator
@@ -26,6 +28,9 @@ from memorybench.suites.case_view import case_document, find_case
 from memorybench.suites.extraction.evaluator import MemoryExtractionEvaluator
 from memorybench.suites.extraction.online import TraceJudge
 from memorybench.suites.gate import Gate, check_gate, report_of
+from memorybench.suites.hygiene.scan import ScanReport
+from memorybench.suites.hygiene.scan import scan as scan_memory
+from memorybench.suites.hygiene.scan_output import read_baseline
 from memorybench.suites.registry import commands, open_run
 from memorybench.suites.run_comparison import RunComparison, compare_runs
 from memorybench.suites.saved_report import save_report
@@ -133,7 +138,7 @@ def run(command: str, **values: Any) -> RunResult:
     options = make_spec(RunOptions, {name: values.pop(name) for name in names if name in values})
     learn_journal(options.journal)
     wiring = LiveWiring()
-    finished = running.find_finished(*matches[0], values, options, redact=wiring.redact)
+    finished = running.find_finished(*matches[0], values, options, redact=wiring.redact, make_page=make_page)
     if finished is None:
         finished = placement.run(running.start(*matches[0], values, options, wiring))
     running.write_ci_files(finished, options, wiring.redact)
@@ -196,6 +201,7 @@ def merge(
         allow_partial=allow_partial,
         tags=tags,
         redact=LiveWiring().redact,
+        make_page=make_page,
     )
     return RunResult(run_id, merged.place.results)
 
@@ -214,6 +220,23 @@ def compare(
     named = [results] if isinstance(results, (str, Path)) else results
     folders = [results_folder(Path(folder), journal) for folder in named]
     return compare_runs(sides, folders, benchmark=benchmark, measures=tuple(measures))
+
+
+def scan(
+    *paths: str | Path,
+    store: str | None = None,
+    user: str = "user",
+    baseline: str | Path | None = None,
+    config_dirs: Sequence[str] = (),
+    consent: Consent | None = None,
+) -> ScanReport:
+    """Scans a memory that exists, as `memorybench hygiene scan` does: files and folders, and what a store lists.
+
+    Reads only, and keeps no value that it finds. `baseline` is a file with accepted findings.
+    """
+    accepted = read_baseline(Path(baseline)) if baseline is not None else []
+    wiring = LiveWiring(config_dirs, replace(consent or Consent(), disposable_store=True))
+    return scan_memory([str(path) for path in paths], store=store, user=user, baseline=accepted, wiring=wiring)
 
 
 def extraction_evaluator(judge_model: str, paths: Mapping[str, str] | None = None) -> MemoryExtractionEvaluator:

@@ -105,6 +105,9 @@ def _run(
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as error:
+        for word in given:
+            if "://" in word:  # an address where none is expected, such as after a misspelled --journal
+                learn_journal(word)
         return _explain(program, error, debug)
     if failure is not None:
         print(f"{program}: standard output: cannot be written ({failure.strerror})", file=sys.stderr)
