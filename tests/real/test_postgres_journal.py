@@ -343,10 +343,14 @@ def test_workers_share_a_budget(database: str, tmp_path: Path, kills: tuple[int,
     workers.work(kills)
     paid = sum(call.startswith(("end answer", "end judge")) for call in workers.ledger.read())
     in_flight = CONCURRENCY * 4
-    assert budget <= paid * PRICE <= budget + in_flight * PRICE
+    assert paid * PRICE <= budget + in_flight * PRICE
     with RunReader.open(workers.begun) as run_reader:
         counts = run_reader.counts(RUN.id)
         assert run_reader.run(RUN.id).status != "complete"
+        spent, (lost, unknown) = run_reader.costs(RUN.id)[0], run_reader.costs_of_lost_calls(RUN.id)
+    assert unknown == 0
+    assert lost <= CONCURRENCY * workers.crashes * PRICE
+    assert round(spent + lost, 6) >= budget, "the run stopped because the budget was used up"
     assert sum(counts.values()) == 40, "I4"
     assert counts["blocked"] > 0
 
