@@ -307,6 +307,35 @@ def test_an_invalid_card_is_located(command: Command, written: dict[str, Any], p
     assert error.where.endswith(f": {place}")
 
 
+ANCHORS = """models:
+  - &base
+    name: acme
+    baseUrl: https://acme.example/v1
+  - *base
+"""
+
+
+@pytest.mark.parametrize("text", [ANCHORS, "models: [", "- acme\n", "models: [{nmae: acme}]"])
+@pytest.mark.parametrize("file", ["models.yaml", "models/configs/ours.yaml", "more/models.yml", "more/models/our.yaml"])
+def test_a_file_of_cards_that_cannot_be_read_stops_the_run(
+    command: Command, stub: Stub, monkeypatch: pytest.MonkeyPatch, text: str, file: str
+) -> None:
+    """Otherwise a name of a card in it would be sent to OpenAI."""
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{stub.url}/v1")
+    (command.folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (command.folder / file).write_text(text)
+    (command.folder / "more").mkdir(exist_ok=True)
+    write_cards(command.folder / "more", {"name": "other", "baseUrl": "https://other.example/v1"})
+    words = (*EVAL, "--config-dir", "more", "--run-id", "r")
+    for models in (("acme", "none"), ("scripted/quote", "acme")):
+        said = command(*words, "--answering-model", models[0], "--judge-model", models[1])
+        assert (said.code, said.err.count("\n")) == (2, 1), said.err
+        assert f"{file}:" in said.err, "file and line"
+    assert stub.calls == []
+    assert not (command.folder / "results").exists()
+    assert command(*words, "--answering-model", "scripted/quote", "--judge-model", "none").code == 0
+
+
 def test_two_cards_of_one_name_are_refused(command: Command, stub: Stub) -> None:
     file = write_cards(command.folder, card(stub.url), card(stub.url))
     assert "acme" in refusal(command, *EVAL, "--answering-model", "acme").problem

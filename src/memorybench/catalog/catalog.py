@@ -18,7 +18,7 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.spelling import as_written, suggestion
 
 from .entries import BASELINES, BUNDLED, Entry, Kind
-from .files import Described, bundled_files, files_of_user, recognise, unrecognised
+from .files import MODELS, Described, bundled_files, files_of_user, recognise, unrecognised
 from .plugins import Pluggable, installed_plugins
 
 if TYPE_CHECKING:
@@ -98,6 +98,20 @@ class Catalog:
     def model(self, name: str, environment: Environment = None) -> ModelConfig:
         config: ModelConfig = self._config("model", name, environment)
         return config
+
+    def has_card(self, name: str) -> bool:
+        """Return whether there is a model card of that name, valid or not.
+
+        Raise BadInput if there is none but a card whose name cannot be read: it may be the one that is meant, and the
+        caller would send the name to another server.
+        """
+        if "/" in name or self.has("model", name):
+            return "/" not in name
+        for source in self._of_user:
+            is_model = (source.entry.kind, source.entry.name) == ("unknown", MODELS) or source.entry.kind == "model"
+            if is_model and not _has_name(source.document) and (broken := self._check([source]).broken) is not None:
+                raise broken
+        return False
 
     def card(self, name: str) -> ModelConfig | None:
         """Return the model card of that name; None if there is none."""
@@ -359,6 +373,10 @@ def _head(kind: Described, document: Document, path: Path, origin: str) -> Entry
         origin=origin,
         file=path,
     )
+
+
+def _has_name(document: Document | None) -> bool:
+    return document is not None and isinstance(document.value, dict) and isinstance(document.value.get("name"), str)
 
 
 def _extends(document: Document) -> bool:

@@ -147,7 +147,7 @@ class ModelResolver:
 
     def has_server(self, name: str | None) -> TypeGuard[str]:
         """Return whether the name is a model card, or a model name with a server address in it."""
-        return name is not None and (has_address(name) or self.catalog.has("model", name))
+        return name is not None and (has_address(name) or self.catalog.has_card(name))
 
     def resolve(self, name: str) -> ResolvedModel:
         """Return a model that the user asked for by name. Raise BadInput if its key is needed and missing."""
@@ -164,7 +164,7 @@ class ModelResolver:
         if name.startswith(PREFIX):
             rehearse(name)  # raises where the script is unknown
             return ResolvedModel(name, None)
-        if "/" not in name and self.catalog.has("model", name):
+        if self.catalog.has_card(name):
             return self._of_card(name, temperature)
         return ResolvedModel(name, resolve(name, environment(), self._allowed_keys()), temperature)
 
