@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+import signal
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -73,6 +75,26 @@ class Command:
             assert main(list(arguments)) == 0
 
         return in_child(die) is None
+
+    def killed_when(self, *arguments: str, ready: Callable[[], bool]) -> bool:
+        """Whether the command was killed as soon as `ready`; False: it came to its end."""
+        child = os.fork()
+        if child == 0:
+            code = 99
+            try:
+                with open(os.devnull, "w") as nowhere:
+                    os.dup2(nowhere.fileno(), 1)
+                    os.dup2(nowhere.fileno(), 2)
+                code = main(list(arguments))
+            finally:
+                os._exit(code)
+        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+            if ready():
+                os.kill(child, signal.SIGKILL)
+                ended = os.waitpid(child, 0)
+                break
+            time.sleep(0.01)
+        return os.WIFSIGNALED(ended[1])
 
 
 def measured(document: Mapping[str, Any]) -> str:

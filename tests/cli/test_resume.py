@@ -15,7 +15,7 @@ from memorybench.catalog.catalog import Catalog
 from memorybench.journal.checksums import crc
 from memorybench.journal.rows import Fingerprint
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, completion
+from tests.doubles.stub import Stub, completion, in_flight, until_gone
 
 EVAL = ("eval", "--providers", "bm25", "--end", "8", "--run-id", "r")
 
@@ -99,22 +99,41 @@ def test_a_budget_given_to_a_run_without_one_is_kept(command: Command, stub: Stu
     assert len(stub.calls) == calls
 
 
-def test_calls_of_killed_processes_count_in_the_budget(command: Command, stub: Stub) -> None:
-    words = (*PAID[:-1], "4", "--budget", "0.0175", "--run-id", "r")
-    assert command.killed(*words, at=4), "calls are in flight"
+PRICE = 0.0035
+KILLED = (*PAID[:-1], "4", "--budget", f"{30 * PRICE}", "--run-id", "r")
+
+
+@pytest.mark.parametrize("replies", [0, 3], ids=["no cost is known", "a cost is known"])
+def test_calls_of_killed_processes_count_in_the_budget(command: Command, stub: Stub, replies: int) -> None:
+    stub.always(until_gone())
+    assert command.killed_when(*KILLED, ready=in_flight(stub, 4))
     document = command("results", "r", "--json").json
-    assert document["circumstances"]["known_cost"] == 0
-    assert document["possibly_charged_twice"] >= 1
-    assert command.killed("eval", "--resume", "r", at=12), "a cost is known now"
-    for _ in range(10):
-        command.killed("eval", "--resume", "r", at=5)
+    assert (document["circumstances"]["known_cost"], document["possibly_charged_twice"]) == (0, 4)
+    stub.next(*[completion("Paris", tokens=(1000, 100))] * replies)
+    calls = replies + 4  # a call begins after the result of another is recorded
+    while command.killed_when("eval", "--resume", "r", ready=in_flight(stub, calls)):
+        calls = 4
+    assert len(stub.calls) <= 30 + 4, "at most the calls in flight more than the budget"
+    assert len(stub.calls) >= 30 or not replies, "a lost call costs as much as a known one"
     said = command("eval", "--resume", "r", "--json")
-    assert said.code == 1
-    assert 1 <= len(stub.calls) <= 5 + 4, "at most the calls in flight more than the budget"
     spent = said.json["circumstances"]
-    assert spent["known_cost"] < 0.0175 <= spent["known_cost"] + spent["possibly_spent"]
+    assert (said.code, spent["known_cost"]) == (1, pytest.approx(replies * PRICE))
+    assert spent["known_cost"] + spent["possibly_spent"] >= 30 * PRICE
+    stub.always(completion("Paris", tokens=(1000, 100)))
     raised = command("eval", "--resume", "r", "--budget", "5", "--json")
     assert (raised.code, raised.json["counts"]["scored"]) == (0, 30)
+
+
+def test_lost_calls_are_counted_again_when_a_cost_is_known(command: Command, stub: Stub) -> None:
+    stub.always(until_gone())
+    assert command.killed_when(*KILLED, ready=in_flight(stub, 4))
+    most = command("results", "r", "--json").json["circumstances"]["possibly_spent"]
+    stub.always(completion("Paris", tokens=(1000, 100)))
+    said = command("eval", "--resume", "r", "--json")
+    spent = said.json["circumstances"]
+    assert (said.code, spent["possibly_spent"]) == (1, pytest.approx(4 * PRICE))
+    assert most > 4 * PRICE
+    assert 30 <= len(stub.calls) <= 30 + 4
 
 
 def test_calls_of_scripted_models_are_not_reported_as_charged(

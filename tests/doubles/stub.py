@@ -131,6 +131,12 @@ class Stub:
         return self._standing.get(path) or self._standing.get(None) or _usual(path)
 
 
+def in_flight(stub: Stub, count: int) -> Callable[[], bool]:
+    """Return whether the stub has got so many more calls than now."""
+    calls = len(stub.calls)
+    return lambda: len(stub.calls) >= calls + count
+
+
 def _usual(path: str) -> Behaviour:
     if path.endswith("/chat/completions"):
         return completion("ok")
@@ -226,6 +232,18 @@ def together(stub: Stub, count: int, behaviour: Behaviour) -> Behaviour:
 
 def hang() -> Behaviour:
     return after(lambda: asyncio.Event().wait(), status(500))
+
+
+def until_gone() -> Behaviour:
+    """Answers nobody, and ends when the caller is gone: for a caller that is killed."""
+
+    async def behave(request: web.BaseRequest, _: Call) -> web.StreamResponse:
+        # aiohttp has no event for it
+        while request.transport is not None and not request.transport.is_closing():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        return web.Response(status=500)
+
+    return behave
 
 
 def reset() -> Behaviour:

@@ -131,13 +131,14 @@ class JournalContract:
             assert errors == [f"{TEXT}\\x00", ""]
         assert check_rows(journal_of(results)).unchecked == 0
 
-    def test_lost_attempts_cost_as_much_as_the_dearest_of_their_subject(self, results: Path) -> None:
+    def test_lost_attempts_cost_as_much_as_the_dearest_of_their_name_and_subject(self, results: Path) -> None:
         async def attempt(run_writer: RunWriter) -> None:
             for cost in (0.1, 0.3):
                 done = await run_writer.record_attempt(f"{cost}", "answer", "reader")
                 spent = Spending(calls=1, cost=cost)
                 await run_writer.record_step(step(f"{cost}", attempt=done, spent=spent))
-            await run_writer.record_step(step("dear", subject="judge", spent=Spending(calls=1, cost=7.0)))
+            dear = await run_writer.record_attempt("dear", "judge", "reader")
+            await run_writer.record_step(step("dear", "judge", attempt=dear, spent=Spending(calls=1, cost=7.0)))
             for subject in ("reader", "reader", "new", "scripted/quote"):
                 await run_writer.record_attempt("lost", "answer", subject)
 
@@ -149,6 +150,32 @@ class JournalContract:
                 assert run_reader.costs(RUN.id)[0] == pytest.approx(7.4)
             with join_run(results) as run_writer:
                 assert not run_writer.is_shared or run_writer.spending() == (pytest.approx(8.0), 7.0, 1)
+
+    def test_lost_attempts_cost_the_most_that_they_can_until_a_cost_is_known(self, results: Path) -> None:
+        async def attempt(run_writer: RunWriter) -> None:
+            for cost in (0.2, 0.5, None, 0.3):
+                await run_writer.record_attempt("lost", "answer", "reader", cost)
+            await run_writer.record_attempt("lost", "judge", "reader", 1.0)
+            await run_writer.record_attempt("lost", "answer", "free", 0.0)
+
+        async def complete(run_writer: RunWriter) -> None:
+            done = await run_writer.record_attempt("done", "answer", "reader", 0.2)
+            await run_writer.record_step(step("done", attempt=done, spent=Spending(calls=1, cost=0.1)))
+
+        with open_run(results, RUN) as run_writer:
+            asyncio.run(attempt(run_writer))
+        for _ in range(2):
+            with reading(results) as run_reader:
+                assert run_reader.costs_of_lost_calls(RUN.id) == (pytest.approx(4 * 0.5 + 1.0), 0)
+                assert run_reader.notes(RUN.id) == [], "reports do not show it"
+            with join_run(results) as run_writer:
+                assert not run_writer.is_shared or run_writer.spending() == (pytest.approx(3.0), 0.0, 0)
+        with join_run(results) as run_writer:
+            asyncio.run(complete(run_writer))
+            costs, lost = run_writer.recount_spending()
+            assert (costs, lost) == ((pytest.approx(0.1), 0.1, 0), (pytest.approx(4 * 0.1 + 1.0), 0))
+            assert not run_writer.is_shared or run_writer.spending()[0] == pytest.approx(3.1)
+        assert check_rows(journal_of(results)).unchecked == 0
 
     def test_a_repeated_outcome_replaces_the_first_and_is_new_to_followers(self, results: Path) -> None:
         with open_run(results, RUN) as run_writer:

@@ -30,7 +30,7 @@ from memorybench.journal.run_writer import open_run, reopen_run
 from memorybench.journal.writer import Writer
 from perf.postgres_server import PostgresServer
 from tests.cli.command import Command, Said, measured
-from tests.doubles.stub import Call, Stub, completion
+from tests.doubles.stub import Call, Stub, completion, in_flight, until_gone
 from tests.engine.workload import FINGERPRINTS, RUN, Ledger, committed, plan, report, run_once
 from tests.real.boxes import write_benchmark
 
@@ -330,6 +330,41 @@ def test_a_worker_of_a_run_without_budget_records_nothing(command: Command, data
     assert (rows(), len(model.calls)) == (recorded, calls)
     resumed = command("eval", "--resume", "first", *at, "--budget", "none", "--json")
     assert (resumed.code, resumed.json["counts"]["blocked"]) == (1, 0), "questions about kettles failed"
+
+
+PRICE = 0.0035
+"""Of one call of the stub: 1,000 tokens in and 100 out of gpt-4o."""
+
+
+def test_calls_that_workers_lost_before_a_cost_is_known_count_in_the_budget(
+    command: Command, database: str, model: Stub
+) -> None:
+    at = ("--journal", database, "--concurrency", "4")
+    write_benchmark(command.folder, 8)
+    model.always(until_gone())
+    words, kills = (*BOXES, "--budget", f"{30 * PRICE}", *at), 0
+    while command.killed_when(*words, ready=in_flight(model, 4)):
+        words, kills = ("worker", "--run", "first", *at), kills + 1
+    assert kills > 1
+    assert len(model.calls) <= 30 + 4, "at most the calls in flight more than the budget"
+    model.always(completion("yes"))
+    figures = command("results", "first", *at[:2], "--json").json
+    assert figures["possibly_charged_twice"] == len(model.calls)
+    assert figures["circumstances"]["possibly_spent"] >= 30 * PRICE
+    resumed = command("eval", "--resume", "first", *at, "--budget", "none", "--json")
+    assert (resumed.code, resumed.json["counts"]["scored"]) == (0, 24), resumed.err
+
+
+def test_workers_count_lost_calls_again_when_a_cost_is_known(command: Command, database: str, model: Stub) -> None:
+    at = ("--journal", database, "--concurrency", "4")
+    write_benchmark(command.folder, 8)
+    model.always(until_gone())
+    assert command.killed_when(*BOXES, "--budget", f"{30 * PRICE}", *at, ready=in_flight(model, 4))
+    model.always(completion("yes"))
+    assert command("worker", *at).code == 1
+    spent = command("results", "first", *at[:2], "--json").json["circumstances"]
+    assert spent["possibly_spent"] == pytest.approx(4 * PRICE)
+    assert 30 <= len(model.calls) <= 30 + 4
 
 
 @pytest.mark.parametrize("seconds", [-86_400, 86_400], ids=["a day back", "a day ahead"])

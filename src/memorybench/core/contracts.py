@@ -118,6 +118,10 @@ class Model(Protocol):
         """Return one reply, which follows the JSON schema if there is one. Reports its cost with `spending.charge`."""
         ...
 
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        """Return the most that `complete` can cost with these turns, in dollars; None if that is unknown."""
+        ...
+
 
 @runtime_checkable
 class Embedder(Protocol):

@@ -47,15 +47,16 @@ class Steps(Protocol):
         *,
         on: Subject | None = None,
         paid: bool = False,
+        highest_cost: Callable[[], float | None] | None = None,
         shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
         """Return the recorded result of `name` with `inputs`; otherwise call `work` and record its result first.
 
-        `on` is the subject whose limits and retries apply. `paid` work is recorded as an attempt before it starts.
-        A `shared` step may be reused by any run of the results folder. `after` is awaited before `work`: a search
-        needs an ingest first, and a recorded search needs none. Parse inside `work`, so that a reply that cannot be
-        parsed is not recorded.
+        `on` is the subject whose limits and retries apply. `paid` work is recorded as an attempt before it starts,
+        with the most that it can cost, if `highest_cost` knows that. A `shared` step may be reused by any run of the
+        results folder. `after` is awaited before `work`: a search needs an ingest first, and a recorded search needs
+        none. Parse inside `work`, so that a reply that cannot be parsed is not recorded.
         """
         ...
 

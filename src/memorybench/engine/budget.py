@@ -11,7 +11,8 @@ from memorybench.core.spending import Spending
 class Budget:
     """Counts what a run has spent, and what calls may have cost whose process died before their reply was recorded.
 
-    A call of unknown cost counts as much as the dearest step so far.
+    A call of unknown cost counts as much as the dearest step so far. Lost calls are counted by the costs that were
+    known when they were found; before the budget counts as used up, they are counted again.
     """
 
     def __init__(
@@ -24,8 +25,15 @@ class Budget:
         self._unknown = unknown
         self._lost = 0.0
         self._lost_unknown = 0
+        self._surplus = 0.0
+        self._surplus_unknown = 0
+        """How much more the common total of all processes is than the last recount."""
+        self._is_recounted = False
+        """Whether the budget was used up in the last recount."""
         self.read_total: Callable[[], tuple[float, float, int]] | None = None
         """Reads what all processes of the run have spent, if there may be several; it includes lost calls."""
+        self.recount: Callable[[], tuple[tuple[float, float, int], tuple[float, int]]] | None = None
+        """Reads all costs from the journal, and those of lost calls: see RunWriter.recount_spending."""
         self.estimate: Callable[[], float] = lambda: 0.0
         """Estimates the cost of a call, to be used until a cost is known; 0 if that is not possible."""
 
@@ -55,8 +63,19 @@ class Budget:
     def refresh(self) -> None:
         """Read what other processes have spent, too."""
         if self.read_total is not None:
-            self.spent, self._highest, self._unknown = self.read_total()
+            spent, self._highest, unknown = self.read_total()
+            self.spent, self._unknown = spent - self._surplus, unknown - self._surplus_unknown
             self._lost, self._lost_unknown = 0.0, 0
+        if self.exhausted and not self._is_recounted and self.recount is not None:
+            self._count_again(self.recount)
+            self._is_recounted = self.exhausted
+
+    def _count_again(self, recount: Callable[[], tuple[tuple[float, float, int], tuple[float, int]]]) -> None:
+        (spent, _, unknown), (self._lost, self._lost_unknown) = recount()
+        if self.read_total is not None:  # otherwise this process knows best: some of its costs are not committed yet
+            self._surplus += self.spent - spent - self._lost
+            self._surplus_unknown += self._unknown - unknown - self._lost_unknown
+            self.spent, self._unknown = spent, unknown
 
     def take(self, spent: Spending) -> None:
         """Add the cost of a call."""

@@ -51,6 +51,7 @@ async def perform(
     stopping = stopping or Stop()
     stopping.loop = asyncio.get_running_loop()
     budget = budget or Budget()
+    budget.recount = run_writer.recount_spending
     if run_writer.is_shared:
         budget.read_total = run_writer.spending
     run_steps = RunSteps(run_writer, plan.limits, budget, stopping, concurrency, watch)

@@ -44,6 +44,7 @@ class StepRequest(Generic[T]):
     adapter: TypeAdapter[T]
     subject: Subject | None
     paid: bool
+    highest_cost: Callable[[], float | None] | None
     shared: bool
     after: Callable[[], Awaitable[object]] | None
 
@@ -132,7 +133,8 @@ class RunSteps:
         attempt = None
         if request.paid:
             self._budget.allow()
-            attempt = await self.run_writer.record_attempt(request.key, request.name, subject)
+            highest_cost = request.highest_cost() if request.highest_cost else None
+            attempt = await self.run_writer.record_attempt(request.key, request.name, subject, highest_cost)
 
         async def work() -> T:
             # checked again: the limiter may have made us wait
@@ -213,6 +215,7 @@ class JobSteps:
         *,
         on: Subject | None = None,
         paid: bool = False,
+        highest_cost: Callable[[], float | None] | None = None,
         shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
@@ -220,7 +223,9 @@ class JobSteps:
         key = step_key(name, text)
         if not _in_prerequisite.get():
             self.keys.append(key)
-        request: StepRequest[T] = StepRequest(key, name, text, work, _adapter(returns), on, paid, shared, after)
+        request: StepRequest[T] = StepRequest(
+            key, name, text, work, _adapter(returns), on, paid, highest_cost, shared, after
+        )
         return await self._run_steps.once(request)
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:

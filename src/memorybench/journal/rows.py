@@ -25,6 +25,11 @@ TRIED_AGAIN = "tried again up to row"
 
 All processes of the run read it, so that they agree on which failures count. Reports do not show it.
 """
+HIGHEST_COST = "highest cost of "
+"""How the kind of a note begins that has the most dollars that a call can cost; name and subject of the step follow.
+
+The budget counts it for a call whose process died, until a cost is known. Reports do not show it.
+"""
 
 
 class Fingerprint(Record):

@@ -21,7 +21,7 @@ from memorybench.core.trials import STATUSES, Outcome, Status
 from .checksums import CHECKSUMS, checked_rows
 from .contract import Connection, Journal, Row
 from .places import journal_of, journal_words
-from .rows import TRIED_AGAIN, Run
+from .rows import HIGHEST_COST, TRIED_AGAIN, Run
 
 OPEN_ATTEMPT = (
     "run = :run AND ended IS NULL"
@@ -289,7 +289,8 @@ class RunReader:
     def costs_of_lost_calls(self, run: str, *, in_flight: bool = False) -> tuple[float, int]:
         """Return what calls may have cost that a crash interrupted, and how many have no known cost.
 
-        Such a call counts as much as the dearest one of its subject. `in_flight` is as in `possibly_charged_twice`.
+        Such a call counts as much as the dearest one with its name and subject, or, until a cost is known, the most
+        that it can cost. `in_flight` is as in `possibly_charged_twice`.
         """
         return lost_costs_of(self.connection, run, INTERRUPTED if in_flight else f"({INTERRUPTED} OR {OPEN_ATTEMPT})")
 
@@ -308,7 +309,8 @@ class RunReader:
         return int(calls)
 
     def notes(self, run: str) -> list[tuple[str, str]]:
-        rows = self._rows("notes", "run = ? AND kind <> ? ORDER BY rowid", run, TRIED_AGAIN)
+        condition = "run = ? AND kind <> ? AND kind NOT LIKE ? ORDER BY rowid"
+        rows = self._rows("notes", condition, run, TRIED_AGAIN, f"{HIGHEST_COST}%")
         return list(dict.fromkeys((str(row["kind"]), str(row["text"])) for row in rows))
 
     def tags(self) -> dict[str, tuple[str, ...]]:
@@ -350,13 +352,16 @@ def costs_of(connection: Connection, run: str) -> tuple[float, float, int]:
 def lost_costs_of(connection: Connection, run: str, condition: str, **values: object) -> tuple[float, int]:
     """As RunReader.costs_of_lost_calls, for the attempts that fulfil a condition."""
     cost, unknown = connection.execute(
-        "SELECT coalesce(sum(lost.calls * known.cost), 0.0),"  # noqa: S608  ours
-        " coalesce(sum(lost.calls) FILTER (WHERE known.cost IS NULL), 0)"
-        f" FROM (SELECT subject, count(*) AS calls FROM attempts WHERE {condition}{_PAID} GROUP BY subject) AS lost"
-        " LEFT JOIN (SELECT subject, max(cost) AS cost FROM"
-        " (SELECT subject, cost FROM steps WHERE run = :run AND attempt IS NOT NULL"
-        " UNION ALL SELECT subject, cost FROM attempts WHERE run = :run AND calls > 0) AS paid GROUP BY subject)"
-        " AS known ON known.subject = lost.subject",
+        "SELECT coalesce(sum(calls * cost), 0.0), coalesce(sum(calls) FILTER (WHERE cost IS NULL), 0) FROM"  # noqa: S608
+        " (SELECT lost.calls AS calls, coalesce(known.cost, highest.cost) AS cost FROM"
+        f" (SELECT name, subject, count(*) AS calls FROM attempts WHERE {condition}{_PAID} GROUP BY name, subject)"
+        " AS lost LEFT JOIN (SELECT name, subject, max(cost) AS cost FROM"
+        " (SELECT name, subject, cost FROM steps WHERE run = :run AND attempt IS NOT NULL"
+        " UNION ALL SELECT name, subject, cost FROM attempts WHERE run = :run AND calls > 0) AS paid"
+        " GROUP BY name, subject) AS known ON known.name = lost.name AND known.subject = lost.subject"
+        " LEFT JOIN (SELECT kind, max(CAST(text AS DOUBLE PRECISION)) AS cost FROM notes"
+        f" WHERE run = :run AND kind LIKE '{HIGHEST_COST}%' GROUP BY kind) AS highest"
+        f" ON highest.kind = '{HIGHEST_COST}' || lost.name || ' ' || lost.subject) AS counted",
         {"run": run, **values},
     ).fetchone()
     return float(cost), int(unknown)

@@ -22,7 +22,7 @@ from .checksums import crc, update_statements
 from .contract import Connection, Journal, Lock
 from .lock import LOCK_NAME
 from .places import journal_of
-from .rows import TRIED_AGAIN, Fingerprint, Run, RunStatus, Step, differences, storable
+from .rows import HIGHEST_COST, TRIED_AGAIN, Fingerprint, Run, RunStatus, Step, differences, storable
 from .run_changes import Fault, spec_statements, tag_statement
 from .run_reader import INTERRUPTED, OPEN_ATTEMPT, PROCESS_BITS, RunReader, costs_of, lost_costs_of
 from .writer import Statement, Writer
@@ -117,6 +117,8 @@ class RunWriter:
         self.journal = journal
         self._open_attempts: dict[int, tuple[object, ...]] = {}
         """The first columns of attempts that have not ended, by their id."""
+        self._highest_costs: dict[str, float] = {}
+        """The most that a call can cost, as this process has noted it, by the kind of the note."""
         self._recorded: set[int] = set()
         """Hashes of the keys of recorded steps."""
         self._recorded_cases: set[int] = set()
@@ -229,6 +231,13 @@ class RunWriter:
         cost, highest, unknown = self._reads.execute(sql, (self.run.id,)).fetchone()
         return cost, highest, unknown
 
+    def recount_spending(self) -> tuple[tuple[float, float, int], tuple[float, int]]:
+        """Return what is recorded, as RunReader.costs does, and what lost calls may have cost by the costs known now.
+
+        It reads all steps. `spending` counts lost calls by the costs that were known when they were found.
+        """
+        return costs_of(self._reads, self.run.id), lost_costs_of(self._reads, self.run.id, INTERRUPTED)
+
     def _set_spending(self, cost: float = 0.0, highest: float = 0.0, unknown: int = 0) -> list[Statement]:
         values = {"run": self.run.id, "cost": cost, "highest": highest, "unknown": unknown}
         return [(_SET_SPENDING, values)] if self.is_shared else []
@@ -284,14 +293,26 @@ class RunWriter:
         sql = "SELECT 1 FROM outcomes WHERE run = ? AND trial = ? AND (status = 'scored' OR rowid > ?)"
         return self._reads.execute(sql, (self.run.id, trial, self._tried_again_up_to)).fetchone() is not None
 
-    async def record_attempt(self, key: str, name: str, subject: str) -> int:
-        """Record that paid work is about to start, so that a resumed run knows of it after a crash."""
+    async def record_attempt(self, key: str, name: str, subject: str, highest_cost: float | None = None) -> int:
+        """Record that paid work is about to start, so that a resumed run knows of it after a crash.
+
+        `highest_cost` is the most that it can cost, if that is known: see RunReader.costs_of_lost_calls.
+        """
         attempt = next(self._attempts)
         row = (attempt, self.run.id, key, name, subject, now())
         sql = "INSERT INTO attempts (id, run, key, name, subject, started, crc) VALUES (?,?,?,?,?,?,?)"
         self._open_attempts[attempt] = row
-        await self._writer.write([(sql, (*row, crc(*row, *_UNENDED)))])
+        limit = self._raise_highest_cost(f"{HIGHEST_COST}{name} {subject}", highest_cost)
+        await self._writer.write([(sql, (*row, crc(*row, *_UNENDED))), *limit])
         return attempt
+
+    def _raise_highest_cost(self, kind: str, cost: float | None) -> list[Statement]:
+        """Return the statement that notes the most that a call can cost, if that is more than was noted before."""
+        if cost is None or cost <= self._highest_costs.get(kind, -1.0):
+            return []
+        self._highest_costs[kind] = cost
+        row = (self.run.id, kind, f"{cost!r}")
+        return [(_INSERT_NOTE, (*row, crc(*row)))]
 
     def redact_json(self, result: str) -> str:
         return _redact_json(result, self._redact)

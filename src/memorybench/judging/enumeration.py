@@ -100,11 +100,21 @@ class Enumerator:
             raise Unreadable(f"the judge failed: {error}") from error
 
     async def _attempt(self, steps: Steps, name: str, inputs: Mapping[str, Any]) -> tuple[MemoryFact, ...]:
+        turns = [Turn(role="user", content=inputs["prompt"])]
+
         async def ask() -> Enumerated:
-            turns = [Turn(role="user", content=inputs["prompt"])]
             return read_facts(await self.model.complete(turns, schema=_SCHEMA))
 
-        enumerated = await steps.once(name, inputs, ask, Enumerated, on=self.model.subject, paid=True, shared=True)
+        enumerated = await steps.once(
+            name,
+            inputs,
+            ask,
+            Enumerated,
+            on=self.model.subject,
+            paid=True,
+            highest_cost=lambda: self.model.highest_cost(turns, schema=_SCHEMA),
+            shared=True,
+        )
         return enumerated.facts
 
 

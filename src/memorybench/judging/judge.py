@@ -157,14 +157,25 @@ class Judge:
     async def _attempt(
         self, steps: Steps, name: str, inputs: Mapping[str, Any], blank: Verdict, read: _Reader, shared: bool
     ) -> Verdict:
+        turns = [Turn(role="user", content=inputs["prompt"])]
+
         async def ask() -> Verdict:
-            completion = await self.model.complete([Turn(role="user", content=inputs["prompt"])])
+            completion = await self.model.complete(turns)
             verdict = read(completion)
             reason = _short(completion.text)
             whole = completion.text if reason.endswith("…") else ""
             return blank.model_copy(update={**verdict, "reason": reason, "reply": whole})
 
-        return await steps.once(name, inputs, ask, Verdict, on=self.model.subject, paid=True, shared=shared)
+        return await steps.once(
+            name,
+            inputs,
+            ask,
+            Verdict,
+            on=self.model.subject,
+            paid=True,
+            highest_cost=lambda: self.model.highest_cost(turns),
+            shared=shared,
+        )
 
 
 _Reader = Callable[[Completion], Mapping[str, Any]]

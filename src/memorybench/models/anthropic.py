@@ -49,6 +49,12 @@ class AnthropicModel:
         self._server = Server(address, "/v1/messages", http, key, options.timeout)
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        return self._read(*await self._server.post(self._body(turns, schema)))
+
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return self._server.highest_cost(self._body(turns, schema))
+
+    def _body(self, turns: Sequence[Turn], schema: Mapping[str, Any] | None) -> dict[str, Any]:
         messages = [{"role": turn.role, "content": turn.content} for turn in turns if turn.role != "system"]
         body: dict[str, Any] = {**self._defaults, "messages": messages}
         system = "\n\n".join(turn.content for turn in turns if turn.role == "system")
@@ -57,7 +63,7 @@ class AnthropicModel:
         if schema is not None:
             output = {"type": "json_schema", "schema": closed(schema, without=UNSUPPORTED_KEYWORDS)}
             body["output_config"] = {"format": output}
-        return self._read(*await self._server.post(body))
+        return body
 
     def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
         model = text_or(data.get("model"), self._model)

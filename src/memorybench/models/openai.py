@@ -40,6 +40,12 @@ class OpenAIModel:
         self._server = Server(address, "/chat/completions", http, key, options.timeout)
 
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        return self._read(*await self._server.post(self._body(turns, schema)))
+
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return self._server.highest_cost(self._body(turns, schema))
+
+    def _body(self, turns: Sequence[Turn], schema: Mapping[str, Any] | None) -> dict[str, Any]:
         body: dict[str, Any] = {
             **self._defaults,
             "messages": [{"role": turn.role, "content": turn.content} for turn in turns],
@@ -47,7 +53,7 @@ class OpenAIModel:
         if schema is not None:
             output = {"name": "reply", "schema": closed(schema), "strict": True}
             body["response_format"] = {"type": "json_schema", "json_schema": output}
-        return self._read(*await self._server.post(body))
+        return body
 
     def _read(self, reply: Reply, data: Mapping[str, Any]) -> Completion:
         choices, error = data.get("choices"), members(data.get("error"))

@@ -53,6 +53,9 @@ class ScriptedModel:
         charge(line.spent)
         return line
 
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return self._spent.cost
+
 
 def _player(script: Script) -> Callable[[Sequence[Turn]], Line]:
     if isinstance(script, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -75,14 +76,27 @@ class Server:
 
     async def post(self, body: Mapping[str, Any]) -> tuple[Reply, Mapping[str, Any]]:
         """Return the reply and its JSON object, which is empty if the reply is another value."""
-        card = self._address.card
-        sent = {**body, **(card.body if card else {})}
-        fields = {name: value for name, value in sent.items() if value is not None}
+        fields = self._fields(body)
         with charging_unreadable(self._spending(None)):
             reply = await self._http.request(
                 "POST", self._url, headers=self._headers, params=self._query, json=fields, deadline=self._timeout
             )
             return reply, members(reply.json())
+
+    def highest_cost(self, body: Mapping[str, Any]) -> float | None:
+        """Return the most that a request can cost; None if its reply has no limit or the price is unknown."""
+        fields = self._fields(body)
+        longest_reply = count(fields.get("max_completion_tokens", fields.get("max_tokens")))
+        if longest_reply is None:
+            return None
+        # a token has at least one byte, so a prompt has fewer tokens than the JSON of its request has bytes
+        return self._spending(Usage(len(json.dumps(fields)), longest_reply)).cost
+
+    def _fields(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members of a request: a card may add or replace some."""
+        card = self._address.card
+        sent = {**body, **(card.body if card else {})}
+        return {name: value for name, value in sent.items() if value is not None}
 
     def charge(self, usage: Usage | None, model: str) -> Spending:
         """Charge one call. An invalid reply costs as much, so this comes before the reply is checked."""

@@ -107,13 +107,15 @@ async def ask(
     )
     model = answering.model
     replayed = {"replayed": digest([turn.plain() for turn in before])} if before else {}
+    turns = [*before, Turn(role="user", content=text)]
     return await steps.once(
         "answer",
         {"model": model.subject, "prompt": text, **replayed},
-        lambda: model.complete([*before, Turn(role="user", content=text)]),
+        lambda: model.complete(turns),
         Completion,
         on=model.subject,
         paid=True,
+        highest_cost=lambda: model.highest_cost(turns),
     )
 
 

@@ -33,11 +33,20 @@ class _RepeatSteps:
         *,
         on: Subject | None = None,
         paid: bool = False,
+        highest_cost: Callable[[], float | None] | None = None,
         shared: bool = False,
         after: Callable[[], Awaitable[object]] | None = None,
     ) -> T:
         return await self.steps.once(
-            name, self._with_repeat(inputs), work, returns, on=on, paid=paid, shared=shared, after=after
+            name,
+            self._with_repeat(inputs),
+            work,
+            returns,
+            on=on,
+            paid=paid,
+            highest_cost=highest_cost,
+            shared=shared,
+            after=after,
         )
 
     def is_recorded(self, name: str, inputs: Mapping[str, Any]) -> bool:

@@ -381,7 +381,6 @@ def run(
                 done[outcome.trial.benchmark, outcome.trial.subject.name] += outcome.status == "scored"
             budget = Budget(start.budget, *run_reader.costs(place.run_id))
             budget.add_lost_calls(*run_reader.costs_of_lost_calls(place.run_id))
-        budget.estimate = cache(lambda: dearest_call(prepared.estimate()))
         opened = reopen_run(
             place.results,
             place.run_id,
@@ -400,6 +399,7 @@ def run(
             reuse=prepared.spec.reuse,
             begin=False,
         )
+    budget.estimate = cache(lambda: dearest_call(prepared.estimate()))
     with opened as run_writer:
         with suppress(OSError):  # a closed terminal must not stop the run
             announce(start.suite.facts([run_writer.run]))

@@ -171,7 +171,8 @@ class _Driver:
         self._errors: list[str] = []
 
     async def perform(self, run_writer: RunWriter, budget: Budget, progress: RunProgress) -> Ending:
-        stopping, budget.read_total = self._stopping, run_writer.spending
+        stopping = self._stopping
+        budget.read_total, budget.recount = run_writer.spending, run_writer.recount_spending
         outcomes = _OutcomeFeed(run_writer, budget, progress)
         calls = self._calls = {actor.perform.remote(self._task): n for n, actor in enumerate(self._actors)}
         with stop_on_signals(stopping):

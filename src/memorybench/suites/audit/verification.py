@@ -81,11 +81,21 @@ class ProbeModel:
         shown = {**values, "source": fenced("source", values["source"], mark)} if "source" in values else values
         text = _REPEATED[attempt - 1] + Template.parse(load_prompt(prompt), shown.keys(), prompt).render(shown)
 
-        async def complete() -> T:
-            return read((await self.model.complete([Turn(role="user", content=text)])).text)
+        turns = [Turn(role="user", content=text)]
 
-        inputs = {"model": self.model.subject, "prompt": text, "attempt": attempt}
-        return await steps.once(step, inputs, complete, returns, on=self.model.subject, paid=True, shared=True)
+        async def complete() -> T:
+            return read((await self.model.complete(turns)).text)
+
+        return await steps.once(
+            step,
+            {"model": self.model.subject, "prompt": text, "attempt": attempt},
+            complete,
+            returns,
+            on=self.model.subject,
+            paid=True,
+            highest_cost=lambda: self.model.highest_cost(turns),
+            shared=True,
+        )
 
     async def verify(self, steps: Steps, probe: Probe, conversation: Sequence[Turn]) -> Probe:
         """Return the probe with the checks that it passed; raise Lacking with the reason if it fails one."""

@@ -72,6 +72,9 @@ class RecordedModel:
     async def complete(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> Completion:
         raise _unrecorded(self.subject)
 
+    def highest_cost(self, turns: Sequence[Turn], *, schema: Mapping[str, Any] | None = None) -> float | None:
+        return 0.0
+
 
 def _with_next_seed(subject: Subject, places: int) -> Subject:
     seed = subject.settings.get("seed")
