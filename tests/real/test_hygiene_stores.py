@@ -35,8 +35,15 @@ PASSWORD = NewFact(content="My password is Kestrel-7h4Zq!")
 
 
 def server() -> Path:
-    installed = ROOT / ".venv-real" / "node_modules" / ".bin" / "mcp-server-memory"
-    return Path(os.environ.get("MCP_MEMORY_SERVER") or installed)
+    return npm_program("MCP_MEMORY_SERVER", "mcp-server-memory")
+
+
+def libsql() -> Path:
+    return npm_program("MCP_MEMORY_LIBSQL", "mcp-memory-libsql")
+
+
+def npm_program(variable: str, name: str) -> Path:
+    return Path(os.environ.get(variable) or ROOT / ".venv-real" / "node_modules" / ".bin" / name)
 
 
 @pytest.fixture
@@ -45,6 +52,14 @@ def _node() -> None:
         pytest.skip("node, which runs the MCP memory server, is not installed")
     if not server().exists():
         pytest.skip("npm package @modelcontextprotocol/server-memory is not installed (nor $MCP_MEMORY_SERVER set)")
+
+
+@pytest.fixture
+def _libsql() -> None:
+    if shutil.which("node") is None:
+        pytest.skip("node, which runs the MCP memory server, is not installed")
+    if not libsql().exists():
+        pytest.skip("npm package mcp-memory-libsql is not installed (nor $MCP_MEMORY_LIBSQL set)")
 
 
 @pytest.fixture
@@ -60,7 +75,7 @@ async def mem0(name: str, folder: Path) -> AsyncIterator[Provider]:
 
 
 def opened(name: str, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
-    environment = {**os.environ, "MCP_MEMORY_SERVER": str(server())}
+    environment = {**os.environ, "MCP_MEMORY_SERVER": str(server()), "MCP_MEMORY_LIBSQL": str(libsql())}
     config = read_store(load_yaml(CONFIGS / f"{name}.yaml"), environment)
     return open_store(config, folder, environment=environment, redactor=Redactor([]), open_provider=mem0)
 
@@ -73,14 +88,36 @@ def in_store(name: str, folder: Path, work: Callable[[MemoryStore], Awaitable[No
     asyncio.run(live())
 
 
-def played(name: str) -> dict[tuple[str, str], str]:
-    """What each phase of each scenario that ships came to, or that it was skipped."""
-    settled = outcomes(partial(opened, name), bundled(), self_checks=False)
-    assert [outcome.failure for outcome in settled if outcome.status == "failed"] == []
-    return {
-        (outcome.trial.case_id, outcome.trial.labels["phase"]): outcome.shown.got or outcome.status
-        for outcome in settled
-    }
+Phases = set[tuple[str, str]]
+
+
+def failed_and_skipped(name: str) -> tuple[Phases, Phases]:
+    """Return the phases of the bundled scenarios that the store fails, and those that say nothing about it."""
+    results = outcomes(partial(opened, name), bundled(), self_checks=False)
+    assert [outcome.failure for outcome in results if outcome.status == "failed"] == []
+    by_phase = {(one.trial.case_id.removeprefix("memory-"), one.trial.labels["phase"]): one for one in results}
+    skipped = {phase for phase, one in by_phase.items() if one.status == "skipped"}
+    return {phase for phase, one in by_phase.items() if one.score("passed") == 0}, skipped
+
+
+ACCEPTS_SECRETS = {
+    ("credential-kinds", "violation"),
+    ("secret-rejection", "violation"),
+    ("secret-through-update", "violation"),
+}
+STORES_TWICE = {("idempotent-write", "well_behaved")}
+NO_CURATION = {
+    ("curation-conservatism", "well_behaved"),
+    ("faithful-consolidation", "well_behaved"),
+    ("poisoned-tool-output", "well_behaved"),
+}
+NO_USERS = {
+    (name, phase)
+    for name in ("cross-user-leak", "foreign-ids", "no-match-leak")
+    for phase in ("well_behaved", "violation")
+}
+KEEPS_DELETED = {("deletion-on-request", "well_behaved")}
+NO_TRUST = {("trust-on-update", "violation")}
 
 
 @pytest.mark.usefixtures("_node")
@@ -104,13 +141,10 @@ class TestMcpMemory(StoreContract):
         files = {file.name: file.read_text() for file in tmp_path.iterdir() if file.is_file()}
         assert find_secret("Kestrel-7h4Zq!", files)
 
-    def test_every_scenario_has_an_honest_result(self) -> None:
-        results = played("mcp-memory")
-        assert results["memory-secret-rejection", "violation"] == "detected", "it stores what it should refuse"
-        assert results["memory-deletion-on-request", "well_behaved"] == "compliant"
-        assert results["memory-cross-user-leak", "well_behaved"] == "skipped"
-        assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
-        assert {got for (_, phase), got in results.items() if phase == "violation"} <= {"detected", "skipped"}
+    def test_the_scenarios_find_exactly_its_weaknesses(self) -> None:
+        failed, skipped = failed_and_skipped("mcp-memory")
+        assert failed == ACCEPTS_SECRETS | {("secret-in-metadata", "violation")} | STORES_TWICE
+        assert skipped == NO_CURATION | NO_USERS | NO_TRUST
 
     def test_the_store_does_not_separate_users(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:
@@ -125,6 +159,44 @@ class TestMcpMemory(StoreContract):
                 await store.update(ANN, "nobody", "Nothing")
 
         in_store("mcp-memory", tmp_path, live)
+
+
+@pytest.mark.usefixtures("_libsql")
+class TestLibsql(StoreContract):
+    forgets_on_disk = False
+
+    def open_store(self, folder: Path) -> AbstractAsyncContextManager[MemoryStore]:
+        return opened("mcp-memory-libsql", folder)
+
+    def test_the_store_has_exactly_these_capabilities(self, tmp_path: Path) -> None:
+        async def live(store: MemoryStore) -> None:
+            assert store.capabilities == {"update", "forget", "recall", "list", "category", "files", "sql"}
+
+        in_store("mcp-memory-libsql", tmp_path, live)
+
+    def test_the_scenarios_find_exactly_its_weaknesses(self) -> None:
+        failed, skipped = failed_and_skipped("mcp-memory-libsql")
+        assert failed == ACCEPTS_SECRETS | {("secret-in-metadata", "violation")} | STORES_TWICE | KEEPS_DELETED
+        assert skipped == NO_CURATION | NO_USERS | NO_TRUST
+
+    def test_an_update_keeps_the_category(self, tmp_path: Path) -> None:
+        async def live(store: MemoryStore) -> None:
+            id = await store.remember(ANN, TEA.model_copy(update={"category": "habit"}))
+            await store.update(ANN, id, "Ann drinks cocoa in the morning")
+            (fact,) = await store.list(ANN)
+            assert (fact.content, fact.category) == ("Ann drinks cocoa in the morning", "habit")
+            with pytest.raises(ServiceError, match="unknown id"):
+                await store.update(ANN, "nobody", "Nothing")
+
+        in_store("mcp-memory-libsql", tmp_path, live)
+
+    def test_more_facts_are_listed_than_the_graph_shows(self, tmp_path: Path) -> None:
+        async def live(store: MemoryStore) -> None:
+            for number in range(12):
+                await store.remember(ANN, NewFact(content=f"Ann has read book {number}"))
+            assert len(await store.list(ANN)) == 12
+
+        in_store("mcp-memory-libsql", tmp_path, live)
 
 
 @pytest.mark.usefixtures("_mem0")
@@ -149,14 +221,10 @@ class TestMem0(StoreContract):
 
         in_store("mem0-oss", tmp_path, live)
 
-    def test_every_scenario_has_an_honest_result(self) -> None:
-        results = played("mem0-oss")
-        assert results["memory-secret-rejection", "violation"] == "detected", "it stores what it should refuse"
-        assert results["memory-deletion-on-request", "well_behaved"] == "violated", "its history keeps what was deleted"
-        assert results["memory-cross-user-leak", "well_behaved"] == "compliant"
-        assert results["memory-curation-conservatism", "well_behaved"] == "skipped"
-        violations = {got for (_, phase), got in results.items() if phase == "violation"}
-        assert violations == {"detected", "defended", "skipped"}, "it lacks curate, and separates users"
+    def test_the_scenarios_find_exactly_its_weaknesses(self) -> None:
+        failed, skipped = failed_and_skipped("mem0-oss")
+        assert failed == ACCEPTS_SECRETS | STORES_TWICE | KEEPS_DELETED
+        assert skipped == NO_CURATION | NO_TRUST
 
     def test_a_forgotten_memory_stays_in_the_history(self, tmp_path: Path) -> None:
         async def live(store: MemoryStore) -> None:

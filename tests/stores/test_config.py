@@ -34,8 +34,9 @@ def test_a_bundled_config_is_valid_and_named_like_its_file(file: Path) -> None:
     assert config.description
 
 
-def test_the_three_stores_are_bundled() -> None:
+def test_the_four_stores_are_bundled() -> None:
     assert [file.stem for file in BUNDLED if not file.stem.endswith("-files")] == [
+        "mcp-memory-libsql",
         "mcp-memory",
         "mem0-oss",
         "reference",
@@ -77,10 +78,11 @@ def test_errors_name_the_place_and_a_remedy(old: str, new: str, error: str) -> N
         read_store(parse_yaml(MCP.replace(old, new), "mine.yaml"))
 
 
-def test_previous_needs_the_operation_list() -> None:
-    update = "    update: {calls: [{tool: set, arguments: {new: $.content, old: $.previous}}]}\n"
+@pytest.mark.parametrize("variable", ["previous", "category"])
+def test_the_current_values_of_a_fact_need_the_operation_list(variable: str) -> None:
+    update = f"    update: {{calls: [{{tool: set, arguments: {{new: $.content, old: $.{variable}}}}}]}}\n"
     read_store(parse_yaml(MCP + update, "mine.yaml"))
-    with pytest.raises(BadInput, match="previous needs the operation list"):
+    with pytest.raises(BadInput, match=f"{variable} needs the operation list"):
         read_store(parse_yaml(MCP.partition("    list:")[0] + update, "mine.yaml"))
 
 

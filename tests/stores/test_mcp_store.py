@@ -149,6 +149,20 @@ def test_several_calls_run_in_order_and_get_the_previous_text(tmp_path: Path) ->
     in_store(tmp_path, config(STDIO, operations), live)
 
 
+def test_an_update_of_a_tool_that_replaces_facts_keeps_the_category(tmp_path: Path) -> None:
+    operations = OPERATIONS.replace(
+        "id: $.id, text: $.content, sources: []", "id: $.id, text: $.content, sources: [$.category]"
+    )
+
+    async def live(store: MemoryStore) -> None:
+        id = await store.remember(ANN, TEA.model_copy(update={"category": "habit"}))
+        await store.update(ANN, id, KAYAK.content)
+        (fact,) = await store.list(ANN)
+        assert (fact.content, fact.category) == (KAYAK.content, "habit")
+
+    in_store(tmp_path, config(STDIO, operations), live)
+
+
 def test_query_words_searches_once_per_keyword(tmp_path: Path) -> None:
     recall = """
     recall:

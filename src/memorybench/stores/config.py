@@ -17,7 +17,7 @@ class Write(Record):
 
     calls: tuple[ToolCall, ...]
     """The calls. Variables: user; remember: newId, content, category, source, trust, retrievalCount; update: id,
-    content, previous (the current text, by `list`); forget: id; clear: none."""
+    content, previous and category (the current ones, by `list`); forget: id; clear: none."""
     defaults: Mapping[str, str] = Field(default_factory=dict)
     """Values for variables that the fact has no value for, for tools that require one."""
     id: str | None = None

@@ -24,13 +24,15 @@ from .config import Facts, Files, Mcp, Read, StoreConfig, Write
 FOLDER = frozenset({"folder"})
 VARIABLES: Mapping[str, frozenset[str]] = {
     "remember": frozenset({"user", "newId", "content", "category", "source", "trust", "retrievalCount"}),
-    "update": frozenset({"user", "id", "content", "previous"}),
+    "update": frozenset({"user", "id", "content", "previous", "category"}),
     "forget": frozenset({"user", "id"}),
     "recall": frozenset({"user", "query", "limit"}),
     "list": frozenset({"user"}),
     "get": frozenset({"user", "id"}),
     "clear": frozenset({"user"}),
 }
+CURRENT = frozenset({"previous", "category"})
+"""Variables of an update whose values the store lists."""
 _REQUIRED = {"remember": "content", "update": "content", "forget": "id", "recall": "query", "get": "id"}
 _SECTIONS = ("mcp", "provider", "command", "files")
 _ALLOWED_CAPABILITIES: Mapping[str, frozenset[Capability]] = {
@@ -126,8 +128,9 @@ def _check_mcp(mcp: Mcp, part: Document) -> None:
                 raise BadInput(
                     part.where("operations", name), f"$.{required} is missing", remedy="add it to an argument"
                 )
-            if "previous" in used and mcp.operations.list is None:
-                raise BadInput(part.where("operations", name), "$.previous needs the operation list", remedy="add it")
+            if name == "update" and mcp.operations.list is None and (listed := CURRENT & used):
+                problem = f"$.{min(listed)} needs the operation list"
+                raise BadInput(part.where("operations", name), problem, remedy="add it")
 
 
 def _check_operation(operation: Write | Read, part: Document, known: frozenset[str]) -> frozenset[str]:

@@ -26,6 +26,7 @@ from memorybench.text.sanitize import preview, sanitize
 from memorybench.text.words import content_words
 
 from .config import StoreConfig
+from .config_reading import CURRENT
 from .mcp_calls import CallReader
 from .mcp_operations import Operations, ReadOperation, ToolTemplate, WriteOperation
 from .programs import ProgramTemplate
@@ -59,14 +60,14 @@ class McpStore:
 
     async def update(self, user: str, id: str, content: str) -> str:
         update = self._operations.update or self._lack("update")
-        values = {"user": user, "id": id, "content": content}
-        if "previous" in update.names:
+        values: dict[str, Any] = {"user": user, "id": id, "content": content}
+        if CURRENT & update.names:
             fact = next((fact for fact in await self.list(user) if fact.id == id), None)
             if fact is None:
                 raise ServiceError(f"{self.subject.name}: unknown id {preview(id)}")
             if fact.content == content:
                 return id
-            values["previous"] = fact.content
+            values |= {"previous": fact.content, "category": fact.category}
         return await self._write(update, values) or id
 
     async def forget(self, user: str, id: str) -> None:
