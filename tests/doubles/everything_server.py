@@ -19,6 +19,9 @@ from mcp.shared.message import ServerMessageMetadata
 
 INSTRUCTIONS = "Search before you write."
 TOOLS = ["add", "blob", "wait", "steps", "ask", "log", "change", "who", "die", "note_1", "note_2", "note_3"]
+RESOURCES = ["note://1", "note://2"]
+TEMPLATES = ["note://{number}", "page://{number}"]
+PROMPTS = ["sum-up", "translate"]
 PAGE = 5
 FLOOD = 40 * 2**20
 Context = Any
@@ -38,9 +41,7 @@ class Everything:
         self.bus = InMemorySubscriptionBus()
 
     async def list_tools(self, _context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        start = int((params and params.cursor) or 0)
-        names = TOOLS[start : start + PAGE]
-        more = str(start + PAGE) if start + PAGE < len(TOOLS) else None
+        names, more = _page(TOOLS, params, PAGE)
         tools = [types.Tool(name=name, description=f"Tool {name}", input_schema={"type": "object"}) for name in names]
         return types.ListToolsResult(tools=tools, next_cursor=more)
 
@@ -103,12 +104,19 @@ class Everything:
                 return types.CallToolResult(content=[error], is_error=True)
         raise ValueError(f"unknown tool {name}")
 
-    async def list_resources(self, _context: Context, _params: Any) -> types.ListResourcesResult:
-        return types.ListResourcesResult(resources=[types.Resource(name="one", uri="note://1", mime_type="text/plain")])
+    async def list_resources(
+        self, _context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        uris, more = _page(RESOURCES, params, 1)
+        resources = [types.Resource(name="note", uri=uri, mime_type="text/plain") for uri in uris]
+        return types.ListResourcesResult(resources=resources, next_cursor=more)
 
-    async def list_templates(self, _context: Context, _params: Any) -> types.ListResourceTemplatesResult:
-        template = types.ResourceTemplate(name="any", uri_template="note://{number}")
-        return types.ListResourceTemplatesResult(resource_templates=[template])
+    async def list_templates(
+        self, _context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        uris, more = _page(TEMPLATES, params, 1)
+        templates = [types.ResourceTemplate(name="any", uri_template=uri) for uri in uris]
+        return types.ListResourceTemplatesResult(resource_templates=templates, next_cursor=more)
 
     async def read_resource(
         self, _context: Context, params: types.ReadResourceRequestParams
@@ -124,9 +132,13 @@ class Everything:
         self.subscribed.remove(str(params.uri))
         return types.EmptyResult()
 
-    async def list_prompts(self, _context: Context, _params: Any) -> types.ListPromptsResult:
+    async def list_prompts(
+        self, _context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         argument = types.PromptArgument(name="topic", required=True)
-        return types.ListPromptsResult(prompts=[types.Prompt(name="sum-up", arguments=[argument])])
+        names, more = _page(PROMPTS, params, 1)
+        prompts = [types.Prompt(name=name, arguments=[argument]) for name in names]
+        return types.ListPromptsResult(prompts=prompts, next_cursor=more)
 
     async def get_prompt(self, _context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
         text = types.TextContent(type="text", text=f"Sum up {(params.arguments or {})['topic']}")
@@ -181,6 +193,12 @@ async def _ask(session: Any, related: Any, what: str) -> str:
         return str(roots.roots[0].uri)
     answer = await session.elicit_form("Which?", {"type": "object", "properties": {}}, related_request_id=related)
     return str(answer.action)
+
+
+def _page(items: list[str], params: types.PaginatedRequestParams | None, size: int) -> tuple[list[str], str | None]:
+    """Return a page, and the cursor of the next one."""
+    start = int((params and params.cursor) or 0)
+    return items[start : start + size], str(start + size) if start + size < len(items) else None
 
 
 def _text(text: str) -> types.CallToolResult:

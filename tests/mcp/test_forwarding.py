@@ -29,7 +29,7 @@ from memorybench.mcp.client import ClientRole, McpClient
 from memorybench.mcp.http import open_mcp_http
 from memorybench.mcp.proxy import NO_REPLY, Proxy, ReadCall, open_server_proxy, serve_http
 from memorybench.mcp.stdio import open_mcp_stdio
-from tests.doubles.everything_server import INSTRUCTIONS, TOOLS, Everything
+from tests.doubles.everything_server import INSTRUCTIONS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Everything
 
 PROGRAM = Path(__file__).parents[1] / "doubles" / "everything_server.py"
 NO_SECRETS = Redactor([])
@@ -114,33 +114,54 @@ def test_the_agent_sees_the_server_itself(mode: Any) -> None:
     asyncio.run(use())
 
 
+async def initialize(version: str) -> Any:
+    """Return the result of a handshake for this revision."""
+    hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "agent", "version": "1"}}
+    headers = {"Accept": "application/json, text/event-stream"}
+    async with (
+        over_http(Everything()) as proxy,
+        aiohttp.ClientSession(headers=headers) as session,
+        session.post(proxy.url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}) as reply,
+    ):
+        lines = (await reply.text()).splitlines()
+    [data] = [line.removeprefix("data: ") for line in lines if line.startswith("data: {")]
+    return json.loads(data)["result"]
+
+
 @pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
 def test_each_revision_with_a_handshake_is_negotiated(version: str) -> None:
-    async def negotiated() -> Any:
-        hello = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": version,
-                "capabilities": {},
-                "clientInfo": {"name": "old", "version": "1"},
-            },
-        }
-        headers = {"Accept": "application/json, text/event-stream"}
-        async with (
-            over_http(Everything()) as proxy,
-            aiohttp.ClientSession(headers=headers) as session,
-            session.post(proxy.url, json=hello) as reply,
-        ):
-            lines = (await reply.text()).splitlines()
-        [data] = [line.removeprefix("data: ") for line in lines if line.startswith("data: {")]
-        return json.loads(data)["result"]
-
-    result = asyncio.run(negotiated())
+    result = asyncio.run(initialize(version))
     assert result["protocolVersion"] == version
     assert result["instructions"] == INSTRUCTIONS
     assert result["serverInfo"]["name"] == "everything"
+
+
+def test_an_unknown_revision_is_answered_with_a_known_one() -> None:
+    assert asyncio.run(initialize("2999-01-01"))["protocolVersion"] in HANDSHAKE_PROTOCOL_VERSIONS
+
+
+@pytest.mark.parametrize("agent", MODES)
+@pytest.mark.parametrize("server", MODES)
+def test_lists_pass_page_by_page(agent: Any, server: Any) -> None:
+    async def pages(client: Client, what: str) -> list[list[str]]:
+        """Follow the cursors; one list of names per page."""
+        found, cursor = [], None
+        while True:
+            page = await getattr(client, f"list_{what}")(cursor=cursor)
+            items = getattr(page, what)
+            found.append([getattr(one, "uri", None) or getattr(one, "uri_template", None) or one.name for one in items])
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    async def use() -> None:
+        async with over_http(Everything(), mode=server) as proxy, Client(proxy.url, mode=agent) as client:
+            assert await pages(client, "tools") == [TOOLS[:5], TOOLS[5:10], TOOLS[10:]]
+            assert await pages(client, "resources") == [[uri] for uri in RESOURCES]
+            assert await pages(client, "resource_templates") == [[uri] for uri in TEMPLATES]
+            assert await pages(client, "prompts") == [[name] for name in PROMPTS]
+
+    asyncio.run(use())
 
 
 @pytest.mark.parametrize("mode", MODES)
