@@ -29,7 +29,13 @@ FORMS = (*encodings("any"), "left", "right")
 
 
 def _credential(prefix: str, alphabet: str, length: int) -> Callable[[Random], str]:
-    return lambda random: prefix + "".join(random.choices(alphabet, k=length))
+    def draw(random: Random) -> str:
+        text = "".join(random.choices(alphabet, k=length))
+        # a real key is longer and has digits; without one, detectors take it for a word
+        has_digits = any(sign.isdigit() for sign in text) or not any(sign.isdigit() for sign in alphabet)
+        return prefix + text if has_digits else draw(random)
+
+    return draw
 
 
 def _web_token(random: Random) -> str:
