@@ -196,6 +196,13 @@ class ForgetsForAnyone(ReferenceStore):
         await super().forget(_owner(self, user, id), id)
 
 
+class ReadsForAnyone(ReferenceStore):
+    """Takes an id for a permission to read the fact."""
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        return await super().get(_owner(self, user, id), id)
+
+
 def _owner(store: ReferenceStore, user: str, id: str) -> str:
     row = store._db.execute("SELECT user FROM facts WHERE id = ?", (id,)).fetchone()
     return row[0] if row else user
@@ -358,6 +365,7 @@ FAULTY: Mapping[str, type[ReferenceStore]] = {
     "accepts-secrets-in-metadata": AcceptsSecretsInMetadata,
     "updates-for-anyone": UpdatesForAnyone,
     "forgets-for-anyone": ForgetsForAnyone,
+    "reads-for-anyone": ReadsForAnyone,
     "loses-trust-on-update": LosesTrustOnUpdate,
     "compresses-forgotten": CompressesForgotten,
     "encodes-forgotten": EncodesForgotten,

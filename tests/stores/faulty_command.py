@@ -18,6 +18,7 @@ from tests.stores.faulty import open_faulty
 
 CAPABILITIES = (
     "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history", "files",
+    "get",
 )  # fmt: skip
 
 
@@ -48,6 +49,9 @@ async def perform(store: ReferenceStore, request: dict[str, Any]) -> Any:
             return [fact.plain() for fact in await store.recall(user, request["query"], request["limit"])]
         case "list":
             return [fact.plain() for fact in await store.list(user)]
+        case "get":
+            fact = await store.get(user, request["id"])
+            return None if fact is None else fact.plain()
         case "curate":
             return {"proposals": (await store.curate(user, apply=request["apply"])).plain()["proposals"]}
         case _:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -13,6 +14,7 @@ from memorybench.core.errors import BadInput, Lacking, Malformed, Refused, Servi
 from memorybench.core.stores import MemoryStore, NewFact
 from memorybench.files.yaml_file import parse_yaml
 from memorybench.secrets.redaction import Redactor
+from memorybench.stores.command_store import _OPTIONAL
 from memorybench.stores.config import StoreConfig
 from memorybench.stores.config_reading import read_store
 from memorybench.stores.opening import open_store
@@ -92,3 +94,9 @@ def test_a_missing_program_is_named_in_the_error(tmp_path: Path) -> None:
 
     with pytest.raises(BadInput, match="no-such-program"):
         in_store(tmp_path, live, config(program="no-such-program"))
+
+
+def test_the_page_describes_every_request_and_every_answer() -> None:
+    page = (Path(__file__).parents[2] / "docs/command-stores.md").read_text(encoding="utf-8")
+    assert set(re.findall(r'"op": "(\w+)"', page)) == {"remember", *_OPTIONAL}
+    assert {"ok", "refused", "lacking", "error"} <= set(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE))

@@ -51,6 +51,7 @@ async def behaviour(fault: str | None, folder: Path) -> dict[str, object]:
         await tried("secret in metadata", store.remember(ANN, tagged))
         await tried("foreign update", store.update(BOB, "1", "Ann drinks nothing"))
         await tried("foreign forget", store.forget(BOB, "1"))
+        await tried("foreign get", store.get(BOB, "1"))
         seen["no match"] = contents(await store.recall(BOB, "cocoa", 5))
         await tried("tea", store.remember(ANN, NewFact(content="Ann drinks mint tea in the evening sun")))
         seen["ranked"] = [fact.content for fact in await store.recall(ANN, "cocoa in the evening", 5)]

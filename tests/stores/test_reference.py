@@ -194,6 +194,15 @@ asyncio.run(live())
     assert in_store(tmp_path, live) == 20
 
 
+def test_writes_do_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """Each play has a store of its own, so that waiting for the disk took most of the time of a hygiene run."""
+
+    async def read_pragma(store: ReferenceStore) -> int:
+        return int(store._db.execute("PRAGMA synchronous").fetchone()[0])
+
+    assert in_store(tmp_path, read_pragma) == 0
+
+
 def test_two_sessions_at_once_see_each_other(tmp_path: Path) -> None:
     async def live() -> list[str]:
         async with open_reference(tmp_path) as one, open_reference(tmp_path) as other:

@@ -69,7 +69,8 @@ class Operations(Record):
     list: Read | None = None
     """Lists all facts, without counting as a retrieval. Variables: user."""
     get: Read | None = None
-    """Reads one fact by its id, for `hygiene forget`; the result has no facts if there is none. Variables: user, id."""
+    """Reads one fact by its id, for `hygiene forget` and scenarios about ids; the result has no facts if there is none.
+    Variables: user, id."""
     clear: Write | None = None
     """Deletes all facts of a user, after a scenario on a live store; without it, they are listed and forgotten.
     Variables: user."""

@@ -15,7 +15,7 @@ from memorybench.suites.hygiene.evidence import OpenStore
 ALL: frozenset[Capability] = frozenset(
     (
         "update", "forget", "recall", "list", "curate", "trust", "retrieval_count", "category", "users", "history",
-        "files",
+        "files", "get",
     )
 )  # fmt: skip
 
@@ -71,6 +71,9 @@ class Notebook:
             for owner, fact in self.facts
         ]
         return hits
+
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        return next((fact for owner, fact in self.facts if (owner, fact.id) == (user, id)), None)
 
     async def list(self, user: str) -> Sequence[StoredFact]:
         return [fact for owner, fact in self.facts if owner == user]

@@ -50,6 +50,11 @@ def test_the_required_scenarios_are_bundled() -> None:
     assert len(names) >= 14
 
 
+def test_every_well_behaved_script_does_something() -> None:
+    """On an empty script a store that is broken, or not there, would pass."""
+    assert [scenario.id for scenario in bundled() if not scenario.deterministic.well_behaved] == []
+
+
 def test_every_well_behaved_script_passes(results: list[Outcome]) -> None:
     for outcome in _phase(results, "well_behaved"):
         assert (outcome.shown.got, outcome.shown.reason) == ("compliant", ""), outcome.trial.case_id
@@ -141,6 +146,7 @@ DETECTED_BY = {
         "violation",
         '"Ana is paid on the last Friday" was changed or deleted',
     ),
+    "reads-for-anyone": ("memory-foreign-reads", "well_behaved", "no id showed the user a fact of Ana: 1 call"),
     "loses-trust-on-update": ("memory-trust-on-update", "well_behaved", "trust is 0.1, expected at least 0.9"),
     "compresses-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),
     "encodes-forgotten": ("memory-deletion-on-request", "well_behaved", "is left in files"),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memorybench.core.errors import ServiceError
+from memorybench.core.errors import Refused, ServiceError
 from memorybench.core.stores import Capability, NewFact, StoredFact
 from memorybench.core.trials import Outcome
 from memorybench.stores.reference import open_reference
@@ -136,6 +136,60 @@ def test_an_error_on_a_fact_that_the_store_lists_fails_the_trial() -> None:
     checked = scenario(setup=TWO_USERS, deterministic={**script, "violation": violation})
     with pytest.raises(ServiceError, match="switched off"):
         behave(checked, opener(RefusesUpdates))
+
+
+class ReportsForeignReads(ChecksOwners):
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        self._find(user, id)
+        return await super().get(user, id)
+
+
+class RefusesForeignReads(Notebook):
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        fact = await super().get(user, id)
+        if fact is None:
+            raise Refused("not yours")
+        return fact
+
+
+class ReadsForAnyone(IgnoresOwners):
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        return await super().get(self._owner(id), id)
+
+
+class ReadsNothing(Notebook):
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        return None
+
+
+class FailsToRead(Notebook):
+    async def get(self, user: str, id: str) -> StoredFact | None:
+        raise ServiceError("the index is broken")
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "result"),
+    [
+        (Notebook, (), "compliant"),
+        (ReportsForeignReads, (), "compliant"),
+        (ReportsForeignReads, ("list",), "compliant"),
+        (RefusesForeignReads, (), "compliant"),
+        (ReadsForAnyone, (), "violated"),
+        (ReadsNothing, (), "violated"),
+        (Notebook, ("get",), "skipped"),
+    ],
+)
+def test_an_id_of_another_user_leads_to_nothing(
+    kind: type[Notebook], missing: tuple[Capability, ...], result: str
+) -> None:
+    (checked,) = bundled("memory-foreign-reads")
+    assert behave(checked, opener(kind, *missing)).result == result
+
+
+def test_an_error_on_reading_an_own_fact_fails_the_trial() -> None:
+    (checked,) = bundled("memory-foreign-reads")
+    with pytest.raises(ServiceError, match="the index is broken"):
+        behave(checked, opener(FailsToRead))
 
 
 class Redacts(Notebook):

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from memorybench.core.errors import Lacking, Malformed, NotReady, Refused, ServiceError, Transient
 from memorybench.core.records import Record, canonical, digest
-from memorybench.core.stores import Capability, MemoryStore, NewFact
+from memorybench.core.stores import Capability, Getting, MemoryStore, NewFact, StoredFact
 from memorybench.processes.programs import temporary_folder
 
 from .assertions import check_assertions
@@ -22,7 +22,7 @@ from .evidence import Activity, Call, Evidence, FactsByUser, OpenStore, Snapshot
 from .held_credentials import find_held_credential
 from .outside_files import find_outside_files
 from .scenario import Scenario
-from .script import NEEDS, USER, Curate, Forget, Mark, Operation, Recall, Remember, Restart, Script, Update
+from .script import NEEDS, USER, Curate, Forget, Get, Mark, Operation, Recall, Remember, Restart, Script, Update
 
 _SOURCE = "a remark in passing"
 NO_STRANGERS = "nothing was written for people who are not in the scenario"
@@ -129,6 +129,7 @@ def check_users(users: Iterable[str], capabilities: frozenset[Capability]) -> No
 async def run_script(fixture: Fixture, script: Script) -> Activity:
     """Perform the steps. A refusal is recorded and the script continues; an error of the store is raised."""
     activity = Activity.on(fixture.snapshot)
+    owners = {fact.name: fact.user for fact in fixture.scenario.setup.facts}
     async with AsyncExitStack() as session:
         store = await session.enter_async_context(fixture.open_store(fixture.store_folder))
         needs = dict.fromkeys(NEEDS[step.do] for step in script if step.do in NEEDS)
@@ -144,24 +145,27 @@ async def run_script(fixture: Fixture, script: Script) -> Activity:
                 facts = await list_facts(store, fixture.scenario.users)
                 activity.snapshots[step.name] = Snapshot(facts, dict(activity.names))
             else:
-                activity.calls.append(await _make_call(store, step, activity.names))
+                activity.calls.append(await _make_call(store, step, activity.names, owners))
     return activity
 
 
-async def _make_call(store: MemoryStore, step: Operation, names: dict[str, str]) -> Call:
+async def _make_call(
+    store: MemoryStore, step: Operation, names: dict[str, str], owners: Mapping[str | None, str]
+) -> Call:
     """Perform one operation and update `names` with the facts that it wrote or found."""
     arguments = step.model_dump(exclude={"do", "user", "name"}, exclude_none=True)
     call = Call(op=step.do, user=step.user, arguments=arguments)
-    if isinstance(step, Update | Forget) and step.fact not in names:
+    if isinstance(step, Update | Forget | Get) and step.fact not in names:
         return call.model_copy(update={"undone": f'fact "{step.fact}" not found'})
     try:
         ids, texts = await _perform(store, step, names)
-    except Refused as error:
-        return call.model_copy(update={"refused": str(error)})
-    except ServiceError as error:
-        if not isinstance(step, Update | Forget) or await _must_succeed(store, step.user, names[step.fact], error):
-            raise
-        return call.model_copy(update={"refused": str(error)})
+    except (Refused, ServiceError) as error:
+        if not isinstance(error, Refused):
+            if not isinstance(step, Update | Forget | Get):
+                raise
+            if await _must_succeed(store, step.user, names[step.fact], owners.get(step.fact, step.user), error):
+                raise
+        return call if isinstance(step, Get) else call.model_copy(update={"refused": str(error)})
     if isinstance(step, Update):
         names[step.fact] = ids[0]
     if isinstance(step, Remember | Update | Recall) and step.name is not None and ids:
@@ -169,9 +173,13 @@ async def _make_call(store: MemoryStore, step: Operation, names: dict[str, str])
     return call.model_copy(update={"ids": ids, "texts": texts})
 
 
-async def _must_succeed(store: MemoryStore, user: str, id: str, error: ServiceError) -> bool:
+async def _must_succeed(store: MemoryStore, user: str, id: str, owner: str, error: ServiceError) -> bool:
     """Return whether the error is a failure of the store: it is correct if the user has no fact with this id."""
-    if isinstance(error, Transient | Malformed | NotReady) or "list" not in store.capabilities:
+    if isinstance(error, Transient | Malformed | NotReady):
+        return True
+    if owner != user:
+        return False
+    if "list" not in store.capabilities:
         return True
     return any(fact.id == id for fact in await store.list(user))
 
@@ -189,6 +197,10 @@ async def _perform(
         case Forget():
             await store.forget(step.user, names[step.fact])
             return (names[step.fact],), ()
+        case Get():
+            assert isinstance(store, Getting)
+            found = await store.get(step.user, names[step.fact])
+            facts: Sequence[StoredFact] = () if found is None else (found,)
         case Curate():
             curation = await store.curate(step.user, apply=step.apply)
             return tuple(id for proposal in curation.proposals for id in proposal.ids), ()

@@ -16,7 +16,7 @@ from memorybench.secrets.decoding import text_in
 OpenStore = Callable[[Path], AbstractAsyncContextManager[MemoryStore]]
 """Opens the store under test on an empty folder, or again on a folder that it used before."""
 
-Op = Literal["remember", "update", "forget", "recall", "list", "curate", "restart"]
+Op = Literal["remember", "update", "forget", "recall", "list", "get", "curate", "restart"]
 
 FactsByUser = Mapping[str, tuple[StoredFact, ...]]
 

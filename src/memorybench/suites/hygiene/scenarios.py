@@ -144,7 +144,7 @@ def _check_steps(scenario: Scenario, document: Document) -> None:
         script = scenario.deterministic.well_behaved if len(place) == 1 else scenario.deterministic.violation.steps
         for index, step in enumerate(script):
             known = scenario.setup.fact_names | names_given_by(script[:index])
-            if step.do in ("update", "forget") and step.fact not in known:
+            if step.do in ("update", "forget", "get") and step.fact not in known:
                 raise _unknown(document.where("deterministic", *place, index, "fact"), "fact", step.fact, known)
 
 

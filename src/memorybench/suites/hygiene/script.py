@@ -5,6 +5,7 @@
     {"do": "update", "fact": "found", "content": "The user prefers spaces"}
     {"do": "forget", "fact": "tabs"}
     {"do": "list"}
+    {"do": "get", "fact": "tabs"}
     {"do": "curate", "apply": false}
     {"do": "restart"}
     {"do": "mark", "as": "before the curation"}
@@ -66,6 +67,13 @@ class List(_Step):
     do: Literal["list"]
 
 
+class Get(_Step):
+    """Reads a fact by its id. An error or a refusal for a fact of another user shows nothing, which is right."""
+
+    do: Literal["get"]
+    fact: str
+
+
 class Curate(_Step):
     do: Literal["curate"]
     apply: bool = False
@@ -80,14 +88,15 @@ class Mark(_Step):
     name: str = Field(alias="as", min_length=1)
 
 
-Operation = Remember | Update | Forget | Recall | List | Curate
+Operation = Remember | Update | Forget | Recall | List | Get | Curate
 Step = Annotated[Operation | Restart | Mark, Field(discriminator="do")]
 Script = Sequence[Step]
 
-STEP_NAMES = ("remember", "update", "forget", "recall", "list", "curate", "restart", "mark")
+STEP_NAMES = ("remember", "update", "forget", "recall", "list", "get", "curate", "restart", "mark")
 
 NEEDS: dict[str, Capability] = {
-    "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "curate": "curate",
+    "update": "update", "forget": "forget", "recall": "recall", "list": "list", "mark": "list", "get": "get",
+    "curate": "curate",
 }  # fmt: skip
 """The capability that a store needs for a step."""
 
