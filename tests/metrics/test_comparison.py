@@ -139,6 +139,22 @@ def test_holm_leaves_out_what_was_not_compared() -> None:
     assert holm([_with_p(0.9), _with_p(0.8)])[0].adjusted_p == 1
 
 
+def test_needed_items_are_those_of_the_level_that_holm_used() -> None:
+    """Three tests, of which one is significant: the next must have p < 0.05 / 2, and so must the last."""
+    clear = compare(*_arms([1] * 30, [0] * 30), {}, 30)
+    close = compare(*_arms([1] * 8 + [0] * 22, [0] * 8 + [1] * 5 + [0] * 17), {}, 30)
+    closer = compare(*_arms([1] * 7 + [0] * 23, [0] * 7 + [1] * 5 + [0] * 18), {}, 30)
+    judged = holm([close, clear, closer])
+    assert [one.significant for one in judged] == [False, True, False]
+    assert close.variance is not None
+    assert close.difference is not None
+    assert close.needed == needed_items(close.difference, close.variance)
+    assert judged[0].needed == needed_items(close.difference, close.variance, level=1 - 0.05 / 2)
+    assert (judged[2].needed or 0) > (closer.needed or 0) > 0
+    assert holm([close])[0].needed == close.needed
+    assert "variance" not in close.plain()
+
+
 def test_it_says_how_many_questions_would_tell() -> None:
     assert needed_items(0.05, 0.2038) == 640
     assert needed_items(0.05, 0.21) == 660

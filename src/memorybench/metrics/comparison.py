@@ -8,6 +8,8 @@ from math import ceil, fsum, isclose
 from statistics import NormalDist
 from typing import Any
 
+from pydantic import Field
+
 from memorybench.core.records import Record
 
 from .intervals import (
@@ -44,7 +46,12 @@ class Comparison(Record):
     significant: bool = False
     """Whether the adjusted p-value is below 1 − level. The interval is that of this comparison alone."""
     needed: int | None = None
-    """About how many items would show a difference of this size; None: no difference, or unknown."""
+    """About how many items would show a difference of this size at the level that `significant` was decided at.
+
+    None: no difference, or unknown.
+    """
+    variance: float | None = Field(default=None, exclude=True, repr=False)
+    """That of one item's difference, times the design effect; None: unknown. `holm` computes `needed` from it."""
     clusters: int = 0
     """How many clusters the items are from. An item without one is its own cluster."""
 
@@ -78,6 +85,8 @@ def compare(
     estimate = _difference_interval(differences, grouped, level, bounds)
     sums = [total for (total,) in cluster_sums([(difference,) for difference in differences], grouped)]
     p = mcnemar_p(differences) if two_valued and len(sums) == len(items) else flip_p(sums)
+    error = standard_error(differences, grouped)
+    variance = None if error is None else len(differences) * error**2
     return Comparison(
         n=len(items),
         planned=planned,
@@ -87,7 +96,8 @@ def compare(
         p=p,
         adjusted_p=p,
         significant=p < 1 - level,
-        needed=_items_to_show(differences, grouped, level),
+        needed=_items_to_show(fsum(differences) / len(differences), variance, level),
+        variance=variance,
         clusters=len(sums),
     )
 
@@ -135,6 +145,9 @@ def compare_pooled(
 def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Comparison, ...]:
     """Return the comparisons with p-values adjusted for multiple testing. Those without a p-value are unchanged.
 
+    The smallest of m p-values must be below α/m, the next below α/(m − 1), until one is not: that one and all larger
+    ones are judged at its level. `needed` is computed for the level at which each was judged.
+
     Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979.
     """
     ranked = sorted((c.p, place) for place, c in enumerate(comparisons) if c.p is not None)
@@ -143,8 +156,16 @@ def holm(comparisons: Sequence[Comparison], level: float = 0.95) -> tuple[Compar
     for rank, (p, place) in enumerate(ranked):
         largest = max(largest, min(1.0, p * (len(ranked) - rank)))
         adjusted[place] = largest
+    rejected = sum(p < 1 - level for p in adjusted.values())
+    levels = {place: 1 - (1 - level) / (len(ranked) - min(rank, rejected)) for rank, (_, place) in enumerate(ranked)}
     return tuple(
-        c.model_copy(update={"adjusted_p": adjusted[place], "significant": adjusted[place] < 1 - level})
+        c.model_copy(
+            update={
+                "adjusted_p": adjusted[place],
+                "significant": adjusted[place] < 1 - level,
+                "needed": None if c.difference is None else _items_to_show(c.difference, c.variance, levels[place]),
+            }
+        )
         if place in adjusted
         else c
         for place, c in enumerate(comparisons)
@@ -231,12 +252,10 @@ def _difference_interval(
     return interval(differences, clusters, level, bounds=(-width, width))
 
 
-def _items_to_show(differences: Sequence[float], clusters: Sequence[str], level: float) -> int | None:
-    difference = fsum(differences) / len(differences)
-    error = standard_error(differences, clusters)
-    if isclose(difference, 0, abs_tol=1e-12) or error is None:
+def _items_to_show(difference: float, variance: float | None, level: float) -> int | None:
+    if isclose(difference, 0, abs_tol=1e-12) or variance is None:
         return None
-    return needed_items(difference, len(differences) * error**2, level)
+    return needed_items(difference, variance, level)
 
 
 def _enumerated_p(sizes: Sequence[float], observed: float) -> float:
