@@ -92,6 +92,15 @@ def test_a_baseline_that_anyone_can_choose_is_part_of_the_frontier() -> None:
     assert [row["name"] for row in line] == ["cheap", "full-context"]
 
 
+@pytest.mark.parametrize("has_baselines", [True, False])
+def test_a_chart_with_baselines_says_which_marks_they_are(has_baselines: bool) -> None:
+    pytest.importorskip("vl_convert")
+    one, other = Estimate("bm25", 0.4), Estimate("oracle", 1.0, is_baseline=has_baselines)
+    for spec in (specs.forest({"a": [one, other]}), specs.frontier([(1.0, one), (2.0, other)], "cost", "score", "~s")):
+        drawings = render_inline(spec, "t").split("<svg")[1:]
+        assert ["baselines" in drawing for drawing in drawings] == [has_baselines] * 2
+
+
 def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:
     points = [(10.0, Estimate("a", 0.4)), (95.0, Estimate("b", 0.5)), (100.0, Estimate("c", 0.5))]
     for costs, sides in ((points, [False, False, False]), (points[::2], [False, True])):

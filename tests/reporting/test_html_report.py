@@ -26,6 +26,7 @@ from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.sides import ComparedRun
+from tests.view.conftest import get, opened
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS
 
@@ -128,6 +129,23 @@ def test_the_heading_names_all_that_are_best(values: tuple[float, float], headin
     found, (sentence,) = html_report.verdict_of(Report("t", ()), compared)
     assert found == heading
     assert sentence == pair.sentence()
+
+
+def test_a_leading_memory_is_not_called_the_best_if_a_baseline_is_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    memories = ("bm25", "bm25(k1=2.0)")
+    assert main(["eval", "--providers", *memories, "oracle", "none", "--end", "12", "--run-id", "r"]) == 0
+    assert main(["eval", "--providers", *memories, "--end", "12", "--run-id", "alone"]) == 0
+    written = {run: write(Path("results", run), Path(f"{run}.html")) for run in ("r", "alone")}
+    with opened(Path("results")) as client:
+        pages = [(run, page) for run in written for page in (written[run], get(client, f"/run/0/{run}"))]
+    for run, page in pages:
+        (heading,) = re.findall("<h1>(.*?)</h1>", page)
+        assert (" among the memories" in heading) == (run == "r")
+        better = [line for line in re.findall('<p class="lead">(.*?)</p>', page) if line.startswith("Baselines with")]
+        assert [("oracle (" in line, "none (" in line) for line in better] == [(True, False)] * (run == "r")
 
 
 def test_a_failure_has_its_reason_as_in_the_viewer(recorded: Path, tmp_path: Path) -> None:

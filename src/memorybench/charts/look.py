@@ -39,7 +39,15 @@ CONFIG: Mapping[str, Any] = {
     "font": FONT,
     "view": {"stroke": None},
     "concat": {"spacing": 18},
-    "title": {"color": LIGHT["ink"], "fontSize": 13, "fontWeight": 600, "anchor": "start", "frame": "group"},
+    "title": {
+        "color": LIGHT["ink"],
+        "fontSize": 13,
+        "fontWeight": 600,
+        "anchor": "start",
+        "frame": "group",
+        "subtitleColor": LIGHT["muted"],
+        "subtitleFontSize": 12,
+    },
     "axis": {
         **_TEXT,
         "titleFontWeight": "normal",

@@ -6,7 +6,7 @@ Values are in the data of a spec, and field names are our own: a provider's name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
@@ -30,6 +30,7 @@ _LONGEST_NAME = 60
 _SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("series-"))
 _SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
 _NO_AXIS: Mapping[str, Any] = {"title": None, "grid": False}
+_GREY = "grey marks are baselines"
 _SECONDS = "datum.value < 1 ? format(1000 * datum.value, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 
 
@@ -89,7 +90,9 @@ def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
         _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, x={**x, "field": "value"}),
         _layer({"type": "text", "align": "left"}, x=_BESIDE, text={"field": "text"}, color=None),
     ]
-    return _stacked({title: _rows([one.plain() for one in rows], layers) for title, rows in panels.items()})
+    parts = {title: _rows([one.plain() for one in rows], layers) for title, rows in panels.items()}
+    greyed = {title for title, rows in panels.items() if any(one.is_baseline for one in rows)}
+    return _stacked(parts, greyed)
 
 
 def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
@@ -143,7 +146,7 @@ def frontier(
         row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
     return _whole(
         {
-            **({"title": {"text": printable(note), "fontWeight": "normal", "limit": _WIDTH}} if note else {}),
+            **_frontier_title(note, any(one.is_baseline for _, one in points)),
             "width": _WIDTH,
             "height": _HEIGHT,
             "encoding": {"x": x},
@@ -160,6 +163,11 @@ def frontier(
             ],
         }
     )
+
+
+def _frontier_title(note: str, has_baselines: bool) -> Spec:
+    lines = [printable(note)] * bool(note) + [_GREY] * has_baselines
+    return {"title": {"text": lines, "fontWeight": "normal", "fontSize": 12, "limit": _WIDTH}} if lines else {}
 
 
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:
@@ -385,7 +393,8 @@ def size(spec: Spec) -> tuple[int, int]:
         for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
     )
     legend = 24 if "color" in spec.get("encoding", {}) else 0
-    return width + 140, height + 50 + legend
+    caption = 16 if isinstance(spec.get("title"), dict) else 0
+    return width + 140, height + 50 + legend + caption
 
 
 def _layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
@@ -406,8 +415,12 @@ def _rows(data: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
     }
 
 
-def _stacked(parts: Mapping[str, Spec], **more: Any) -> Spec:
-    titled = [{"title": _name(title), **part} for title, part in parts.items()]
+def _stacked(parts: Mapping[str, Spec], greyed: Collection[str] = (), **more: Any) -> Spec:
+    """Put charts below each other; those in `greyed` say what their grey marks are."""
+    titled = [
+        {"title": {"text": _name(title), "subtitle": _GREY} if title in greyed else _name(title), **part}
+        for title, part in parts.items()
+    ]
     return _whole({"vconcat": titled, **more} if len(titled) > 1 else titled[0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -90,7 +90,8 @@ def to_html(
     from memorybench.reporting.html import report_page
 
     questions, total = list_questions(stored)
-    heading, verdict = verdict_of(report, comparison)
+    baselines = tuple(dict.fromkeys(pair.second for pair in stored.summary.differences))
+    heading, verdict = verdict_of(report, comparison, baselines=baselines)
     facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
     return report_page(
         report,
@@ -99,6 +100,7 @@ def to_html(
         heading=heading,
         verdict=verdict,
         facts=facts,
+        baselines=baselines,
         sections=[one for one in report.sections if not isinstance(one, Provenance)],
         questions=questions,
         total=total,
@@ -161,14 +163,20 @@ def list_questions(stored: StoredRun) -> tuple[list[Question], int]:
 
 
 def verdict_of(
-    report: Report, comparison: RunComparison | None, providers: Sequence[str] = ()
+    report: Report,
+    comparison: RunComparison | None,
+    providers: Sequence[str] = (),
+    baselines: Collection[str] = (),
 ) -> tuple[str, Sequence[str]]:
-    """Return the finding and the sentences that support it; without a comparison, which of `providers` leads."""
+    """Return the finding and the sentences that support it; without a comparison, which of `providers` leads.
+
+    `baselines` are not compared. Where there are any, the finding says so, and names those that are better.
+    """
     if report.verdict or comparison is None or not comparison.comparisons:
-        leading = None if report.verdict else _lead(report, providers)
+        leading = None if report.verdict else _lead(report, providers, baselines)
         return leading or (report.title, report.verdict or _main_figures(report))
     benchmarks = dict.fromkeys(pair.benchmark for pair in comparison.comparisons)
-    found = [_verdict_on(name, comparison.comparisons) for name in benchmarks]
+    found = [_verdict_on(name, comparison.comparisons, report, baselines) for name in benchmarks]
     verdicts = {name: one for name, one in zip(benchmarks, found, strict=True) if one is not None}
     if not verdicts:
         return report.title, ()
@@ -182,7 +190,9 @@ def verdict_of(
     return "; ".join(lead for lead, _ in verdicts.values()), sentences
 
 
-def _verdict_on(benchmark: str, pairs: Sequence[Pair]) -> tuple[str, list[str]] | None:
+def _verdict_on(
+    benchmark: str, pairs: Sequence[Pair], report: Report, baselines: Collection[str]
+) -> tuple[str, list[str]] | None:
     """Return who is best on a benchmark by its first measure, and the comparisons with the others."""
     first = next(pair for pair in pairs if pair.benchmark == benchmark)
     pairs = [pair for pair in pairs if (pair.benchmark, pair.measure) == (benchmark, first.measure)]
@@ -199,22 +209,55 @@ def _verdict_on(benchmark: str, pairs: Sequence[Pair]) -> tuple[str, list[str]] 
         f"{best} against {other}: {pair.sentence()}" if pair.comparison.significant else pair.sentence()
         for other, pair in zip(others, own, strict=True)
     ]
-    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure}"
+    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure}{_among(baselines)}"
     if len(tied) == 1 and not is_clear:
         lead += ", but not significantly so against all others"
-    return lead, sentences[:_MOST_SENTENCES]
+    figures = [
+        figures
+        for table in report.sections
+        if isinstance(table, Table) and table.title == benchmark
+        for figures in (_provider_figures(table),)
+        if any(one.name == first.measure for one in figures.values())
+    ]
+    return lead, [*sentences[:_MOST_SENTENCES], *_better_baselines(figures[0] if figures else {}, best, baselines)]
 
 
-def _lead(report: Report, providers: Sequence[str]) -> tuple[str, list[str]] | None:
+def _among(baselines: Collection[str]) -> str:
+    return " among the memories" if baselines else ""
+
+
+def _provider_figures(table: Table) -> dict[str, Measure]:
+    """Return the main figure of each row of a table of providers; empty for another table."""
+    if table.columns[0].heading != "provider":
+        return {}
+    column = next((n for n, one in enumerate(table.columns) if one.shows == "interval"), 0)
+    return {str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure)}
+
+
+def _better_baselines(figures: Mapping[str, Measure], best: str, baselines: Collection[str]) -> list[str]:
+    """Return a sentence that names the baselines with a better figure than the best memory; none if there are none."""
+    own = figures.get(best)
+    if own is None or own.value is None:
+        return []
+    sign = 1 if own.higher_is_better else -1
+    better = [
+        f"{name} ({with_interval(one)})"
+        for name in baselines
+        if (one := figures.get(name)) is not None and one.value is not None and sign * (one.value - own.value) > 0
+    ]
+    rank = "higher" if own.higher_is_better else "lower"
+    return [f"Baselines with a {rank} {own.name}: {', '.join(better)}."] if better else []
+
+
+def _lead(report: Report, providers: Sequence[str], baselines: Collection[str]) -> tuple[str, list[str]] | None:
     """Return who has the best headline, and the figures of the best ones; None if no two providers were measured.
 
     Intervals do not test a difference between providers, so the last sentence says what does.
     """
     for table in report.sections:
-        if not isinstance(table, Table) or table.columns[0].heading != "provider":
+        if not isinstance(table, Table):
             continue
-        column = next((n for n, one in enumerate(table.columns) if one.shows == "interval"), 0)
-        figures = {str(row[0]): cell for row in table.rows if isinstance(cell := row[column], Measure)}
+        figures = _provider_figures(table)
         found = [(name, figures[name]) for name in providers if name in figures and figures[name].n]
         if len(found) < 2:
             continue
@@ -223,8 +266,9 @@ def _lead(report: Report, providers: Sequence[str]) -> tuple[str, list[str]] | N
         best, measure = ranked[0]
         rank = "highest" if measure.higher_is_better else "lowest"
         sentences = [f"{name}: {one.name} {with_interval(one)}" for name, one in ranked[: _MOST_SENTENCES - 1]]
+        sentences += _better_baselines(figures, best, baselines)
         sentences.append("`memorybench compare RUN` tests whether the differences are significant.")
-        return f"{table.title}: {best} has the {rank} {measure.name}", sentences
+        return f"{table.title}: {best} has the {rank} {measure.name}{_among(baselines)}", sentences
     return None
 
 

@@ -40,7 +40,8 @@ def page(request: Request) -> Response:
             comparison = results.comparison(place, stored)
         except BadInput:  # nothing was measured yet, or nothing in common
             comparison = None
-        heading, verdict = verdict_of(report, comparison, [name for name, role in roles.items() if role != "baseline"])
+        baselines = [name for name, role in roles.items() if role == "baseline"]
+        heading, verdict = verdict_of(report, comparison, [name for name in roles if name not in baselines], baselines)
         reasons = results.index.reasons(number)
         sections = [one for one in report.sections if not isinstance(one, Provenance)]
         split = next((n for n, one in enumerate(sections) if one.title in _LATER), len(sections))
