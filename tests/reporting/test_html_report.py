@@ -7,6 +7,7 @@ import shutil
 from base64 import b64encode
 from dataclasses import replace
 from hashlib import sha256
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,8 @@ from memorybench.core.report_sections import Column, Notes, Report, Table, text_
 from memorybench.metrics.comparison import Comparison
 from memorybench.reporting.formatting import cell_text
 from memorybench.reporting.html import is_heat_map
-from memorybench.suites import html_report
+from memorybench.suites import html_report, report_questions
+from memorybench.suites.case_view import find_case, hit_level, memories_of
 from memorybench.suites.comparison import Pair
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
@@ -94,12 +96,12 @@ def test_hostile_texts_stay_text(recorded: Path, tmp_path: Path) -> None:
 def test_a_long_list_of_questions_is_shortened_and_says_so(
     recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(html_report, "_MOST_TEXT", 3000)
+    monkeypatch.setattr(report_questions, "_MOST_TEXT", 3000)
     page = write(recorded / "results" / "first", tmp_path / "page.html")
     found = re.search(r"(\d+) of 12 questions; <code>memorybench view first</code>", page)
     assert found is not None
     assert page.count("<tr data-type") == int(found[1]) < 12
-    monkeypatch.setattr(html_report, "_MOST_TRIALS", 10)
+    monkeypatch.setattr(report_questions, "_MOST_TRIALS", 10)
     assert "0 of 12 questions" in write(recorded / "results" / "first", tmp_path / "page.html")
 
 
@@ -131,15 +133,68 @@ def test_the_heading_names_all_that_are_best(values: tuple[float, float], headin
     assert sentence == pair.sentence()
 
 
-def test_a_leading_memory_is_not_called_the_best_if_a_baseline_is_better(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+CELL = re.compile(r"<td[^>]*>\s*(?:<a[^>]*>)?([^<]*)")
+
+
+def rows_below(page: str, title: str) -> list[list[str]]:
+    """The cells of the first table below a heading."""
+    table = page.partition(f"<h2>{title}</h2>")[2].partition("<tbody>")[2].partition("</tbody>")[0]
+    return [CELL.findall(row) for row in table.split("</tr>")[:-1]]
+
+
+@pytest.fixture(scope="module")
+def two_memories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder with a run of two memories and two baselines, and one of the memories alone."""
+    folder = tmp_path_factory.mktemp("two")
+    memories, questions = ("bm25", "bm25(around_weight=0)"), ("--end", "20", "--output", str(folder))
+    assert main(["eval", "--providers", *memories, "oracle", "none", "--run-id", "r", *questions]) == 0
+    assert main(["eval", "--providers", *memories, "--run-id", "alone", *questions]) == 0
+    return folder
+
+
+def test_it_has_the_disagreements_and_failures_of_the_viewer(two_memories: Path, tmp_path: Path) -> None:
+    page = write(two_memories / "r", tmp_path / "page.html")
+    with opened(two_memories) as client:
+        seen = get(client, "/run/0/r")
+    for title in ("Where they disagree", "Failures by reason"):
+        assert rows_below(page, title) == rows_below(seen, title) != []
+    assert rows_below(page, "Where they disagree")[0][0] == "bm25 and bm25(around_weight=0)"
+
+
+def test_its_questions_have_the_memories_found_with_ranks_and_hits(two_memories: Path, tmp_path: Path) -> None:
+    page = write(two_memories / "r", tmp_path / "page.html")
+    with open_run(["r"], [two_memories]) as stored:
+        case_ids = list(dict.fromkeys(outcome.trial.case_id for outcome in stored.outcomes()))
+        views = [find_case(stored, id, provider="bm25") for id in case_ids]
+    found = [
+        (memory["rank"], " ".join(memory["content"].split())[:40], hit_level(memory["hits"], view.case))
+        for view in views
+        for memory in memories_of(view.trials[0], view.trials[0].named("search")[0])[:5]
+    ]
+    assert {level for _, _, level in found} == {"turn", "session", ""}
+    listed = re.findall(r'<p class="mem ?(hit|near|)"><b>([^<]*)</b>[^<]*<br>([^<]*)</p>', page)
+    levels = {"turn": "hit", "session": "near", "": ""}
+    for rank, content, level in found:
+        assert any(
+            kind == levels[level] and f"bm25 {rank}" in names.split(", ") and unescape(text).startswith(content)
+            for kind, names, text in listed
+        )
+    assert "oracle" not in "".join(names for _, names, _ in listed), "baselines are left out"
+
+
+def test_memories_that_have_no_room_are_left_out_and_it_says_so(
+    two_memories: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    memories = ("bm25", "bm25(k1=2.0)")
-    assert main(["eval", "--providers", *memories, "oracle", "none", "--end", "12", "--run-id", "r"]) == 0
-    assert main(["eval", "--providers", *memories, "--end", "12", "--run-id", "alone"]) == 0
-    written = {run: write(Path("results", run), Path(f"{run}.html")) for run in ("r", "alone")}
-    with opened(Path("results")) as client:
+    monkeypatch.setattr(report_questions, "_MOST_MEMORY_TEXT", 9000)
+    page = write(two_memories / "r", tmp_path / "page.html")
+    said = re.search(r"of the first (\d+) questions", page)
+    assert said is not None
+    assert 0 < page.count('<div class="found">') <= int(said[1]) < 20
+
+
+def test_a_leading_memory_is_not_called_the_best_if_a_baseline_is_better(two_memories: Path, tmp_path: Path) -> None:
+    written = {run: write(two_memories / run, tmp_path / f"{run}.html") for run in ("r", "alone")}
+    with opened(two_memories) as client:
         pages = [(run, page) for run in written for page in (written[run], get(client, f"/run/0/{run}"))]
     for run, page in pages:
         (heading,) = re.findall("<h1>(.*?)</h1>", page)
@@ -198,9 +253,9 @@ def test_the_providers_of_a_large_run_are_not_read_to_compare_them(
         raise AssertionError("all cases were read")
 
     monkeypatch.setattr(chart_page, "_MOST_COMPARED", 30)
-    monkeypatch.setattr(html_report, "_MOST_TRIALS", 30)
+    monkeypatch.setattr(report_questions, "_MOST_TRIALS", 30)
     monkeypatch.setattr(ComparedRun, "cases", property(fail))
-    monkeypatch.setattr(html_report, "outcome_mark", fail)
+    monkeypatch.setattr(report_questions, "outcome_mark", fail)
     text = write(recorded / "results" / "first", tmp_path / "page.html")
     assert "0 of 12 questions" in text
     assert "memorybench view first" in text

@@ -153,6 +153,25 @@ def test_a_question_page_has_what_show_has(command: Command, recorded: Path, cli
                     assert " ".join(step["inputs"][text_of].split()) in text
 
 
+def test_a_memory_of_a_gold_session_is_not_marked_like_one_of_a_gold_turn(recorded: Path, client: TestClient) -> None:
+    addresses = re.findall(r'href="([^"]*/question\?[^"]+)"', get(client, "/run/0/first/questions"))
+    pages = [get(client, address.replace("&amp;", "&")) for address in addresses]
+    marked = [
+        re.findall(r'<div class="mem ?(hit|near|)[^"]*">.*?(?:gold (turn|session)|<p>)', page, re.DOTALL)
+        for page in pages
+    ]
+    assert {one for own in marked for one in own} == {("hit", "turn"), ("near", "session"), ("", "")}
+    for page, own in zip(pages, marked, strict=True):
+        assert ("Green line: " in page) == any(kind == "near" for kind, _ in own)
+        assert ("Green: " in page) == any(kind == "hit" for kind, _ in own)
+
+
+def test_the_list_of_questions_says_what_right_means(client: TestClient) -> None:
+    assert "a gold session is among the first five sessions found, with or without the gold turn" in get(
+        client, "/run/0/first/questions"
+    )
+
+
 @pytest.mark.parametrize(("run", "heading"), [("0/h", "Assertions"), ("0/e", "Memory after"), ("1/a", "Judge")])
 def test_suites_show_their_own_sections(client: TestClient, run: str, heading: str) -> None:
     addresses = re.findall(r'href="([^"]*/question\?[^"]+)"', get(client, f"/run/{run}/questions"))

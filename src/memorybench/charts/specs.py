@@ -167,7 +167,11 @@ def frontier(
 
 def _frontier_title(note: str, has_baselines: bool) -> Spec:
     lines = [printable(note)] * bool(note) + [_GREY] * has_baselines
-    return {"title": {"text": lines, "fontWeight": "normal", "fontSize": 12, "limit": _WIDTH}} if lines else {}
+    return (
+        {"title": {"text": lines, "color": LIGHT["muted"], "fontWeight": "normal", "fontSize": 12, "limit": _WIDTH}}
+        if lines
+        else {}
+    )
 
 
 def _cost_scale(costs: Sequence[float]) -> tuple[Spec, list[float]]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -142,6 +142,13 @@ def memories_of(trial: CaseTrial, step: StepRecord) -> list[dict[str, Any]]:
         }
         for rank, memory in enumerate(step.result["memories"], 1)
     ]
+
+
+def hit_level(hits: Sequence[str], case: Mapping[str, Any]) -> str:
+    """Return `turn` if a memory comes from a gold turn, `session` if from a gold session only, "" if from neither."""
+    if not hits:
+        return ""
+    return "turn" if set(hits) - set(case.get("gold_sessions", ())) else "session"
 
 
 def case_document(view: CaseView) -> dict[str, Any]:

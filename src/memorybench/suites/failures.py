@@ -62,6 +62,16 @@ def outcome_mark(outcome: Outcome) -> str:
     return "undecided" if is_undecided(outcome) else "right"
 
 
+def right_text(spec: Mapping[str, Any]) -> str:
+    """Return what `right` means in a run of this spec, as a sentence."""
+    levels = set(spec.get("evidence", {}).values())
+    found = {
+        frozenset({"turn"}): "a gold turn is among the first five memories",
+        frozenset({"session"}): "a gold session is among the first five sessions found, with or without the gold turn",
+    }.get(frozenset(levels), "gold evidence is among the first five memories")
+    return f"Right: judged correct or, without a judge, {found}."
+
+
 def question_type(trial: Trial) -> str:
     return next((trial.labels[name] for name in TYPE_LABELS if name in trial.labels), "")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,8 @@ from memorybench.core.measures import Measure
 from memorybench.core.report_sections import Notes, Provenance, Report, Table
 from memorybench.reporting.formatting import with_interval
 
-from .failures import FAILURE_REASONS, failure_reason, outcome_mark, question_type
+from .failures import FAILURE_REASONS, right_text
+from .report_questions import list_questions
 from .stored_run import StoredRun
 from .suite import SAVED_BASELINE, STARTED_WITH
 
@@ -33,40 +33,10 @@ StartPage = Callable[["Run"], AbstractContextManager[MakePage]]
 FEWEST_CHARTED = 20
 """Questions of a run that draws charts; drawing takes longer than a run of fewer, whose intervals are wide."""
 MISSING = "missing jinja2; pip install 'memorybench[view]'"
-_MOST_TRIALS = 10_000
-"""Of a run whose questions the file lists; the viewer shows those of larger ones."""
-_LONGEST_TEXT = 600
-_MOST_TEXT = 1_200_000
-"""Characters of all questions together: the file of a run with long answers stays below 3 MB."""
 _LONGEST_VALUE = 1000
 _MOST_SENTENCES = 4
 _MOST_FIGURES = 3
 _MOST_NAMES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    subject: str
-    mark: str
-    reason: str
-    got: str
-    repeat: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What a filter finds it by."""
-        return tuple(dict.fromkeys(name for name in (self.reason, self.mark) if name))
-
-
-@dataclass(slots=True)
-class Question:
-    benchmark: str
-    case_id: str
-    type: str
-    asked: str
-    expected: str
-    marks: dict[str, list[Mark]] = field(default_factory=dict)
-    """By provider: one for each variant and repeat."""
 
 
 def is_installed() -> bool:
@@ -89,7 +59,8 @@ def to_html(
     """Return the report as a page. `comparison` is that of the run's providers."""
     from memorybench.reporting.html import report_page
 
-    questions, total = list_questions(stored)
+    listed = list_questions(stored)
+    questions = listed.questions
     baselines = tuple(dict.fromkeys(pair.second for pair in stored.summary.differences))
     heading, verdict = verdict_of(report, comparison, baselines=baselines)
     facts = next((one.facts for one in report.sections if isinstance(one, Provenance)), {})
@@ -103,7 +74,10 @@ def to_html(
         baselines=baselines,
         sections=[one for one in report.sections if not isinstance(one, Provenance)],
         questions=questions,
-        total=total,
+        total=listed.total,
+        with_memories=listed.with_memories,
+        tables=listed.tables,
+        counts_turns=set(stored.spec.get("evidence", {}).values()) != {"session"},
         several_benchmarks=len({one.benchmark for one in questions}) > 1,
         subjects=list(dict.fromkeys(name for one in questions for name in one.marks)),
         types=list(dict.fromkeys(one.type for one in questions if one.type)),
@@ -111,6 +85,7 @@ def to_html(
             {name for one in questions for marks in one.marks.values() for mark in marks for name in mark.names}
         ),
         reasons=FAILURE_REASONS,
+        right=right_text(stored.spec),
         provenance=provenance_notes(stored),
         run_id=stored.summary.run_id,
         version=__version__,
@@ -132,34 +107,6 @@ def has_charts(run: Run) -> bool:
 @contextmanager
 def start_without_charts(run: Run) -> Iterator[MakePage]:
     yield page_without_charts
-
-
-def list_questions(stored: StoredRun) -> tuple[list[Question], int]:
-    """Return questions in the order of the plan, and how many the run has; the last ones are left out of a long list.
-
-    Of a run with very many trials, none are returned.
-    """
-    if sum(run.planned for run in stored.runs) > _MOST_TRIALS:
-        return [], len({case for reader, run in stored.parts for case in reader.case_ids(run.id)})
-    found: dict[tuple[str, str], Question] = {}
-    for outcome in stored.outcomes():
-        trial, shown = outcome.trial, outcome.shown
-        question = found.setdefault(
-            (trial.benchmark, trial.case_id),
-            Question(trial.benchmark, trial.case_id, question_type(trial), _short(shown.asked), _short(shown.expected)),
-        )
-        mark = Mark(
-            trial.subject.name, outcome_mark(outcome), failure_reason(outcome) or "", _short(shown.got), trial.repeat
-        )
-        question.marks.setdefault(trial.subject.name, []).append(mark)
-    listed, room = [], _MOST_TEXT
-    for question in found.values():
-        texts = [question.asked, question.expected, *(mark.got for marks in question.marks.values() for mark in marks)]
-        room -= sum(len(text) + 120 for text in texts)  # the markup takes room as well
-        if room < 0:
-            break
-        listed.append(question)
-    return listed, len(found)
 
 
 def verdict_of(
@@ -328,7 +275,3 @@ def provenance_notes(stored: StoredRun) -> list[Notes]:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)[:_LONGEST_VALUE]
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

@@ -3,7 +3,9 @@
 const form = document.querySelector("form.filters");
 if (form) {
   const rows = Array.from(document.querySelectorAll("#questions tbody tr"));
-  const texts = rows.map((row) => row.textContent.toLowerCase());
+  // not the memories: a word of a question is in those of many others
+  const searched = "summary, dl, .id, td[data-label]";
+  const texts = rows.map((row) => Array.from(row.querySelectorAll(searched), (one) => one.textContent).join(" ").toLowerCase());
   const outcomes = Array.from(document.querySelectorAll("select[data-column]"));
   const shown = document.querySelector("#shown");
   const filter = () => {

@@ -13,7 +13,7 @@ from memorybench.core.report_sections import Provenance, Section, Table, Text
 from memorybench.core.trials import Trial
 from memorybench.journal.run_reader import StepRecord
 from memorybench.suites.case_sections import hit_text, trial_sections
-from memorybench.suites.case_view import CaseTrial, CaseView, memories_of
+from memorybench.suites.case_view import CaseTrial, CaseView, hit_level, memories_of
 from memorybench.suites.registry import suite_of
 from memorybench.suites.report_parts import gold_lines, gold_turns
 from memorybench.suites.stored_run import StoredRun
@@ -91,6 +91,7 @@ def page(request: Request) -> Response:
         history=run_url(place, run_id, "history", benchmark=benchmark, cluster=question.cluster, case=case_id),
         full=full,
         has_own=has_own,
+        hit_levels={one["hit_level"] for card in cards for _, memories, _ in card.searches for one in memories},
         trials_address=lambda offset: address(question, trials=offset, full="1" if full else ""),
     )
 
@@ -139,7 +140,6 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
     memories = memories_of(trial, step)
     most = len(memories) if trial.full else max(trial.outcome.shown.memories_shown or 0, _MOST_MEMORIES)
     shown = [one for one in memories if one["rank"] <= most or one["hits"]]
-    sessions = trial.case.get("gold_sessions", ())
     ranks: dict[str, int] = {}
     for one in memories if not counts_turns else ():
         ranks.setdefault(next(iter(one.get("sources") or ()), ""), len(ranks) + 1)
@@ -149,7 +149,7 @@ def _search(trial: CaseTrial, step: StepRecord, counts_turns: bool) -> tuple[str
             "content": trial.excerpt(str(one["content"])),
             "gold": hit_text(one["hits"], trial.case),
             "session_rank": next((ranks[hit] for hit in one["hits"] if hit in ranks), None),
-            "is_hit": bool(set(one["hits"]) - (set(sessions) if counts_turns else set())),
+            "hit_level": hit_level(one["hits"], trial.case),
         }
         for one in shown
     )

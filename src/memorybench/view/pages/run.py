@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from memorybench.core.errors import BadInput
-from memorybench.core.report_sections import Case, Cell, Column, Provenance, Report, Row, Table, text_column
+from memorybench.core.report_sections import Case, Provenance, Report, Row, Table
 from memorybench.reporting.progress import read_progress
-from memorybench.suites.failures import FAILURE_REASONS
+from memorybench.suites.failures import FAILURE_REASONS, right_text
 from memorybench.suites.html_report import provenance_notes, verdict_of
 from memorybench.suites.registry import suite_of
+from memorybench.suites.report_questions import failure_table
 from memorybench.suites.suite import resume_command
 from memorybench.view.conversations import SUITES
 from memorybench.view.index import UNEXPLAINED, Filter, QuestionIndex
@@ -60,12 +61,13 @@ def page(request: Request) -> Response:
             later_sections=sections[split:],
             facts=_facts(report),
             disagreements=_disagreements(results.index, number, roles),
-            failures=_failure_table(results.index.reasons(number, of_questions=True), roles),
+            failures=failure_table(results.index.reasons(number, of_questions=True), list(roles)),
             skipped=sum(count for (_, reason), count in reasons.items() if reason == "skipped"),
             skipped_questions=results.index.count(number, Filter(outcome="skipped")),
             charts=charts,
             is_drawn=is_drawn,
             reasons=FAILURE_REASONS,
+            right=right_text(stored.run.spec),
             links=links,
             has_histories=stored.run.suite in SUITES,
             provenance=provenance_notes(stored),
@@ -168,11 +170,3 @@ def _disagreements(
     names = [name for name, role in roles.items() if role != "baseline"] or list(roles)
     counted = [(a, b, index.agreement(number, a, b)) for a, b in list(combinations(names, 2))[:_MOST_PAIRS]]
     return [(a, b, counts) for a, b, counts in counted if any(counts.values())]
-
-
-def _failure_table(counts: Mapping[tuple[str, str], int], roles: Mapping[str, str]) -> Table | None:
-    counts = {key: count for key, count in counts.items() if key[1] != "skipped"}
-    reasons = [reason for reason in FAILURE_REASONS if any(found == reason for _, found in counts)]
-    subjects = [name for name in roles if any(subject == name for subject, _ in counts)]
-    rows: list[tuple[Cell, ...]] = [(name, *(counts.get((name, reason), 0) for reason in reasons)) for name in subjects]
-    return Table("Failures by reason", (text_column("provider"), *map(Column, reasons)), tuple(rows)) if rows else None
