@@ -14,8 +14,9 @@ from memorybench.charts import specs
 from memorybench.charts.look import DARK, LIGHT
 from memorybench.charts.page import page_specs
 from memorybench.charts.rendering import render, render_inline
-from memorybench.charts.run_charts import CHARTS, RunCharts, slope
+from memorybench.charts.run_charts import CHARTS, RunCharts, slope, value_range
 from memorybench.charts.specs import Change, Estimate, Spec
+from memorybench.core.measures import Measure
 from memorybench.reporting.formatting import with_interval
 from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
@@ -99,6 +100,22 @@ def test_a_chart_with_baselines_says_which_marks_they_are(has_baselines: bool) -
     for spec in (specs.forest({"a": [one, other]}), specs.frontier([(1.0, one), (2.0, other)], "cost", "score", "~s")):
         drawings = render_inline(spec, "t").split("<svg")[1:]
         assert ["baselines" in drawing for drawing in drawings] == [has_baselines] * 2
+
+
+def test_a_range_that_is_undecided_is_drawn_without_a_mark() -> None:
+    pytest.importorskip("vl_convert")
+    undecided = Measure(name="precision", value=None, n=3, planned=4, low=0.2, high=0.9)
+    found = value_range(undecided, "precision")
+    assert found is not None
+    spec = specs.forest({"a": [found, Estimate("recall", 0.5, 0.4, 0.6)]})
+    assert [row["value"] for row in spec["data"]["values"]] == [None, 0.5]
+    svg = render_inline(spec, "t").split("<svg")[1]
+    assert svg.count("20.0 to 90.0%") == 1
+    assert "undecided" in svg
+    marks = [part for part in svg.split("<path") if 'd="M4' in part]
+    assert len(marks) == 1, "only the decided one has a mark"
+    assert value_range(Measure(name="recall", value=0.5, n=4, planned=4, low=0.4, high=0.6), "recall") is None
+    assert value_range(Measure(name="recall", value=None, n=0, planned=4), "recall") is None
 
 
 def test_a_lone_label_at_the_end_of_the_axis_is_before_its_point() -> None:

@@ -205,9 +205,17 @@ def test_an_extraction_shows_both_memories_and_each_gold_fact(command: Command) 
     assert document["case"]["conversation"]
     [step] = document["trials"][0]["steps"]
     assert step["result"]["memory"]
+    scores = {score["name"]: int(score["value"]) for score in document["trials"][0]["scores"]}
     said = command("show", "x", first_case(command, "x"))
-    for title in ("Memory before", "Conversation", "Memory after", "Gold facts"):
+    for title in ("Memory before", "Conversation", "Memory after", "Changes", "Facts"):
         assert f"\n{title}" in said.out
+    assert re.findall(r"│ ✗ ((?:FP|FN): \w+)", said.out) == ["FN: missed", *["FP: unexpected"] * scores["fp"]]
+    counts = {
+        name: (int(least), int(most)) for name, least, most in re.findall(r"│ (\w\w) +│ +(\d+) │ +(\d+) │", said.out)
+    }
+    assert counts == {
+        name.upper(): (scores[name], scores[name] + scores[f"{name}_open"]) for name in ("tp", "fp", "fn")
+    }
 
 
 def test_a_scenario_shows_the_calls_and_assertions_of_a_phase(command: Command) -> None:

@@ -72,6 +72,14 @@ def estimate(measure: Measure | None, name: str, is_baseline: bool = False) -> E
     return Estimate(name, measure.value, measure.low, measure.high, text, is_baseline)
 
 
+def value_range(measure: Measure | None, name: str) -> Estimate | None:
+    """Return the range of a share that undecided pairs leave open; None: it has a value, or nothing is known."""
+    if measure is None or measure.value is not None or measure.unit or measure.low is None or measure.high is None:
+        return None
+    middle = (measure.low + measure.high) / 2
+    return Estimate(name, middle, measure.low, measure.high, formatting.value(measure), is_range=True)
+
+
 def forest(charts: RunCharts) -> Spec | None:
     panels: dict[str, list[Estimate]] = {}
     for result in _overall(charts):
@@ -79,7 +87,8 @@ def forest(charts: RunCharts) -> Spec | None:
         for name in names:
             one = len(names) == 1
             title = f"{result.benchmark}: {name} [95%]" if one else f"{result.benchmark} × {result.subject} [95%]"
-            found = charts.estimate(result, name, result.subject if one else name)
+            label = result.subject if one else name
+            found = charts.estimate(result, name, label) or value_range(result.measure(name), label)
             if found is not None:
                 panels.setdefault(title, []).append(found)
     panels = dict(list(panels.items())[:_MOST_PANELS])

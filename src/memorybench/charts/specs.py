@@ -6,7 +6,7 @@ Values are in the data of a spec, and field names are our own: a provider's name
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from math import ceil, floor, log10
@@ -31,6 +31,8 @@ _SERIES = tuple(color for name, color in LIGHT.items() if name.startswith("serie
 _SHARES: Mapping[str, Any] = {"format": "%", "tickCount": 5}
 _NO_AXIS: Mapping[str, Any] = {"title": None, "grid": False}
 _GREY = "grey marks are baselines"
+_OPEN = "no mark: undecided, somewhere on the line"
+NO_CAPTIONS: Mapping[str, Sequence[str]] = {}
 _SECONDS = "datum.value < 1 ? format(1000 * datum.value, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
 
 
@@ -46,13 +48,15 @@ class Estimate:
     is_baseline: bool = False
     is_ideal: bool = False
     """Whether it is given the gold evidence, which no memory is: it does not count as a choice."""
+    is_range: bool = False
+    """Whether undecided pairs leave the value open from `low` to `high`: no mark is drawn. `value` is the middle."""
     line: int = 0
     """In a trend, the number of the line that it is part of."""
 
     def plain(self) -> dict[str, Any]:
         return {
             "name": _name(self.name),
-            "value": self.value,
+            "value": None if self.is_range else self.value,
             "low": self.value if self.low is None else self.low,
             "high": self.value if self.high is None else self.high,
             "text": _name(self.text),
@@ -91,8 +95,13 @@ def forest(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
         _layer({"type": "text", "align": "left"}, x=_BESIDE, text={"field": "text"}, color=None),
     ]
     parts = {title: _rows([one.plain() for one in rows], layers) for title, rows in panels.items()}
-    greyed = {title for title, rows in panels.items() if any(one.is_baseline for one in rows)}
-    return _stacked(parts, greyed)
+    return _stacked(parts, {title: _captions(rows) for title, rows in panels.items()})
+
+
+def _captions(estimates: Sequence[Estimate]) -> list[str]:
+    """Return what must be said about the marks of these rows."""
+    has_baselines, has_ranges = any(one.is_baseline for one in estimates), any(one.is_range for one in estimates)
+    return [_GREY] * has_baselines + [_OPEN] * has_ranges
 
 
 def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
@@ -146,7 +155,7 @@ def frontier(
         row["is_before"] = _is_last_alone(row["cost"], [cost for cost, _ in points], ticks)
     return _whole(
         {
-            **_frontier_title(note, any(one.is_baseline for _, one in points)),
+            **_frontier_title([printable(note)] * bool(note) + _captions([one for _, one in points])),
             "width": _WIDTH,
             "height": _HEIGHT,
             "encoding": {"x": x},
@@ -165,8 +174,7 @@ def frontier(
     )
 
 
-def _frontier_title(note: str, has_baselines: bool) -> Spec:
-    lines = [printable(note)] * bool(note) + [_GREY] * has_baselines
+def _frontier_title(lines: Sequence[str]) -> Spec:
     return (
         {"title": {"text": lines, "color": LIGHT["muted"], "fontWeight": "normal", "fontSize": 12, "limit": _WIDTH}}
         if lines
@@ -397,8 +405,9 @@ def size(spec: Spec) -> tuple[int, int]:
         for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
     )
     legend = 24 if "color" in spec.get("encoding", {}) else 0
-    caption = 16 if isinstance(spec.get("title"), dict) else 0
-    return width + 140, height + 50 + legend + caption
+    title = spec.get("title")
+    captions = len(title.get("subtitle", title["text"])) if isinstance(title, dict) else 0
+    return width + 140, height + 50 + legend + 15 * captions
 
 
 def _layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
@@ -419,10 +428,10 @@ def _rows(data: Sequence[Mapping[str, Any]], layers: Sequence[Spec]) -> Spec:
     }
 
 
-def _stacked(parts: Mapping[str, Spec], greyed: Collection[str] = (), **more: Any) -> Spec:
-    """Put charts below each other; those in `greyed` say what their grey marks are."""
+def _stacked(parts: Mapping[str, Spec], captions: Mapping[str, Sequence[str]] = NO_CAPTIONS, **more: Any) -> Spec:
+    """Put charts below each other; captions stand below their titles."""
     titled = [
-        {"title": {"text": _name(title), "subtitle": _GREY} if title in greyed else _name(title), **part}
+        {"title": {"text": _name(title), "subtitle": lines} if (lines := captions.get(title)) else _name(title), **part}
         for title, part in parts.items()
     ]
     return _whole({"vconcat": titled, **more} if len(titled) > 1 else titled[0])

@@ -117,11 +117,14 @@ def shade(cell: Cell) -> str:
 
 
 def interval(cell: Cell) -> dict[str, float] | None:
-    """Return where the ends and the value of a share lie in a drawing; None: it cannot be drawn."""
-    if not isinstance(cell, Measure) or cell.value is None or cell.unit or not 0 <= cell.value <= 1:
+    """Return where the ends and the value of a share lie in a drawing; None: it cannot be drawn.
+
+    A range that undecided pairs leave open has no value.
+    """
+    if not isinstance(cell, Measure) or cell.unit:
         return None
-    low = cell.value if cell.low is None else cell.low
-    high = cell.value if cell.high is None else cell.high
-    places = {name: _MARGIN + (_WIDTH - 2 * _MARGIN) * end for name, end in (("low", low), ("high", high))}
-    value = _MARGIN + (_WIDTH - 2 * _MARGIN) * cell.value
-    return {"low": round(places["low"], 1), "high": round(places["high"], 1), "value": round(value, 1)}
+    ends = {"low": cell.value if cell.low is None else cell.low, "high": cell.value if cell.high is None else cell.high}
+    found = {name: end for name, end in (*ends.items(), ("value", cell.value)) if end is not None}
+    if not {"low", "high"} <= found.keys() or not all(0 <= end <= 1 for end in found.values()):
+        return None
+    return {name: round(_MARGIN + (_WIDTH - 2 * _MARGIN) * end, 1) for name, end in found.items()}

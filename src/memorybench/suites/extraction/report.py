@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from memorybench.core.errors import Malformed
 from memorybench.core.measures import Metric
-from memorybench.core.report_sections import Case, Cases, Notes, Report, Row, Section, State, Table, Text, text_column
+from memorybench.core.report_sections import (
+    Case,
+    Cases,
+    Column,
+    Notes,
+    Report,
+    Row,
+    Section,
+    State,
+    Table,
+    Text,
+    text_column,
+)
 from memorybench.core.trials import Outcome
 from memorybench.journal.rows import Run
 from memorybench.journal.run_reader import RunReader
@@ -23,7 +35,7 @@ from memorybench.suites.stored_run import StoredRun
 from memorybench.suites.summary import Result, Summary
 
 from .cases import ExtractionCase
-from .findings import match_output
+from .findings import Label, match_output
 from .measures import measures
 from .online import SHARES
 from .scores import IN_TEXT
@@ -31,6 +43,14 @@ from .transcripts import transcript
 
 _PROBLEMS = {"add": "missed", "keep": "lost", "remove": "stale"}
 """By what should be done with a gold fact: the remark if it was not done."""
+_COUNTED = {
+    "tp": "facts to add that were added, and facts to remove that were removed",
+    "fp": "written facts that are not expected, and facts to keep that were lost",
+    "fn": "facts to add that were not added, and facts to remove that are still stored",
+}
+_LABELS = "|".join(get_args(Label))
+_REMARK = re.compile(rf"(?:^|; )({_LABELS}): (.*?)(?=; (?:{_LABELS}): |$)", re.DOTALL)
+"""A remark among those that a trial shows: its label, and the fact with what it is about."""
 
 
 def case_sections(trial: CaseTrial) -> list[Section] | None:
@@ -47,13 +67,25 @@ def case_sections(trial: CaseTrial) -> list[Section] | None:
         sections.append(trial.text("Must not be stored", "\n".join(case.must_not_store)))
     for step in trial.named("extract"):
         memory = step.result["memory"]
-        sections += [trial.text("Memory after", as_text(memory)), *_fact_table(case, memory, shown.reason)]
+        sections += [trial.text("Memory after", as_text(memory)), *_count_table(trial.outcome)]
+        sections += _fact_table(case, memory, shown.reason)
     sections += prompt_sections(trial)
     return [*sections, *([Text("Remarks", shown.reason.replace("; ", "\n"))] if shown.reason else [])]
 
 
+def _count_table(outcome: Outcome) -> list[Table]:
+    """True and false positives and false negatives: what is certain, and what undecided pairs could add."""
+    rows: list[Row] = []
+    for name, meaning in _COUNTED.items():
+        certain, possible = outcome.score(name), outcome.score(f"{name}_open")
+        if certain is not None:
+            rows.append((name.upper(), int(certain), int(certain + (possible or 0)), meaning))
+    columns = (text_column("count"), Column("at least"), Column("at most"), text_column("what it counts", wrap=True))
+    return [Table("Changes", columns, tuple(rows))] if rows else []
+
+
 def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
-    """Each gold fact with the written fact that matches it, as the recorded remarks say."""
+    """Each expected fact with the written fact that matches it, then each other written fact, as the remarks say."""
     try:
         matching = match_output(case, memory)
     except Malformed:
@@ -65,21 +97,25 @@ def _fact_table(case: ExtractionCase, memory: Any, remarks: str) -> list[Table]:
         found = matching.pairs.get(place, matching.undecided.get(place))
         written = None if found is None else str(matching.grid.found[found])
         rows.append((kind, str(fact), written, (_state(kind, str(fact), remarks),)))
+    targets = set(map(str, gold.targets))
+    for label, fact in _REMARK.findall(remarks):
+        if fact not in targets and label != "undecided":
+            rows.append((None, None, fact, (State(f"FP: {label}", False),)))
     columns = (
         text_column("to do"),
-        text_column("fact", wrap=True),
-        text_column("written as", wrap=True),
+        text_column("expected", wrap=True),
+        text_column("written", wrap=True),
         text_column("result"),
     )
-    return [Table("Gold facts", columns, tuple(rows))] if rows else []
+    return [Table("Facts", columns, tuple(rows))] if rows else []
 
 
 def _state(kind: str, fact: str, remarks: str) -> State:
     if re.search(rf"{_PROBLEMS[kind]}: {re.escape(fact)}(?:;|$)", remarks):
-        return State(_PROBLEMS[kind], False)
+        return State(f"{'FP' if kind == 'keep' else 'FN'}: {_PROBLEMS[kind]}", False)
     if re.search(rf"undecided: .*\({re.escape(fact)}\)(?:;|$)", remarks):
         return State("undecided", None)
-    return State("done", True)
+    return State("kept" if kind == "keep" else "TP", True)
 
 
 MEANINGS = {
@@ -183,7 +219,10 @@ def _undecided_line(result: Result) -> list[str]:
             ranges.append(f"{name} {formatting.share(least.value)} to {formatting.share(most.value)}")
     if not ranges:
         return []
-    return [f"possible range with undecided pairs: {', '.join(ranges)}; --judge-model decides them"]
+    return [
+        f"{result.subject}: however undecided pairs are decided, the sample has {', '.join(ranges)}; the ranges of the"
+        " table are wider, because they add the 95% interval. --judge-model decides the pairs."
+    ]
 
 
 def _failures(outcomes: Iterable[Outcome]) -> Cases:
