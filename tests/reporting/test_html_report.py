@@ -28,7 +28,7 @@ from memorybench.suites.gate import report_of
 from memorybench.suites.registry import open_run
 from memorybench.suites.run_comparison import RunComparison
 from memorybench.suites.sides import ComparedRun
-from tests.view.conftest import get, opened
+from tests.view.conftest import SAMPLE, get, opened
 from tests.view.hostile import MARKER, Markup, make_hostile
 from tests.view.test_pages import ATTRIBUTES, TAGS
 
@@ -201,6 +201,23 @@ def test_a_leading_memory_is_not_called_the_best_if_a_baseline_is_better(two_mem
         assert (" among the memories" in heading) == (run == "r")
         better = [line for line in re.findall('<p class="lead">(.*?)</p>', page) if line.startswith("Baselines with")]
         assert [("oracle (" in line, "none (" in line) for line in better] == [(True, False)] * (run == "r")
+
+
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_it_has_the_name_of_a_data_file_and_not_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_absolute: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = Path("private-folder")
+    folder.mkdir()
+    shutil.copy(SAMPLE, folder / "facts.json")
+    dataset = folder.absolute() / "facts.json" if is_absolute else folder / "facts.json"
+    models = ("--model", "scripted/quote", "--judge-model", "scripted/judge")
+    audit = ["audit", str(dataset), "--limit", "2", *models, "--run-id", "a"]
+    assert main([*audit, "--output", str(folder.absolute() / "results")]) in (0, 3)
+    page = (folder / "results" / "a" / "report.html").read_text(encoding="utf-8")
+    assert "private-folder" not in page
+    assert "memorybench audit facts.json --limit 2 --model scripted/quote" in page
 
 
 def test_a_failure_has_its_reason_as_in_the_viewer(recorded: Path, tmp_path: Path) -> None:

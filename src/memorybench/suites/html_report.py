@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,12 @@ FEWEST_CHARTED = 20
 """Questions of a run that draws charts; drawing takes longer than a run of fewer, whose intervals are wide."""
 MISSING = "missing jinja2; pip install 'memorybench[view]'"
 _LONGEST_VALUE = 1000
+_PATH = re.compile(
+    r"\w+://\S+"
+    r"|(?<![\w.~-])(?:~|\.{1,2}|[A-Za-z]:)?(?:[\\/]+[^\\/\s\"',;:()\[\]{}=]+)+"
+    r"|(?:[\w.@+-]+[\\/])+[\w@+-][\w.@+-]*\.(?:jsonl?|ya?ml|csv|parquet|db|md|txt|py)\b"
+)
+"""An address, which stays, or a path: an absolute one, or one that ends like a file. `ollama/llama3.2` is neither."""
 _MOST_SENTENCES = 4
 _MOST_FIGURES = 3
 _MOST_NAMES = 5
@@ -86,7 +94,7 @@ def to_html(
         ),
         reasons=FAILURE_REASONS,
         right=right_text(stored.spec),
-        provenance=provenance_notes(stored),
+        provenance=[_without_folders(notes) for notes in provenance_notes(stored)],
         run_id=stored.summary.run_id,
         version=__version__,
     )
@@ -271,6 +279,16 @@ def provenance_notes(stored: StoredRun) -> list[Notes]:
         Notes(tuple((name, _plain(value)) for name, value in settings.items()), title="Settings"),
         Notes(tuple((name, mark.digest) for name, mark in sorted(run.fingerprints.items())), title="Fingerprints"),
     ]
+
+
+def _without_folders(notes: Notes) -> Notes:
+    """Leave out the folders of paths: the file is sent to others."""
+
+    def shorten(text: str) -> str:
+        return _PATH.sub(lambda found: found[0] if "://" in found[0] else re.split(r"[\\/]", found[0])[-1], text)
+
+    lines = [shorten(line) if isinstance(line, str) else (line[0], shorten(line[1])) for line in notes.lines]
+    return replace(notes, lines=tuple(lines))
 
 
 def _plain(value: Any) -> str:

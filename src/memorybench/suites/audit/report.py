@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from memorybench.core.measures import Metric
@@ -94,7 +95,7 @@ def facts(runs: Sequence[Run]) -> dict[str, str]:
     policies = {"latest": "the latest value is correct", "flag": "pointing out the change is correct"}
     return {
         "Run ID": run.id,
-        "Dataset": f"{spec['dataset']} ({spec['conversations']} conversations, {spec['facts']} facts)",
+        "Dataset": f"{PurePath(spec['dataset']).name} ({spec['conversations']} conversations, {spec['facts']} facts)",
         "Audited": subject,
         **search_facts(spec),
         "Probes": ", ".join(f"{n} {kind}" for kind, n in spec["probes"].items()),
