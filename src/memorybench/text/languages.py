@@ -1,4 +1,4 @@
-"""Tells English from other languages."""
+"""Tells languages apart."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def is_english(*texts: str) -> bool:
         return False
     language, probability = _identify("\n".join(samples))
     return language == "en" or (language == _PIDGIN and probability < 0.5)
+
+
+def language_of(text: str) -> str:
+    """Return the ISO 639 code of the most likely language of a text."""
+    return _identify(text[:_SAMPLE])[0]
 
 
 def _identify(text: str) -> tuple[str, float]:

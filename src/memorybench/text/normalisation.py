@@ -23,6 +23,11 @@ def plain(text: str) -> str:
     return tidy("".join(character for character in unified if unicodedata.category(character) not in _INVISIBLE))
 
 
+def without_accents(text: str) -> str:
+    """Removes accents and other marks above or below letters: español becomes espanol."""
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
 def tidy(text: str) -> str:
     """Collapses blanks and drops empty lines, so that no pattern backtracks over a long gap."""
     return "\n".join(tidied for line in text.splitlines() if (tidied := " ".join(line.split())))

@@ -1,10 +1,10 @@
-"""Splits English text into words, drops stop words and stems the rest. Other languages are compared word for word."""
+"""Splits text into words, drops stop words and stems the rest; in English unless a language is named."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Protocol
 
 from .stop_words import FUNCTION_WORDS, STOP_WORDS
@@ -45,22 +45,25 @@ def stems(words: Sequence[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """Returns the Snowball English ("Porter2") stem of a word in lower case."""
-    return _stemmer().stemWord(word)
+def stem(word: str, language: str = "en") -> str:
+    """Returns the Snowball stem of a word in lower case; for English that is "Porter2"."""
+    return _stemmer(language).stemWord(word)
 
 
 class _Stemmer(Protocol):
     def stemWord(self, word: str) -> str: ...  # noqa: N802  the library's name
 
 
-@lru_cache(maxsize=1)
-def _stemmer() -> _Stemmer:
+@cache
+def _stemmer(language: str) -> _Stemmer:
     # loads the stemmers of all languages, so only where words are compared
     from snowballstemmer import stemmer
 
-    english: _Stemmer = stemmer("english")
-    return english
+    found: _Stemmer = stemmer(_SNOWBALL[language])
+    return found
+
+
+_SNOWBALL = {"en": "english", "de": "german", "fr": "french", "es": "spanish"}
 
 
 def numbers(words: Sequence[str]) -> frozenset[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from memorybench.text.normalisation import plain
-from memorybench.text.stop_words import AUDIT_STOP_WORDS
+from memorybench.text.languages import language_of
+from memorybench.text.normalisation import plain, without_accents
+from memorybench.text.stop_words import AUDIT_STOP_WORDS, STOP_WORDS_BY_LANGUAGE
 from memorybench.text.words import space_ideographs, stem, unspaced_runs
 
 MONTHS = (
@@ -111,14 +113,55 @@ def overlaps(one: str, other: str) -> bool:
     return occurs(one, other) or occurs(other, one)
 
 
-def leaks(question: str, answers: Iterable[str]) -> bool:
-    """Return whether a content word of an answer can be read from a word of the question."""
+def leaks(question: str, answers: Iterable[str], *, is_english: bool = False) -> bool:
+    """Return whether a content word of an answer can be read from a word of the question.
+
+    The language of the question is identified, unless it is known to be English. Languages without a list of stop
+    words are compared by the rules for English.
+    """
+    language = "en" if is_english else language_of(question)
+    if language in STOP_WORDS_BY_LANGUAGE:
+        return any(_leaks_inflected(question, answer, language) for answer in answers)
     asked = [word for word in tokens(question) if word not in AUDIT_STOP_WORDS]
     return any(
         _leaks_unspaced(question, answer)
         or any(_alike(word, other) for word in _spaced_words(answer) for other in asked)
         for answer in answers
     )
+
+
+def _leaks_inflected(question: str, answer: str, language: str) -> bool:
+    """Return whether a question in German, French or Spanish has a word of the answer, inflected or in a compound.
+
+    A word of the question at the end of a compound in the answer reveals nothing: Straße and Lindenstraße.
+    """
+    asked, told = (_content_stems(text, language) for text in (question, answer))
+    return any(
+        one == other
+        or (len(one) >= _SHORTEST_PART and other.endswith(one))
+        or (len(one) >= _SHORTEST_START and other.startswith(one))
+        or (len(other) >= _SHORTEST_PART and one.startswith(other))
+        or _share_beginning(one, other)
+        for one in told
+        for other in asked
+    )
+
+
+def _content_stems(text: str, language: str) -> set[str]:
+    """Return the stems of the content words without accents; French words without their elided article."""
+    parts = {part for token in tokens(text) for part in token.split("'")}
+    return {
+        without_accents(stem(part, language)) for part in parts if part and part not in STOP_WORDS_BY_LANGUAGE[language]
+    }
+
+
+def _share_beginning(one: str, other: str) -> bool:
+    """Return whether two stems begin alike, as Francia and francesa."""
+    needed = max(_SHORTEST_PART + 1, math.ceil(0.75 * min(len(one), len(other))))
+    return len(one) >= needed and one[:needed] == other[:needed]
+
+
+_SHORTEST_START, _SHORTEST_PART = 3, 4
 
 
 def _spaced_words(text: str) -> list[str]:

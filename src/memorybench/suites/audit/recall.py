@@ -73,7 +73,8 @@ class Material:
             return "guessable"
         if not content(question.value):
             return "no value"
-        return "leak" if leaks(question.text, (question.value, *others)) else None
+        is_english = self.indexed.is_english
+        return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
 
     def choose(self, fact: AuditFact) -> AskableFact | str:
         """Return the first question that passes, or else the check that the best one fails."""

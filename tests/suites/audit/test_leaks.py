@@ -1,0 +1,85 @@
+"""Whether a question gives its answer away, in German, French and Spanish: stop words do not, inflected words do."""
+
+import pytest
+
+from memorybench.suites.audit.answers import leaks
+from tests.suites.audit.probing import conversation, fact, probes_of
+
+CLEAN = [
+    ("Bei welcher Firma arbeitet der Nutzer?", "bei der Post"),
+    ("In welcher Straße wohnt die Nutzerin?", "in der Lindenstraße"),
+    ("In welcher Stadt arbeitet der Bruder von Eva?", "in Darmstadt"),
+    ("Wie heißt die Schwester von Jonas?", "Svenja von Holten"),
+    ("Woher stammt die Schwester des Nutzers?", "aus Schwerin"),
+    ("Wie oft geht sie in der Woche zum Schwimmen?", "zweimal"),
+    ("Was isst der Nutzer am liebsten?", "das Gulasch seiner Oma"),
+    ("Seit wann hat die Nutzerin den Hund?", "seit dem Herbst"),
+    ("Für wen hat er den Kuchen gebacken?", "für die Nachbarn"),
+    ("Wann hat die Nutzerin Unterricht?", "am Montag um neun"),
+    ("Où est-ce que l'utilisateur travaille ?", "à la poste de Lyon"),
+    ("Quel est le nom de la sœur de Paul ?", "Claire de Beaumont"),
+    ("Que fait-elle le dimanche avec son fils ?", "une promenade avec le chien"),
+    ("Qui a signé le contrat de l'utilisatrice ?", "le contrôleur"),
+    ("À qui est-ce qu'il a prêté la voiture ?", "à l'ami de Luc"),
+    ("Depuis quand Marie habite-t-elle à Nantes ?", "depuis le printemps"),
+    ("Comment s'appelle le chien de l'utilisateur ?", "Filou"),
+    ("Combien de jours par semaine va-t-elle à la piscine ?", "trois"),
+    ("¿Dónde trabaja el usuario?", "en la oficina de correos"),
+    ("¿Cómo se llama la hermana de Pablo?", "Lucía de la Cruz"),
+    ("¿Qué desayuna la usuaria por la mañana?", "pan con tomate"),
+    ("¿Qué hace con su hijo los domingos?", "un paseo con el perro"),
+    ("¿De dónde es la jefa del usuario?", "es de Cádiz"),
+    ("¿Para quién ha comprado el regalo?", "para su abuela"),
+    ("¿Desde cuándo vive en la calle Mayor?", "desde el otoño"),
+    ("¿Con quién va al cine los viernes?", "con una amiga de la oficina"),
+]
+LEAKING = [
+    ("Wie viele Häuser besitzt die Nutzerin?", "ein Haus"),
+    ("Welche Farbe hat das rote Auto des Nutzers?", "rot"),
+    ("Wie viele Kühe hat der Bauer?", "eine Kuh"),
+    ("Woher kommt der spanische Koch?", "aus Spanien"),
+    ("Welchen Apfelkuchen backt die Nutzerin?", "mit Apfel"),
+    ("Welches Instrument spielt die Geigerin?", "Geige"),
+    ("Wer ist der Fahrradkurier des Nutzers?", "ein Kurier"),
+    ("Was trinkt die Teetrinkerin am Morgen?", "Tee"),
+    ("Womit heizt der Nutzer sein Holzhaus?", "mit Holz"),
+    ("Où travaille l'infirmière de l'hôpital ?", "à l'hôpital"),
+    ("Combien de chevaux a l'utilisatrice ?", "un cheval"),
+    ("D'où vient le cuisinier français de l'utilisateur ?", "de France"),
+    ("Quelle est la couleur de la robe verte de Marie ?", "vert"),
+    ("Quel instrument joue la violoniste ?", "du violon"),
+    ("Combien d'œufs mange-t-il le matin ?", "un œuf"),
+    ("Quel sport est-ce que la nageuse pratique ?", "la nage"),
+    ("¿Cuántos camiones tiene la empresa?", "un camión"),
+    ("¿De dónde viene la cocinera española?", "de España"),
+    ("¿De dónde viene la profesora francesa de la usuaria?", "de Francia"),
+    ("¿De qué color es la puerta roja de la casa?", "rojo"),
+    ("¿Qué instrumento toca la pianista?", "el piano"),
+    ("¿Qué animales cuida en la perrera?", "perros"),
+    ("¿Qué flores vende la florista?", "una flor"),
+]
+
+
+@pytest.mark.parametrize(("question", "answer"), CLEAN)
+def test_stop_words_and_kinds_of_things_give_no_answer_away(question: str, answer: str) -> None:
+    assert not leaks(question, [answer])
+
+
+@pytest.mark.parametrize(("question", "answer"), LEAKING)
+def test_an_inflected_word_or_a_part_of_a_compound_gives_the_answer_away(question: str, answer: str) -> None:
+    assert leaks(question, [answer])
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "value", "is_asked"),
+    [
+        ("Ich arbeite bei der Post in Kassel.", "Bei welcher Firma arbeitet der Nutzer?", "bei der Post", True),
+        ("Mein Haus steht am See, und ich mag es sehr.", "Wie viele Häuser hat der Nutzer?", "Haus", False),
+    ],
+)
+def test_a_question_of_the_dataset_is_checked_in_its_language(
+    content: str, question: str, value: str, is_asked: bool
+) -> None:
+    made = probes_of(conversation(fact("f1", content, question=question, value=value, turn="t1")))
+    assert [probe.question for probe in made.probes] == ([question] if is_asked else [])
+    assert made.gates.get("leak", 0) == (not is_asked)
