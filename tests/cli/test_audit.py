@@ -9,6 +9,7 @@ import pytest
 
 from memorybench.cli.main import memaudit
 from memorybench.datasets.audit import load_audit
+from memorybench.suites.audit.events import asked_order
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.plan import Transcripts
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
@@ -182,6 +183,20 @@ def test_always_taking_the_first_option_orders_nothing(command: Command, stub: S
     scores = {measure["name"]: measure for measure in overall["measures"]}
     assert scores["temporal_consistency"]["value"] == 0
     assert scores["temporal_accuracy"]["value"] == 0
+
+
+def test_always_naming_the_earlier_event_is_right_in_about_half(command: Command, stub: Stub) -> None:
+    """A subject that does not read which of the two is asked for."""
+
+    def earlier(probe: Probe) -> str:
+        if not probe.options:
+            return perfect(probe)
+        other = next(option for option in probe.options if option != probe.expected_answer)
+        return probe.expected_answer if asked_order(probe) == -1 else other
+
+    scores = audited(command, stub, earlier, "--judge-model", "none", "--kinds", "temporal")
+    assert scores["temporal_consistency"] == 1
+    assert 0.3 < (scores["temporal_accuracy"] or 0) < 0.7
 
 
 ASKED = ("--model", "gpt-4o-mini", "--judge-model", "gpt-4o")

@@ -44,7 +44,7 @@ def test_every_prompt_file_has_a_use() -> None:
         ("judge-abstention", "8a781676870b8960"),
         ("judge-recall", "eaaa5181f902aea9"),
         ("judge-conflict", "aa01409e9c1b9d6f"),
-        ("judge-order", "03a5d8920e02991c"),
+        ("judge-order", "20e095f94563fcc9"),
         ("probe-answer", "17358805f21810cd"),
         ("probe-date", "67431a892b939df8"),
         ("probe-same", "a25ad0e84fca7395"),

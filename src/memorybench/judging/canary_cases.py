@@ -351,24 +351,24 @@ _CONFLICT = (
 )
 _ORDER = tuple(
     CanaryCase(
-        question=f"What happened first: (A) {one}, or (B) {other}?",
+        question=f"What happened {asked}? (A) {one}. (B) {other}.",
         gold=f"({label}) {one if label == 'A' else other}",
         verbatim=label,
         paraphrased=paraphrased,
         vague="",
         negated="",
         stale=f"({'B' if label == 'A' else 'A'})",
-        refusal="I don't know which came first.",
-        echo=f"What happened first: (A) {one}, or (B) {other}?",
+        refusal=f"I don't know which came {asked}.",
+        echo=f"What happened {asked}? (A) {one}. (B) {other}.",
         hedge="It could have been A or B.",
         both=f"{one}, {other}",
         options=(one, other),
     )
-    for one, other, label, paraphrased in (
-        ("Vera sold the van", "the cellar was flooded", "A", "The van had gone before the water came into the cellar."),
-        ("Luis broke his arm", "Luis joined the choir", "B", "He sang in the choir before he broke the arm."),
-        ("the oven arrived", "the shop won a prize", "A", "The prize came after the oven."),
-        ("Mei passed her exam", "Mei adopted a cat", "B", "She had the cat already when she passed."),
+    for asked, one, other, label, paraphrased in (
+        ("first", "Vera sold the van", "The cellar was flooded", "A", "The van had gone before the water came in."),
+        ("last", "Luis broke his arm", "Luis joined the choir", "A", "He sang in the choir before he broke the arm."),
+        ("first", "The shop won a prize", "The oven arrived", "B", "The prize came after the oven."),
+        ("last", "Mei adopted a cat", "Mei passed her exam", "B", "She had the cat already when she passed."),
     )
 )
 CASES: Mapping[str, tuple[CanaryCase, ...]] = {

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memorybench.datasets.audit import AbsentFact, AuditConversation, AuditDataset, AuditFact, load_audit
 from memorybench.suites.audit.answers import content, is_same, leaks, occurs
 from memorybench.suites.audit.cloze import gaps
+from memorybench.suites.audit.events import asked_order
 from memorybench.suites.audit.generation import generate
 from memorybench.suites.audit.probes import PROBE_TYPES, Probe
 from memorybench.suites.audit.templates import ask_now, ask_then, question_for
@@ -383,6 +384,20 @@ def test_every_order_is_asked_both_ways_and_the_right_option_is_first_in_half() 
         assert all(option in probe.question for option in probe.options)
 
 
+def test_the_first_event_and_the_last_are_asked_for_in_turn() -> None:
+    """A subject that always names the earlier event, or the one that was told first, is right in half of them."""
+    asked = [
+        probe for n in range(20) for probe in of_kind(probes_of(events().model_copy(update={"id": f"c{n}"})), "order")
+    ]
+    texts = [text for _, text in EVENTS]  # in the order in which they happened
+    for probe in asked:
+        earlier, later = sorted(probe.options, key=lambda option: texts.index(option.replace("The user", "User")))
+        assert (probe.expected_answer, asked_order(probe)) in {(earlier, -1), (later, 1)}
+    first = [probe for probe in asked if asked_order(probe) == -1]
+    assert abs(len(first) / len(asked) - 0.5) < 0.1
+    assert all(asked_order(probe) == asked_order(twin) for probe in asked for twin in asked if probe.twin == twin.id)
+
+
 def test_pairs_are_no_neighbours_in_time_and_ties_are_left_out() -> None:
     pairs = {probe.related_facts for probe in of_kind(probes_of(events()), "order")}
     assert pairs == {("f0", "f2"), ("f1", "f3"), ("f2", "f4")}
@@ -420,7 +435,7 @@ def test_events_are_asked_as_whole_sentences() -> None:
     """An event may begin with a name or with any other word: only at the start of a sentence both are right."""
     made = probes_of(events())
     (one, other), *_ = [probe.options for probe in of_kind(made, "order")]
-    assert of_kind(made, "order")[0].question == f"What happened first? (A) {one}. (B) {other}."
+    assert of_kind(made, "order")[0].question.partition("? ")[2] == f"(A) {one}. (B) {other}."
     for probe in (*of_kind(made, "order"), *of_kind(made, "duration")):
         assert all(text[0].isupper() for text in re.split(r"\([AB]\) |\? ", probe.question) if text)
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 import pytest
@@ -16,7 +16,7 @@ from memorybench.core.errors import Lacking
 from memorybench.models.scripted import ScriptedModel
 from memorybench.suites.audit.answers import is_same
 from memorybench.suites.audit.probes import Probe
-from memorybench.suites.audit.verification import ProbeModel
+from memorybench.suites.audit.verification import ProbeModel, calls_to_verify
 from tests.suites.audit.probing import UnrecordedSteps, run
 
 ERRS = 0.05
@@ -37,6 +37,8 @@ class Candidate:
     known: str | None = None
     """The answer that anybody knows."""
     dates: dict[str, str] = field(default_factory=dict)
+    worded: bool = False
+    """Whether the model answers in other words than the expected answer, so that it must also compare the two."""
 
 
 def turn(id: str, content: str) -> Turn:
@@ -85,7 +87,7 @@ def order(number: int, rng: random.Random, defect: str = "") -> Candidate:
     one, other = (f"{rng.choice(PEOPLE)} {event} {number}" for event in rng.sample(EVENTS, 2))
     dates = {one: "2024-01-09" if not defect else "PLAN", other: "2024-02-20"}
     evidence = (turn("t1", one), turn("t2", other))
-    asked = f"What happened first: (A) {one}, or (B) {other}?"
+    asked = f"What happened first? (A) {one}. (B) {other}."
     made = probe(number, "temporal", asked, one, options=(one, other), gold_context=evidence)
     return Candidate(made.model_copy(update={"kind": "order"}), defect, dates=dates)
 
@@ -96,6 +98,7 @@ def absent(number: int, rng: random.Random, defect: str = "") -> Candidate:
     return Candidate(made, defect, {"t4": "bright green"} if defect else {})
 
 
+WORDED = "as far as one can tell it is "
 CONVERSATION = tuple(turn(f"t{n}", f"Turn {n} speaks of something bright green.") for n in range(1, 6))
 DEFECTS = {
     "leak": recall, "wrong gold": recall, "not in evidence": recall, "world knowledge": recall,
@@ -108,40 +111,43 @@ def candidates(count: int) -> list[Candidate]:
     good = [(recall, conflict, order, absent)[n % 4](n, rng) for n in range(count // 2)]
     names = list(DEFECTS)
     bad = [DEFECTS[names[n % 7]](count + n, rng, names[n % 7]) for n in range(count // 2)]
-    return good + bad
+    return [replace(one, worded=rng.random() < 0.5) for one in good + bad]
 
 
 class TruthfulModel:
-    """Answers from the truth, and errs in a fixed share of its replies."""
+    """Answers from the truth, and errs in a share of its replies, each time in the way that does most harm."""
 
-    def __init__(self, known: Sequence[Candidate], errs: float) -> None:
+    def __init__(self, known: Sequence[Candidate], errs: float, seed: int = 0) -> None:
         self._candidates = known
         self._errs = errs
-        self.calls = 0
+        self._seed = seed
 
     def __call__(self, turns: Sequence[Turn]) -> str:
-        self.calls += 1
         prompt = turns[-1].content
-        errs = int(sha256(prompt.encode()).hexdigest()[:8], 16) / 16**8 < self._errs
+        errs = int(sha256(f"{self._seed} {prompt}".encode()).hexdigest()[:8], 16) / 16**8 < self._errs
         if "Event: " in prompt:
             event = prompt.partition("Event: ")[2].partition("\n")[0]
             date = next(one.dates[event] for one in self._candidates if event in one.dates)
-            return "2023-12-31" if errs and date == "PLAN" else "UNKNOWN" if errs else date
+            return "2023-12-31" if errs and date == "PLAN" else "PLAN" if errs else date
         one = next(one for one in self._candidates if f"{one.probe.question}\n" in prompt)
         if "First answer: " in prompt:
-            first = prompt.partition("First answer: ")[2].partition("\n")[0]
-            second = prompt.partition("Second answer: ")[2].partition("\n")[0]
+            first, second = (
+                prompt.partition(f"{name} answer: ")[2].partition("\n")[0].removeprefix(WORDED)
+                for name in ("First", "Second")
+            )
             return "yes" if is_same(first, second) != errs else "no"
         ids = re.findall(r"^(t\d+) ", prompt, re.MULTILINE)
         answer = one.known if not ids else next((one.told[id] for id in reversed(ids) if id in one.told), None)
         if errs:
-            answer = one.probe.expected_answer if answer != one.probe.expected_answer else None
-        quoted = answer if one.probe.abstain and answer == "bright green" else None
-        return f"Here you are: {json.dumps({'answer': answer, 'quote': quoted})}"
+            wanted = one.probe.stale[0] if ids == ["t1"] and one.probe.stale else one.probe.expected_answer
+            answer = wanted if answer != wanted else None
+        quoted = "something bright green" if one.probe.abstain and answer else None
+        worded = f"{WORDED}{answer}" if answer and one.worded else answer
+        return f"Here you are: {json.dumps({'answer': worded, 'quote': quoted})}"
 
 
-def admitted(known: Sequence[Candidate], errs: float) -> tuple[list[Candidate], Counter[str]]:
-    model = ProbeModel(ScriptedModel(TruthfulModel(known, errs)))
+def admitted(known: Sequence[Candidate], errs: float, seed: int = 0) -> tuple[list[Candidate], Counter[str]]:
+    model = ProbeModel(ScriptedModel(TruthfulModel(known, errs, seed)))
     found: list[Candidate] = []
     reasons: Counter[str] = Counter()
     for one in known:
@@ -155,19 +161,64 @@ def admitted(known: Sequence[Candidate], errs: float) -> tuple[list[Candidate], 
     return found, reasons
 
 
-@pytest.mark.parametrize("errs", [0.0, ERRS])
-def test_defects_are_found_and_good_probes_kept(errs: float) -> None:
-    known = candidates(300)
-    found, reasons = admitted(known, errs)
-    defects = [one.defect for one in found if one.defect]
-    assert len(defects) <= 0.02 * 150, Counter(defects)
-    assert len(found) - len(defects) >= (0.85 if errs else 1) * 150, reasons
-    if not errs:
-        assert not defects
-        assert reasons.keys() == {
-            "leak", "not answerable from its evidence", "answerable without the conversation", "told",
-            "not two dated events", "the facts do not answer one question",
-        }  # fmt: skip
+def test_a_truthful_model_finds_every_defect_and_keeps_every_good_probe() -> None:
+    found, reasons = admitted(candidates(300), 0.0)
+    assert [one.defect for one in found] == [""] * 150
+    assert reasons.keys() == {
+        "leak", "not answerable from its evidence", "answerable without the conversation", "told",
+        "not two dated events", "the facts do not answer one question",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_defects_are_found_and_good_probes_kept_by_a_model_that_errs(seed: int) -> None:
+    found, reasons = admitted(candidates(300), ERRS, seed)
+    defects = Counter(one.defect for one in found if one.defect)
+    assert defects.total() <= 0.02 * 150, defects
+    assert len(found) - defects.total() >= 0.85 * 150, reasons
+
+
+WRONG, RIGHT = '{"answer": "Wharf", "quote": "Wharf"}', '{"answer": "Larkfield", "quote": "Larkfield"}'
+NONE = '{"answer": null, "quote": null}'
+
+
+@pytest.mark.parametrize(
+    ("replies", "is_admitted"),
+    [
+        ([*[NONE] * 3, *[RIGHT] * 3], True),
+        ([*[NONE] * 3, NONE, *[RIGHT] * 3], True),
+        ([*[NONE] * 3, RIGHT, RIGHT, NONE, NONE], False),  # answered from the evidence in two of four replies
+        ([RIGHT, NONE, NONE, NONE, *[RIGHT] * 3], True),
+        ([NONE, NONE, RIGHT, RIGHT], False),  # known without the conversation in two of four
+        ([*[NONE] * 3, WRONG, *["yes"] * 3, RIGHT, RIGHT], True),  # in other words
+        ([*[NONE] * 3, WRONG, "yes", "yes", "no", "no", WRONG, "yes", "no", "no"], False),
+        ([WRONG, *["no"] * 3, NONE, NONE, *[RIGHT] * 3], True),  # a wrong guess
+        ([WRONG, "no", "no", "yes", "yes", NONE, NONE, WRONG, "no", "yes", "yes"], False),
+    ],
+)
+def test_a_check_passes_by_three_of_four_replies(replies: list[str], is_admitted: bool) -> None:
+    left = iter(replies)
+    model = ProbeModel(ScriptedModel(lambda turns: next(left)))
+    evidence = (turn("t2", "Larkfield comes to the kiosk."),)
+    made = probe(1, "recall", "Who delivers to the kiosk?", "Larkfield", gold_context=evidence)
+    with nullcontext() if is_admitted else pytest.raises(Lacking):
+        run(model.verify(UnrecordedSteps(), made, CONVERSATION))
+    assert next(left, None) is None  # no reply more than it takes
+
+
+@pytest.mark.parametrize("stale", [("Oakmill",), ("Oakmill", "Redfern")])
+def test_the_estimated_calls_are_those_of_a_model_that_agrees_with_itself(stale: tuple[str, ...]) -> None:
+    rng = random.Random(7)
+    values = {f"t{n}": value for n, value in enumerate((*stale, "Larkfield"), 1)}
+    *old, newest = (turn(id, f"{value} supplies the kiosk.") for id, value in values.items())
+    changed = probe(
+        9, "conflict", "Who supplies the kiosk now?", "Larkfield", current="Larkfield", stale=stale,
+        gold_context=(newest,), stale_context=tuple(old),
+    )  # fmt: skip
+    for one in (recall(1, rng), Candidate(changed, told=values), order(3, rng), absent(4, rng)):
+        steps = UnrecordedSteps()
+        run(ProbeModel(ScriptedModel(TruthfulModel([one], 0.0))).verify(steps, one.probe, CONVERSATION))
+        assert len(steps.names) == calls_to_verify(one.probe)
 
 
 @pytest.mark.parametrize("defect", ["", "an old turn answers another question"])
@@ -209,20 +260,56 @@ def test_one_unfounded_answer_does_not_reject_what_is_absent() -> None:
     run(model.verify(UnrecordedSteps(), absent(1, random.Random(4)).probe, CONVERSATION))
 
 
+EARLY, LATE = "2024-01-09", "2024-02-20"
+
+
 @pytest.mark.parametrize(
     ("dates", "is_admitted"),
     [
-        (["2024-01-09", "2024-02-20"] * 2, True),
-        (["UNKNOWN", "2024-02-20", *["2024-01-09", "2024-02-20"] * 2], True),
-        (["PLAN", "2024-02-20", *["2024-01-09", "2024-02-20"] * 2], False),
-        (["2024-01-09", "2024-02-20", "2024-01-09", "PLAN", "2024-01-09", "2024-02-20"], False),
+        ([EARLY, LATE] * 3, True),
+        (["UNKNOWN", LATE, *[EARLY, LATE] * 3], True),
+        (["PLAN", LATE, *[EARLY, LATE] * 3], True),
+        (["PLAN", LATE, EARLY, LATE, EARLY, "PLAN"], False),
+        ([EARLY, LATE, EARLY, LATE, LATE, EARLY, LATE, EARLY], False),
+        ([LATE, EARLY] * 3, False),
     ],
 )
-def test_an_event_that_one_reply_calls_a_plan_is_not_put_in_order(dates: list[str], is_admitted: bool) -> None:
+def test_two_events_are_put_in_order_by_three_of_four_replies(dates: list[str], is_admitted: bool) -> None:
     replies = iter(dates)
     model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
     with nullcontext() if is_admitted else pytest.raises(Lacking, match="not two dated events"):
         run(model.verify(UnrecordedSteps(), order(1, random.Random(4)).probe, CONVERSATION))
+    assert next(replies, None) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "wanted"),
+    [
+        ("What happened first?", EARLY),
+        ("Which was earlier?", EARLY),
+        ("Which of these came before the other?", EARLY),
+        ("What happened last?", LATE),
+        ("Which was later?", LATE),
+        ("Which of these is more recent?", LATE),
+    ],
+)
+def test_the_expected_event_is_the_one_that_the_question_asks_for(question: str, wanted: str) -> None:
+    one = order(1, random.Random(4))
+    dates = {date: event for event, date in one.dates.items()}
+    for date, event in dates.items():
+        asked = f"{question} (A) {one.probe.options[0]}. (B) {one.probe.options[1]}."
+        made = one.probe.model_copy(update={"question": asked, "expected_answer": event})
+        found, _ = admitted([replace(one, probe=made)], 0.0)
+        assert bool(found) == (date == wanted)
+
+
+def test_a_question_about_order_in_other_words_is_answered_from_its_evidence() -> None:
+    one = order(1, random.Random(4))
+    asked = f"Was geschah zuerst? (A) {one.probe.options[0]}. (B) {one.probe.options[1]}."
+    made = one.probe.model_copy(update={"question": asked})
+    for answer, is_admitted in ((one.probe.options[0], True), (one.probe.options[1], False)):
+        known = replace(one, probe=made, told=dict.fromkeys(("t1", "t2"), answer))
+        assert bool(admitted([known], 0.0)[0]) == is_admitted
 
 
 @pytest.mark.parametrize("reply", ["", "I cannot help with that.", '{"answer": ["a"]}', "null", '{"quote": "x"}'])

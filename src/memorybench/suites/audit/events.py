@@ -6,11 +6,13 @@ that of the turn that states it: what lies in the future is a plan.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from memorybench.core.records import digest
 from memorybench.datasets.audit import AuditFact
 
 from .answers import MONTHS, content, leaks, occurs
@@ -27,6 +29,10 @@ _TELLS_TIME = re.compile(
 )
 """Words by which an option gives away when it happened."""
 _LONGEST_OPTION = 18
+FIRST, LAST = "What happened first?", "What happened last?"
+_EARLIER = re.compile(r"\b(?:first|earlier|earliest|before|sooner)\b", re.IGNORECASE)
+_LATER = re.compile(r"\b(?:last|later|latest|after|second|most recent(?:ly)?|more recent(?:ly)?)\b", re.IGNORECASE)
+"""How a question about order, also one that a person wrote, says which event it asks for."""
 _CHECKS = ("dates", "not a plan", "no date in the options")
 
 
@@ -52,12 +58,13 @@ def event_probes(material: Material) -> Iterator[Probe]:
                 material.dropped[found] += 1
     events.sort(key=lambda one: (one.at, one.place, one.fact.id))
     apart = max(1, len(events) // 2)  # pair events that are far apart in time
+    ask = order_questions(material.indexed.conversation.id)
     for one, other in zip(events, events[apart:], strict=False):
         reason = _reject(material, one, other)
         if reason is not None:
             material.dropped[reason] += 1
             continue
-        yield from _both_orders(material, one, other)
+        yield from _both_orders(material, one, other, next(ask))
         yield from _duration(material, one, other)
 
 
@@ -94,19 +101,35 @@ def _reject(material: Material, one: Event, other: Event) -> str | None:
     return None if is_answerable else "undated"
 
 
-def _both_orders(material: Material, first: Event, second: Event) -> Iterator[Probe]:
+def _both_orders(material: Material, first: Event, second: Event, asked: str) -> Iterator[Probe]:
     stem = f"order/{first.fact.id}+{second.fact.id}"
+    expected = first.option if asked == FIRST else second.option
     for number, options in enumerate(((first.option, second.option), (second.option, first.option)), 1):
         yield probe(
-            material.indexed, f"{stem}/{number}", "temporal", "order", order_question(options), first.option,
+            material.indexed, f"{stem}/{number}", "temporal", "order", f"{asked} {shown_options(options)}", expected,
             origin="structured", places=sorted({first.place, second.place}), options=options,
             related_facts=(first.fact.id, second.fact.id), category=first.fact.category, reversed=number == 2,
             twin=f"{material.indexed.conversation.id}/{stem}/{3 - number}", checks=_CHECKS,
         )  # fmt: skip
 
 
-def order_question(options: Sequence[str]) -> str:
-    return f"What happened first? (A) {options[0]}. (B) {options[1]}."
+def order_questions(conversation: str) -> Iterator[str]:
+    """Yield the question for the first and for the last event in turn, so that neither is always the right one."""
+    begin = int(digest(conversation), 16) % 2  # most conversations have one pair
+    return itertools.cycle((FIRST, LAST) if begin == 0 else (LAST, FIRST))
+
+
+def shown_options(options: Sequence[str]) -> str:
+    return f"(A) {options[0]}. (B) {options[1]}."
+
+
+def asked_order(probe: Probe) -> int:
+    """Return -1 if the question asks for the earlier of its options, 1 for the later, 0 if that is unclear."""
+    text = probe.question
+    for option in probe.options:
+        text = text.replace(option, "")
+    is_early, is_late = _EARLIER.search(text), _LATER.search(text)
+    return 0 if bool(is_early) == bool(is_late) else -1 if is_early else 1
 
 
 def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
@@ -116,7 +139,7 @@ def _duration(material: Material, one: Event, other: Event) -> Iterator[Probe]:
         return
     days = str((other.at.date() - one.at.date()).days)
     question = f"How many days lie between these two events? {one.option}. {other.option}."
-    if leaks(question, [days]):
+    if leaks(question, [days], is_english=True):
         material.dropped["leak"] += 1
         return
     yield probe(

@@ -46,7 +46,7 @@ from .plan import FULL_CONTEXT, SHOWN, AuditedSubject, AuditPlan, Transcripts, f
 from .probe_file import read_probes
 from .probes import PROBE_TYPES, Probe, Probes
 from .spec import AuditSpec
-from .verification import ProbeModel
+from .verification import ProbeModel, calls_to_verify
 from .writing import drafts
 
 MODEL_VARIABLE, JUDGE_VARIABLE = "MEMAUDIT_MODEL", "MEMORYBENCH_JUDGE"
@@ -349,10 +349,14 @@ class _AuditRun:
 
 
 def probe_calls(name: str, model: ResolvedModel, transcripts: Transcripts, probes: Sequence[Probe]) -> Estimate:
-    """Estimate the calls that write and verify probes: two replies per check (three if absent), one to write."""
+    """Estimate the calls that write and verify probes if all replies agree and are worded as expected."""
     sizes: list[int] = []
+    written: set[str] = set()
     for probe in probes:
         whole = estimated_tokens(transcripts.transcript(probe.conversation)) if probe.abstain else 0
-        checks = {"hallucination": 3, "conflict": 8, "temporal": 4, "recall": 4}[probe.type]
-        sizes += [PROMPT_TOKENS + whole] * (checks + (not probe.question))
+        sizes += [PROMPT_TOKENS + whole] * calls_to_verify(probe)
+        draft = probe.conversation if probe.abstain else probe.id  # one reply has all absent facts of a conversation
+        if not probe.question and draft not in written:
+            written.add(draft)
+            sizes.append(PROMPT_TOKENS + whole)
     return model_calls(name, "", "probe check", model, sizes, REPLY_TOKENS)

@@ -28,7 +28,7 @@ MEANINGS = {
     "recall_accuracy": "current facts answered correctly",
     "hallucinated_memory_rate": "questions about things never mentioned that were answered anyway",
     "conflict_resolution_accuracy": "changed facts answered with their latest value",
-    "temporal_accuracy": "which of two events came first: correct in both orders of the options",
+    "temporal_accuracy": "which of two events came first, or last: correct in both orders of the options",
     "answering_rate": "current facts answered at all",
     "paired_rate": "absent fact declined and its present counterpart answered correctly",
     "temporal_consistency": "the same answer in both orders of the options",

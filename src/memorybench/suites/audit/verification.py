@@ -1,16 +1,18 @@
-"""Verifies probes with a model. Each reply is a recorded step; two of three replies decide each check but the last.
+"""Verifies probes with a model. Each reply is a recorded step; a check passes if three of up to four replies agree.
 
 recall, as of, duration   answered from its evidence; not answered without the conversation
 conflict                  each outdated value is answered from its own turns alone, the current one from its own
-order                     both events have a date in their turns, no reply calls one a plan, the dates have this order
-absent                    three of four replies find no answer in the whole conversation, and none quotes one
+order                     both events have a date in their turns and are not plans, the dates have the expected order
+absent                    no answer is found in the whole conversation, and no reply quotes one
 
-For all of them the answer must not stand in the question; code checks that.
+For all of them the answer must not stand in the question; code checks that. If a reply is worded differently from the
+value, three of up to four further replies must agree that they say the same, or that they differ.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +31,7 @@ from memorybench.judging.verdicts import read_verdict
 from memorybench.text.sanitize import preview
 
 from .answers import is_same, leaks, normalise, occurs, overlaps
+from .events import asked_order
 from .probes import Check, Probe
 
 T = TypeVar("T")
@@ -112,25 +115,28 @@ class ProbeModel:
         """Return the checks of a probe, each with its name and the reason of a rejection; the cheapest first."""
         current = _values(probe)[0]
 
-        async def is_unknown(attempt: int) -> bool:
-            return not await self._answers(steps, probe.question, (), [current], attempt)
-
-        def answers(turns: Sequence[Turn], values: Sequence[str]) -> _Check:
-            return partial(_agree, lambda attempt: self._answers(steps, probe.question, turns, values, attempt))
+        def answers(turns: Sequence[Turn], value: str) -> _Check:
+            return partial(_agree, partial(self._answers, steps, probe.question, turns, value))
 
         if probe.abstain:
             return [("told nowhere", "told", partial(self._is_absent, steps, probe.question, conversation))]
+        from_evidence: _NamedCheck = (
+            "answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, current)
+        )  # fmt: skip
         if probe.options:
-            return [("dates", _NOT_DATED, partial(_agree, partial(self._is_ordered, steps, probe)))]
+            asked = asked_order(probe)
+            dates: _NamedCheck = ("dates", _NOT_DATED, partial(self._is_ordered, steps, probe, asked))
+            return [dates] if asked else [dates, from_evidence]
+        is_unknown = partial(_agree, partial(self._is_unknown, steps, probe.question, current))
         found: list[_NamedCheck] = [
-            ("needs the conversation", "answerable without the conversation", partial(_agree, is_unknown)),
-            ("answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, [current])),
+            ("needs the conversation", "answerable without the conversation", is_unknown),
+            from_evidence,
         ]
         if probe.type == "conflict":
-            outdated = [answers(_own_turns(probe, value), [value]) for value in dict.fromkeys(probe.stale)]
-            all_outdated = partial(_all_hold, outdated)
-            found.append(("old turns give the old values", "the facts do not answer one question", all_outdated))
-            differ = partial(_agree, partial(self._differ, steps, probe))
+            outdated = list(dict.fromkeys(probe.stale))
+            old_turns = partial(_all_hold, [answers(_own_turns(probe, value), value) for value in outdated])
+            found.append(("old turns give the old values", "the facts do not answer one question", old_turns))
+            differ = partial(_all_hold, [partial(self._differ, steps, probe, current, value) for value in outdated])
             found.append(("values differ", "the values do not differ", differ))
         return found
 
@@ -139,49 +145,65 @@ class ProbeModel:
         values = {"question": question, "source": source}
         return await self.ask(steps, STEP, "probe-answer", values, _read_reply, Reply, attempt)
 
-    async def _answers(
-        self, steps: Steps, question: str, turns: Sequence[Turn], values: Sequence[str], attempt: int
-    ) -> bool:
-        """Return whether the model answers the question with one of the values."""
+    async def _answers(self, steps: Steps, question: str, turns: Sequence[Turn], value: str, attempt: int) -> bool:
+        """Return whether the model answers the question with the value."""
         reply = await self._reply(steps, question, turns, attempt)
         if reply.answer is None:
             return False
-        for value in values:
-            if await self._is_same(steps, question, reply.answer, value, attempt):
-                return True
-        return False
+        return is_same(reply.answer, value) or await self._says(True, steps, question, reply.answer, value)
 
-    async def _is_same(self, steps: Steps, question: str, answer: str, other: str, attempt: int) -> bool:
-        if is_same(answer, other):
+    async def _is_unknown(self, steps: Steps, question: str, value: str, attempt: int) -> bool:
+        """Return whether the model does not answer the question with the value if it sees no conversation."""
+        reply = await self._reply(steps, question, (), attempt)
+        if reply.answer is None:
             return True
-        values = {"question": question, "answer": answer, "other": other}
-        return await self.ask(steps, STEP, "probe-same", values, read_verdict, bool, attempt)
+        return not is_same(reply.answer, value) and await self._says(False, steps, question, reply.answer, value)
 
-    async def _differ(self, steps: Steps, probe: Probe, attempt: int) -> bool:
-        current = probe.current or probe.expected_answer
-        for value in probe.stale:
-            if overlaps(current, value) or await self._is_same(steps, probe.question, value, current, attempt):
-                return False
-        return True
+    async def _says(self, same: bool, steps: Steps, question: str, answer: str, other: str) -> bool:
+        """Return whether the model agrees that two answers say the same, or that they differ.
 
-    async def compare_dates(self, steps: Steps, probe: Probe, attempt: int = 1) -> int:
-        """Return -1 if the expected event of an order happened before the other, 1 if after, 0 if that is unknown.
-
-        Raise Lacking if the reply calls one of them a plan.
+        One wrong comparison would otherwise count as often as one wrong answer, and a defect needs only one of both.
         """
-        later = next(option for option in probe.options if option != probe.expected_answer)
-        dates = []
-        for event in (probe.expected_answer, later):
-            values = {"question": event, "source": shown_turns(probe.gold_context)}
-            dates.append(await self.ask(steps, STEP, "probe-date", values, _read_date, str, attempt))
-        if "PLAN" in dates:
-            raise Lacking(f"{_NOT_DATED}: {probe.question}")
-        shared = min(map(len, dates))  # 2024-05 and 2024-05-12 have no order
-        one, other = (date[:shared] for date in dates)
-        return 0 if one == other or not all(date[0].isdigit() for date in dates) else -1 if one < other else 1
+        values = {"question": question, "answer": answer, "other": other}
 
-    async def _is_ordered(self, steps: Steps, probe: Probe, attempt: int) -> bool:
-        return await self.compare_dates(steps, probe, attempt) == -1
+        async def has_verdict(attempt: int) -> bool:
+            return same == await self.ask(steps, STEP, "probe-same", values, read_verdict, bool, attempt)
+
+        return await _agree(has_verdict)
+
+    async def _differ(self, steps: Steps, probe: Probe, current: str, value: str) -> bool:
+        return not overlaps(current, value) and await self._says(False, steps, probe.question, value, current)
+
+    async def find_order(self, steps: Steps, probe: Probe) -> int:
+        """Return -1 if the expected event of an order happened before the other, 1 if after, 0 if that is unknown."""
+        orders: Counter[int] = Counter()
+        for attempt in _ATTEMPTS:
+            order = await self._compare_dates(steps, probe, attempt)
+            orders[order] += 1
+            if orders[order] == _AGREEING:
+                return order
+            if max(orders[-1], orders[1]) + len(_ATTEMPTS) - attempt < _AGREEING:
+                break
+        return 0
+
+    async def _compare_dates(self, steps: Steps, probe: Probe, attempt: int) -> int:
+        """Return the order of the dates of one attempt; a plan has none."""
+        other = next(option for option in probe.options if option != probe.expected_answer)
+        dates = []
+        for event in (probe.expected_answer, other):
+            values = {"question": event, "source": shown_turns(probe.gold_context)}
+            try:
+                dates.append(await self.ask(steps, STEP, "probe-date", values, _read_date, str, attempt))
+            except Unreadable:
+                return 0
+        shared = min(map(len, dates))  # 2024-05 and 2024-05-12 have no order
+        one, two = (date[:shared] for date in dates)
+        return 0 if one == two or not all(date[0].isdigit() for date in dates) else -1 if one < two else 1
+
+    async def _is_ordered(self, steps: Steps, probe: Probe, asked: int) -> bool:
+        """Return whether the events have the order that the question asks for; 0: any order."""
+        order = await self.find_order(steps, probe)
+        return order != 0 and asked in (0, order)
 
     async def _is_absent(self, steps: Steps, question: str, conversation: Sequence[Turn]) -> bool:
         """Return whether three of four replies find no answer, and none quotes one from the conversation.
@@ -189,7 +211,7 @@ class ProbeModel:
         So a fact that the conversation does tell is asked as absent only if the model misses it three times.
         """
         silent = 0
-        for attempt in _ABSENT_ATTEMPTS:
+        for attempt in _ATTEMPTS:
             try:
                 reply = await self._reply(steps, question, conversation, attempt)
             except Unreadable:
@@ -197,22 +219,23 @@ class ProbeModel:
             if reply.quote and is_quoted(reply.quote, conversation):
                 return False
             silent += reply.answer is None and not reply.quote
-            if silent == _SILENT_REPLIES:
+            if silent == _AGREEING:
                 return True
         return False
 
 
 async def _agree(check: Callable[[int], Awaitable[bool]]) -> bool:
-    """Return what two of three attempts say. An attempt that cannot be read counts against the probe."""
-    votes: list[bool] = []
+    """Return whether three of up to four attempts pass. An attempt that cannot be read counts against the probe."""
+    passed = failed = 0
     for attempt in _ATTEMPTS:
         try:
-            votes.append(await check(attempt))
+            has_passed = await check(attempt)
         except Unreadable:
-            votes.append(False)
-        if votes.count(votes[-1]) == 2:
+            has_passed = False
+        passed, failed = passed + has_passed, failed + (not has_passed)
+        if passed == _AGREEING or failed > len(_ATTEMPTS) - _AGREEING:
             break
-    return votes[-1]
+    return passed == _AGREEING
 
 
 async def _all_hold(checks: Sequence[_Check]) -> bool:
@@ -224,9 +247,16 @@ async def _all_hold(checks: Sequence[_Check]) -> bool:
 
 _Check = Callable[[], Awaitable[bool]]
 _NamedCheck = tuple[str, str, _Check]
-_ATTEMPTS = (1, 2, 3)
-_ABSENT_ATTEMPTS = (1, 2, 3, 4)
-_SILENT_REPLIES = 3
+_ATTEMPTS = (1, 2, 3, 4)
+_AGREEING = 3
+
+
+def calls_to_verify(probe: Probe) -> int:
+    """Return how many replies the checks of a probe need if all agree and are worded as the expected answer."""
+    if probe.reversed:
+        return 0  # its pair has asked for the same dates
+    checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 2 + 2 * max(1, len(set(probe.stale)))}
+    return _AGREEING * checks[probe.type]
 
 
 def is_quoted(quote: str, turns: Sequence[Turn]) -> bool:

@@ -13,7 +13,7 @@ from memorybench.datasets.audit import AuditConversation, AuditDataset, AuditFac
 from memorybench.text.sanitize import preview
 
 from .changes import FLAG_REQUEST
-from .events import option_text, order_question
+from .events import asked_order, option_text, order_questions, shown_options
 from .evidence import IndexedConversation
 from .generation import NOT_TOLD, absent_probes
 from .history import UNDATED, history
@@ -104,17 +104,18 @@ def _orders(indexed: IndexedConversation, events: Sequence[AuditFact], dropped: 
         dropped["not English"] += len(events)
         return
     apart = max(1, len(events) // 2)
+    ask = order_questions(indexed.conversation.id)
     for one, other in zip(events, events[apart:], strict=False):
         first, second = option_text(one), option_text(other)
         if first is None or second is None or not _places(indexed, one, other):
             dropped["option tells the time" if first is None or second is None else UNDATED] += 1
             continue
         options = (first, second)
-        stem = f"order/{one.id}+{other.id}"
+        stem, asked = f"order/{one.id}+{other.id}", next(ask)
         for number, shown in enumerate((options, options[::-1]), 1):
             yield probe(
-                indexed, f"{stem}/{number}", "temporal", "order", order_question(shown), options[0], origin="model",
-                places=_places(indexed, one, other), options=shown, related_facts=(one.id, other.id),
+                indexed, f"{stem}/{number}", "temporal", "order", f"{asked} {shown_options(shown)}", options[0],
+                origin="model", places=_places(indexed, one, other), options=shown, related_facts=(one.id, other.id),
                 category=one.category, reversed=number == 2, twin=f"{indexed.conversation.id}/{stem}/{3 - number}",
             )  # fmt: skip
 
@@ -144,8 +145,8 @@ async def write(steps: Steps, writer: ProbeModel, draft: Probe, conversation: Au
 
 
 async def _put_in_order(steps: Steps, writer: ProbeModel, draft: Probe) -> Probe:
-    """Expect the option that happened first, as the model dates them."""
-    if await writer.compare_dates(steps, draft) <= 0:
+    """Expect the option that the question asks for, as the model dates them."""
+    if await writer.find_order(steps, draft) != -asked_order(draft):
         return draft
     other = next(option for option in draft.options if option != draft.expected_answer)
     return draft.model_copy(update={"expected_answer": other})
