@@ -405,7 +405,7 @@ def size(spec: Spec) -> tuple[int, int]:
         for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
     )
     legend = 24 if "color" in spec.get("encoding", {}) else 0
-    title = spec.get("title")
+    title: Any = spec.get("title")
     captions = len(title.get("subtitle", title["text"])) if isinstance(title, dict) else 0
     return width + 140, height + 50 + legend + 15 * captions
 
