@@ -405,8 +405,8 @@ def size(spec: Spec) -> tuple[int, int]:
         for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
     )
     legend = 24 if "color" in spec.get("encoding", {}) else 0
-    title: Any = spec.get("title")
-    captions = len(title.get("subtitle", title["text"])) if isinstance(title, dict) else 0
+    title: Mapping[str, Sequence[str]] | None = spec.get("title")
+    captions = len(title.get("subtitle", title["text"])) if title else 0
     return width + 140, height + 50 + legend + 15 * captions
 
 
