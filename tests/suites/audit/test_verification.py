@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from itertools import cycle
 
 import pytest
 
@@ -85,11 +86,12 @@ def conflict(number: int, rng: random.Random, defect: str = "") -> Candidate:
 
 def order(number: int, rng: random.Random, defect: str = "") -> Candidate:
     one, other = (f"{rng.choice(PEOPLE)} {event} {number}" for event in rng.sample(EVENTS, 2))
-    dates = {one: "2024-01-09" if not defect else "PLAN", other: "2024-02-20"}
+    dates = {one: "PLAN" if defect == "plan" else "2024-01-09", other: "2024-02-20"}
     evidence = (turn("t1", one), turn("t2", other))
     asked = f"What happened first? (A) {one}. (B) {other}."
     made = probe(number, "temporal", asked, one, options=(one, other), gold_context=evidence)
-    return Candidate(made.model_copy(update={"kind": "order"}), defect, dates=dates)
+    known = one if defect == "known order" else None
+    return Candidate(made.model_copy(update={"kind": "order"}), defect, known=known, dates=dates)
 
 
 def absent(number: int, rng: random.Random, defect: str = "") -> Candidate:
@@ -102,15 +104,14 @@ WORDED = "as far as one can tell it is "
 CONVERSATION = tuple(turn(f"t{n}", f"Turn {n} speaks of something bright green.") for n in range(1, 6))
 DEFECTS = {
     "leak": recall, "wrong gold": recall, "not in evidence": recall, "world knowledge": recall,
-    "plan": order, "two questions": conflict, "told": absent,
+    "plan": order, "known order": order, "two questions": conflict, "told": absent,
 }  # fmt: skip
 
 
 def candidates(count: int) -> list[Candidate]:
     rng = random.Random(20)
     good = [(recall, conflict, order, absent)[n % 4](n, rng) for n in range(count // 2)]
-    names = list(DEFECTS)
-    bad = [DEFECTS[names[n % 7]](count + n, rng, names[n % 7]) for n in range(count // 2)]
+    bad = [DEFECTS[name](count + n, rng, name) for n, name in zip(range(count // 2), cycle(DEFECTS))]
     return [replace(one, worded=rng.random() < 0.5) for one in good + bad]
 
 
@@ -275,7 +276,7 @@ EARLY, LATE = "2024-01-09", "2024-02-20"
     ],
 )
 def test_two_events_are_put_in_order_by_three_of_four_replies(dates: list[str], is_admitted: bool) -> None:
-    replies = iter(dates)
+    replies = iter([*dates, *[NONE] * 3] if is_admitted else dates)  # then it is asked without the conversation
     model = ProbeModel(ScriptedModel(lambda turns: next(replies)))
     with nullcontext() if is_admitted else pytest.raises(Lacking, match="not two dated events"):
         run(model.verify(UnrecordedSteps(), order(1, random.Random(4)).probe, CONVERSATION))

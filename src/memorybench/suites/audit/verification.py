@@ -2,7 +2,8 @@
 
 recall, as of, duration   answered from its evidence; not answered without the conversation
 conflict                  each outdated value is answered from its own turns alone, the current one from its own
-order                     both events have a date in their turns and are not plans, the dates have the expected order
+order                     both events have a date in their turns and are not plans, the dates have the expected order;
+                          not answered without the conversation
 absent                    no answer is found in the whole conversation, and no reply quotes one
 
 For all of them the answer must not stand in the question; code checks that. If a reply is worded differently from the
@@ -123,15 +124,15 @@ class ProbeModel:
         from_evidence: _NamedCheck = (
             "answered from its evidence", "not answerable from its evidence", answers(probe.gold_context, current)
         )  # fmt: skip
+        unknown: _NamedCheck = (
+            "needs the conversation", "answerable without the conversation",
+            partial(_agree, partial(self._is_unknown, steps, probe.question, current)),
+        )  # fmt: skip
         if probe.options:
             asked = asked_order(probe)
             dates: _NamedCheck = ("dates", _NOT_DATED, partial(self._is_ordered, steps, probe, asked))
-            return [dates] if asked else [dates, from_evidence]
-        is_unknown = partial(_agree, partial(self._is_unknown, steps, probe.question, current))
-        found: list[_NamedCheck] = [
-            ("needs the conversation", "answerable without the conversation", is_unknown),
-            from_evidence,
-        ]
+            return [dates, unknown] if asked else [dates, unknown, from_evidence]
+        found = [unknown, from_evidence]
         if probe.type == "conflict":
             outdated = list(dict.fromkeys(probe.stale))
             old_turns = partial(_all_hold, [answers(_own_turns(probe, value), value) for value in outdated])
@@ -253,8 +254,8 @@ _AGREEING = 3
 
 def calls_to_verify(probe: Probe) -> int:
     """Return how many replies the checks of a probe need if all agree and are worded as the expected answer."""
-    if probe.reversed:
-        return 0  # its pair has asked for the same dates
+    if probe.options:  # the pair shares the dates of its two events
+        return _AGREEING * (1 if probe.reversed else 3)
     checks = {"hallucination": 1, "recall": 2, "temporal": 2, "conflict": 2 + 2 * max(1, len(set(probe.stale)))}
     return _AGREEING * checks[probe.type]
 
