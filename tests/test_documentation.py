@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -114,3 +115,9 @@ def test_the_commands_of_the_examples_for_many_machines_exist() -> None:
     assert sorted(command[0] for command in commands) == ["eval", "eval", "worker", "worker"]
     for command in commands:
         whole_parser("memorybench").parse_args(command)  # raises for an unknown flag
+    copied = [
+        line.split()[1:-1] for line in (folder / "Dockerfile").read_text().splitlines() if line.startswith("COPY")
+    ]
+    for path in chain.from_iterable(copied):
+        assert path != ".", "a checkout has keys and results, too"
+        assert (ROOT / path).exists()
