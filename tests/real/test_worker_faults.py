@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from memorybench.cli.main import main
 from memorybench.core.errors import DatabaseLost, Transient
 from memorybench.core.plans import Limits
 from memorybench.engine.limiter import RateLimiter
@@ -138,6 +140,41 @@ def test_a_process_that_was_stopped_loses_its_lease(
     assert report(folder) == whole
     run_once(tmp_path / "file", plan(Ledger(tmp_path / "file.ledger")))
     assert whole == report(tmp_path / "file"), "I3"
+
+
+@pytest.mark.parametrize(("verb", "code"), [("worker", 0), ("eval", 1)])
+def test_a_command_that_was_stopped_says_that_its_lease_expired(
+    command: Command, database: str, model: Stub, monkeypatch: pytest.MonkeyPatch, verb: str, code: int
+) -> None:
+    """Another worker has completed the run; a worker sees that when it joins again."""
+    monkeypatch.setattr("memorybench.journal.postgres._LEASE_SECONDS", 2)
+    monkeypatch.setattr("memorybench.journal.writer.HEARTBEAT_SECONDS", 0.2)
+    write_benchmark(command.folder, 8)
+    model.always(completion("yes"))
+    at, join = ("--journal", database), ("worker", "--run", "first", "--journal", database)
+    if verb == "worker":
+        assert command.killed(*BOXES, *at, at=9)
+    errors, child = command.folder / "errors", os.fork()
+    if not child:
+        ended = 99
+        try:
+            with errors.open("w") as sys.stderr:
+                ended = main([*join] if verb == "worker" else [*BOXES, *at])
+        finally:
+            os._exit(ended)
+    ready = in_flight(model, 10)
+    while not ready():
+        time.sleep(0.01)
+    os.kill(child, signal.SIGSTOP)
+    assert command(*join).code == 0
+    whole = measured(command("results", "first", *at, "--json").json)
+    os.kill(child, signal.SIGCONT)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code, errors.read_text()
+    lines = [line for line in errors.read_text().splitlines() if line.startswith("memorybench: ")]
+    assert lines
+    assert all(line.startswith(f"memorybench: {database}: lease expired") for line in lines), lines
+    assert measured(command("results", "first", *at, "--json").json) == whole
+    assert command("validate", *at).code == 0
 
 
 def test_a_process_that_waits_for_a_slow_call_keeps_its_lease(

@@ -110,8 +110,8 @@ def _connect(ray: Any, options: RunOptions, folder: str | None) -> None:
         _check_address(address)
         ray.init(**arguments)
     except Exception as error:
-        token = "RAY_AUTH_MODE and RAY_AUTH_TOKEN"
-        remedy = f"check the address, {token}, and that the cluster has the same versions of Python and Ray"
+        versions = "that the cluster has the same versions of Python and Ray"
+        remedy = f"check the address, RAY_AUTH_MODE and RAY_AUTH_TOKEN, and {versions}"
         raise BadInput("--ray", f"cannot connect to {address} ({_one_line(error)})", remedy=remedy) from None
     with suppress(ValueError):  # not in the main thread: Ray has not changed it either
         signal.signal(signal.SIGTERM, handler)
