@@ -3,7 +3,7 @@ from __future__ import annotations
 import base64
 import codecs
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memorybench.secrets.canaries import Sighting, encodings, find_secret, find_text
+from memorybench.secrets.canaries import Sighting, encodings, find_secret, find_text, locate
+from memorybench.secrets.decoding import text_in
 from memorybench.suites.hygiene.placeholders import SECRETS
 
 SECRET = "Kestrel-7h4Zq-9vWm2"
@@ -189,3 +190,21 @@ def test_the_empty_secret_is_nowhere() -> None:
 def test_any_secret_is_found_in_any_disguise(secret: str) -> None:
     for disguise, planted in encodings(secret).items():
         assert find_secret(secret, {"fact": f"It is {planted} now"}), disguise
+
+
+def test_the_place_of_an_encoded_secret_is_found_without_decoding_the_file_again_and_again() -> None:
+    secret = "sk-proj-f3kkwDmboKiuynSYW465ZQX2"
+    page = b"\x00" * 40 + b"The user lives in Porto" + b"\x00" * 40
+    encoded = encodings(secret)["base64"].encode()
+    octets = page * 100 + encoded + page * 100
+    decoded = 0
+
+    def count(text: str, texts: Mapping[str, str]) -> list[Sighting]:
+        nonlocal decoded
+        decoded += sum(map(len, texts.values()))
+        return find_text(text, texts)
+
+    located = locate(secret, octets, count)
+    assert located is not None
+    assert (located[0], octets[located[1] :].startswith(encoded)) == ("base64", True)
+    assert decoded < 3 * len(text_in(octets)), "by halving the file, it was decoded ten times"

@@ -41,6 +41,7 @@ _LARGEST_ENCODED = 2**20
 _LONGEST_CACHED = 50_000
 """Characters of a text whose decodings are kept for the next secret."""
 
+_RUN = re.compile(rb"[^\x00-\x08\x0b\x0c\x0e-\x1f]{4,}")
 _NOT_WORDS = re.compile(r"[\W_]+")
 _FULL_WIDTH = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
 _FOREIGN = str.maketrans({latin: others[0] for latin, others in LOOK_ALIKES.items()})
@@ -140,12 +141,15 @@ def locate(text: str, octets: bytes, find: FindText) -> tuple[str, int | None] |
     def is_in(start: int, end: int) -> bool:
         return bool(find(text, {"": text_in(octets[start:end])}))
 
-    size, sightings = len(octets), find(text, {"": text_in(octets)})
-    if not sightings or size > _LARGEST_ENCODED:
+    sightings = find(text, {"": text_in(octets)})
+    if not sightings or len(octets) > _LARGEST_ENCODED:
         return (sightings[0].encoding, None) if sightings else None
-    end = bisect_left(range(size), True, key=lambda end: is_in(0, end))
-    start = bisect_left(range(end), True, key=lambda start: not is_in(start, end)) - 1
-    return sightings[0].encoding, max(start, 0)
+    # most files hold it within one run of text, which is shorter to decode than the file
+    runs = (run.span() for run in _RUN.finditer(octets))
+    first, last = next((run for run in runs if is_in(*run)), (0, len(octets)))
+    end = bisect_left(range(last), True, lo=first, key=lambda end: is_in(first, end))
+    start = bisect_left(range(end), True, lo=first, key=lambda start: not is_in(start, end)) - 1
+    return sightings[0].encoding, max(start, first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import codecs
 import html
 import quopri
 import re
+import string
+import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,11 +24,12 @@ _WORTH_DECODING = 12
 """Minimum characters of a line. Noise is usually shorter."""
 
 _PRINTABLE = rb"[\t\n\r\x20-\x7e]|[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
-_TEXT_RUN = re.compile(rb"(?:" + _PRINTABLE + rb"){5,}")
+_TEXT_RUN = re.compile(rb"(?:" + _PRINTABLE + rb"){5,}+")
 _TEXT = re.compile(rb"(?:" + _PRINTABLE + rb")*+")
 _ONE_TOKEN = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
-_UTF_16 = re.compile(rb"(?:[A-Za-z ]\0){4}|(?:\0[A-Za-z ]){4}")
+_UTF_16 = re.compile(rb"(?:[A-Za-z ]\0){3}[A-Za-z ](?:\0|(?<=\0.\0.\0.\0.))", re.DOTALL)
+"""Four letters. It begins with one, because files have long runs of zeros."""
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]+")
 
 _ESCAPED = re.compile(r"\\+(?:u([0-9a-f]{4})|u\{([0-9a-f]{1,6})\}|x([0-9a-f]{2}))", re.I)
@@ -37,10 +40,13 @@ _HEX_RUN = re.compile(r"[0-9a-f]{8,}")
 _NO_BASE64 = re.compile(r"[^A-Za-z0-9+/]+")
 _UNLIKE_A_WORD = re.compile(r".+[A-Z]|(?=.*[a-z]).*[!#$%&*<=>?@^`{|}~]")
 """A capital after the first letter, or punctuation beside letters: other tokens are words and numbers, not base85."""
-_BASE85_RUNS: tuple[tuple[re.Pattern[str], Callable[[str], bytes]], ...] = (
-    (re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]{8,}"), base64.b85decode),
-    (re.compile(r"[!-u]{8,}"), base64.a85decode),
+_BASE85 = f"{string.digits}{string.ascii_uppercase}{string.ascii_lowercase}!#$%&()*+-;<=>?@^_`{{|}}~"
+_ASCII85 = "".join(map(chr, range(ord("!"), ord("u") + 1)))
+_BASE85_RUNS = tuple(
+    (re.compile(rf"[{re.escape(alphabet)}]{{8,}}"), bytes.maketrans(alphabet.encode(), bytes(range(85))))
+    for alphabet in (_BASE85, _ASCII85)
 )
+"""For each alphabet: a run of it, and the table of its digits."""
 _LONGEST_BASE85 = 1_000
 """Characters without a blank. Longer tokens are embedded files, which take too long to decode."""
 
@@ -249,24 +255,28 @@ def _expanded(octets: bytes) -> Iterator[bytes]:
 def _from_base85(text: str) -> str:
     tokens = [token for token in text.split() if 8 <= len(token) <= _LONGEST_BASE85 and _UNLIKE_A_WORD.match(token)]
     return _lines(
-        b"".join(_block(run[at : at + 5], decode) for at in range(shift, len(run), 5))
-        for runs, decode in _BASE85_RUNS
+        octets
+        for runs, digits in _BASE85_RUNS
         for token in tokens
         for run in runs.findall(token)
-        for shift in range(5)
+        for octets in _base85_bytes(run, digits)
     )
 
 
-def _block(letters: str, decode: Callable[[str], bytes]) -> bytes:
-    try:
-        return decode(letters)
-    except ValueError:
-        return b"\xff\xff\xff\xff"
+def _base85_bytes(run: str, digits: bytes) -> Iterator[bytes]:
+    """Yield the bytes of a run at each of the five alignments. base64.b85decode rejects runs with an invalid block."""
+    values = run.encode().translate(digits) + bytes([84] * 4)
+    blocks = zip(values, values[1:], values[2:], values[3:], values[4:], strict=False)
+    numbers = [min((((a * 85 + b) * 85 + c) * 85 + d) * 85 + e, 0xFFFFFFFF) for a, b, c, d, e in blocks]
+    for shift in range(5):
+        aligned = numbers[shift::5]
+        padding = (shift - len(run)) % 5
+        yield struct.pack(f">{len(aligned)}I", *aligned)[: 4 * len(aligned) - padding]
 
 
 def _lines(decoded: Iterator[bytes]) -> str:
-    parts = (part for octets in decoded for part in (octets, *_expanded(octets)))
-    return "\n".join(text for octets in parts if (text := _text_among(octets)))
+    parts = [part for octets in decoded for part in (octets, *_expanded(octets))]
+    return _text_among(b"\xff".join(parts))  # a byte that is never text keeps them apart
 
 
 def _text_among(octets: bytes) -> str:

@@ -75,6 +75,7 @@ def forget_secrets() -> None:
     _shared_redactor.cache_clear()
 
 
+@cache
 def is_secret_name(name: str) -> bool:
     parts = name.upper().split("_")
     return any(word in parts for word in _SECRET_WORDS) or name.upper().endswith(_SECRET_WORDS)

@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
 from typing import TYPE_CHECKING
@@ -33,9 +34,15 @@ def find_outside_files(fixture: Fixture) -> dict[str, Path]:
     for path in sorted(root.rglob("*")):
         if path.is_file() and not path.is_relative_to(fixture.store_folder) and not _is_setup_file(fixture, path):
             found[f"../{path.relative_to(root).as_posix()}"] = path
-    needles = [form.encode() for value in fixture.planted_values.values() for form in encodings(value).values()]
+    needles = [form for value in fixture.planted_values.values() for form in _encoded_forms(value)]
     new = _new_temporary_files(fixture.started - _CLOCK_STEP) if needles else ()
     return found | {str(path): path for path in new if _mentions(path, needles)}
+
+
+@lru_cache(maxsize=64)
+def _encoded_forms(value: str) -> tuple[bytes, ...]:
+    """Encode a value once for all scripts of its scenario."""
+    return tuple(form.encode() for form in encodings(value).values())
 
 
 def _mentions(path: Path, needles: Sequence[bytes]) -> bool:
