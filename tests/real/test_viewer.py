@@ -178,6 +178,21 @@ def test_lists_need_no_sideways_scrolling_on_a_phone(browser: Any, site: str, re
         page.wait_for_url("**sort=run**")
 
 
+def test_no_page_needs_sideways_scrolling_on_a_phone(browser: Any, site: str, recorded: Path) -> None:
+    files = [
+        (recorded / folder / run / "report.html").as_uri() for folder, run in (("results", "h"), ("audit-results", "a"))
+    ]
+    wide = "nodes => nodes.filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => one.ariaLabel)"
+    with opened(browser, viewport={"width": 360, "height": 800}) as page:
+        for address in (*(site + path for path in PAGES), *files):
+            goto(page, address)
+            assert page.locator(".scroll").evaluate_all(wide) == [], address
+        goto(page, f"{site}/run/0/h")
+        phase = page.locator("td[data-label='violation']").first
+        assert phase.evaluate(LABEL) == '"violation"'
+        assert phase.bounding_box()["x"] < 60, "a block, not a column"
+
+
 def test_print_is_light_on_a_dark_screen(browser: Any, site: str, recorded: Path) -> None:
     file = (recorded / "results" / "first" / "report.html").as_uri()
     with opened(browser, color_scheme="dark") as page:

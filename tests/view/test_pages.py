@@ -204,6 +204,7 @@ def test_without_a_choice_all_providers_are_compared_not_the_best_two(
         page = get(client, "/compare")
         assert re.findall(r'<option value="(0/[^"]+)" selected', page) == ["0/three"]
         assert "3 tests" in Markup(page).text
+        assert "among those compared" in page
 
 
 def test_a_run_with_one_provider_does_not_offer_to_compare_providers(client: TestClient) -> None:

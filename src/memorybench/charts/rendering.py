@@ -62,10 +62,8 @@ def render_inline(spec: Spec, title: str) -> str:
     """
     # the font of a page may be wider than the one that is measured here
     drawn = _inline({**spec, "padding": {"left": 28, "right": 30, "top": 4, "bottom": 4}}, title)
-    slim = narrow(spec)
-    if slim is not None:
-        drawn += _inline({**slim, "padding": {"left": 18, "right": 14, "top": 4, "bottom": 4}}, title, "slim")
-    return drawn
+    slim = {**narrow(spec), "padding": {"left": 18, "right": 14, "top": 4, "bottom": 4}}
+    return drawn + _inline(slim, title, "slim")
 
 
 def _inline(spec: Spec, title: str, kind: str = "") -> str:
@@ -78,8 +76,7 @@ def _inline(spec: Spec, title: str, kind: str = "") -> str:
 
 def empty(spec: Spec) -> str:
     """Return SVG that takes about as much room as the chart will."""
-    slim = narrow(spec)
-    return _empty(spec) + ("" if slim is None else _empty(slim, "slim"))
+    return _empty(spec) + _empty(narrow(spec), "slim")
 
 
 def _empty(spec: Spec, kind: str = "") -> str:

@@ -21,6 +21,16 @@ _WIDTH = 420
 _HEIGHT = 220
 _NARROW = 190
 """The width of axes on a page of 360 pixels."""
+_NARROW_COLUMNS = 5
+_NARROW_PAGE = 290
+_NARROW_NAME = 110
+_NARROW_CELL = 42
+_NARROW_SIDE = 84
+_NARROW_RUNS = 6
+"""What fits there: columns of a heat map, pixels in all, of a name and of a cell, and of a side of a slope; runs."""
+_NARROW_TITLE: Mapping[str, Any] = {**CONFIG["title"], "frame": "bounds", "limit": _NARROW_PAGE}
+"""It begins where the names of rows do."""
+_SLIM = "slim"
 _ROW = 24
 _LABEL_GAP = 15
 """Pixels between the labels of two lines."""
@@ -105,29 +115,48 @@ def _captions(estimates: Sequence[Estimate]) -> list[str]:
 
 
 def heat_map(panels: Mapping[str, Mapping[tuple[str, str], Estimate]]) -> Spec:
-    """Shares by row and column; the darker, the higher."""
-    parts = {}
+    """Shares by row and column; the darker, the higher. Narrow drawings have upright headings and fewer columns."""
+    parts, slim = {}, []
     for title, cells in panels.items():
         data = [{**one.plain(), "row": _name(row), "column": _name(column)} for (row, column), one in cells.items()]
         columns = list(dict.fromkeys(one["column"] for one in data))
         width = max(72, min(190, 7 * max(map(len, columns)) + 16))
-        axis = {**_NO_AXIS, "orient": "top", "labelAngle": 0, "labelLimit": width - 6}
-        y = {"field": "row", "type": "nominal", "sort": None, "axis": _NO_AXIS}
-        x = {"field": "column", "type": "nominal", "sort": None, "axis": axis}
-        scale = {"domain": [0, 1], "range": [0.04, 0.55], "clamp": True}
-        shade = {"field": "value", "type": "quantitative", "legend": None, "scale": scale}
-        mark = {"type": "rect", "color": LIGHT["accent"], "stroke": LIGHT["panel"], "strokeWidth": 2, "cornerRadius": 4}
-        parts[title] = {
-            "width": {"step": width},
-            "height": {"step": _ROW + 4},
-            "data": {"values": data},
-            "encoding": {"x": x, "y": y},
-            "layer": [
-                {"mark": mark, "encoding": {"fillOpacity": shade}},
-                {"mark": "text", "encoding": {"text": {"field": "text"}}},
-            ],
-        }
-    return _stacked(parts, resolve={"scale": {"x": "independent"}})
+        parts[title] = _heat_part(data, width, {"labelAngle": 0, "labelLimit": width - 6}, {})
+        most = min(len(columns), _NARROW_COLUMNS)
+        step = min(_NARROW_CELL, (_NARROW_PAGE - _NARROW_NAME) // most)
+        names = {"labelLimit": _NARROW_PAGE - step * most}
+        for first in range(0, len(columns), _NARROW_COLUMNS):
+            shown = columns[first : first + _NARROW_COLUMNS]
+            part = _heat_part(
+                [one for one in data if one["column"] in shown],
+                step,
+                {"labelAngle": -90, "labelLimit": _NARROW_NAME, "labelAlign": "left"},
+                names,
+            )
+            # names of columns may be as high as their limit, which the title does not know
+            slim.append({"title": {"text": _name(title), "offset": 14}, **part} if not first else part)
+    independent = {"scale": {"x": "independent"}}
+    return _with_slim(_stacked(parts, resolve=independent), {"vconcat": slim, "resolve": independent})
+
+
+def _heat_part(
+    data: Sequence[Mapping[str, Any]], width: int, x_axis: Mapping[str, Any], y_axis: Mapping[str, Any]
+) -> Spec:
+    y = {"field": "row", "type": "nominal", "sort": None, "axis": {**_NO_AXIS, **y_axis}}
+    x = {"field": "column", "type": "nominal", "sort": None, "axis": {**_NO_AXIS, "orient": "top", **x_axis}}
+    scale = {"domain": [0, 1], "range": [0.04, 0.55], "clamp": True}
+    shade = {"field": "value", "type": "quantitative", "legend": None, "scale": scale}
+    mark = {"type": "rect", "color": LIGHT["accent"], "stroke": LIGHT["panel"], "strokeWidth": 2, "cornerRadius": 4}
+    return {
+        "width": {"step": width},
+        "height": {"step": _ROW + 4},
+        "data": {"values": list(data)},
+        "encoding": {"x": x, "y": y},
+        "layer": [
+            {"mark": mark, "encoding": {"fillOpacity": shade}},
+            {"mark": {"type": "text", "limit": width}, "encoding": {"text": {"field": "text"}}},
+        ],
+    }
 
 
 def frontier(
@@ -280,11 +309,19 @@ def failures(counts: Mapping[tuple[str, str], int], reasons: Sequence[str]) -> S
 
 
 def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spec:
-    """Shares of two sides by type: lines that rise have the accent, lines that fall the warning colour."""
-    height = max(240, (_LABEL_GAP + 3) * len(changes))
-    values = [one.second for one in changes]
+    """Shares of two sides by type: lines that rise have the accent, lines that fall the warning colour.
+
+    In a narrow drawing, the values stand below the name of their type.
+    """
+    wide = _slope(first, second, changes, 240, _LABEL_GAP, "  ")
+    slim = _slope(first, second, changes, _NARROW_SIDE, 2 * _LABEL_GAP, "\n")
+    return _with_slim(_whole({"title": _name(title), **wide}), {"title": _name(title), **slim})
+
+
+def _slope(first: str, second: str, changes: Sequence[Change], step: int, gap: int, between: str) -> Spec:
+    height = max(240, (gap + 3) * len(changes))
     domain = (0.0, 1.0)
-    places = _spread(values, height, domain)
+    places = _spread([one.second for one in changes], height, domain, gap)
     sides = [f"1 {_name(first)}", f"2 {_name(second)}"]
     lines, labels = [], []
     for number, (one, place) in enumerate(zip(changes, places, strict=True)):
@@ -294,83 +331,105 @@ def slope(first: str, second: str, changes: Sequence[Change], title: str) -> Spe
             {"line": number, "side": side, "value": value, "tone": tone}
             for side, value in zip(sides, (one.first, one.second), strict=True)
         ]
-        text = f"{_name(one.name)}  {one.first:.1%} → {one.second:.1%}"
+        text = f"{_name(one.name)}{between}{one.first:.1%} → {one.second:.1%}"
         labels.append({"side": sides[1], "place": place, "text": text})
     label = {"labelAngle": 0, "title": None, "labelExpr": "substring(datum.value, 2)", "orient": "top"}
-    x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": 200}}
+    x = {"field": "side", "type": "ordinal", "axis": {**label, "labelLimit": min(step + 30, 200)}}
     y = {"type": "quantitative", "scale": {"domain": domain}, "axis": {**_SHARES, "title": None}}
     detail = {"detail": {"field": "line", "type": "nominal"}}
-    return _whole(
-        {
-            "title": _name(title),
-            "width": {"step": 240},
-            "height": height,
-            "encoding": {"x": x},
-            "layer": [
-                {
-                    "data": {"values": lines},
-                    "layer": [
-                        _layer({"type": "line", "strokeWidth": 2}, y={**y, "field": "value"}, **detail),
-                        _layer({"type": "point", "filled": True, "size": 55, "opacity": 1}, y={**y, "field": "value"}),
-                    ],
-                },
-                {
-                    "data": {"values": labels},
-                    "mark": {"type": "text", "align": "left", "dx": 12},
-                    "encoding": {"y": {**y, "field": "place"}, "text": {"field": "text"}},
-                },
-            ],
-        }
-    )
+    text_mark = {"type": "text", "align": "left", "dx": 12, "baseline": "middle", "lineBreak": "\n", "lineHeight": 14}
+    return {
+        "width": {"step": step},
+        "height": height,
+        "encoding": {"x": x},
+        "layer": [
+            {
+                "data": {"values": lines},
+                "layer": [
+                    _layer({"type": "line", "strokeWidth": 2}, y={**y, "field": "value"}, **detail),
+                    _layer({"type": "point", "filled": True, "size": 55, "opacity": 1}, y={**y, "field": "value"}),
+                ],
+            },
+            {
+                "data": {"values": labels},
+                "mark": text_mark,
+                "encoding": {"y": {**y, "field": "place"}, "text": {"field": "text"}},
+            },
+        ],
+    }
 
 
 def trend(panels: Mapping[str, Sequence[Estimate]]) -> Spec:
-    """A share over runs, the oldest first. A line joins those that differ in nothing but their version."""
+    """A share over runs, the oldest first. A line joins those that differ in nothing but their version.
+
+    A narrow drawing has the newest runs, with upright names and without dates.
+    """
+    wide = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "labelLimit": 90}
+    upright = {"labelExpr": "split(substring(datum.value, 4), '\\n')[0]", "labelAngle": -90, "labelLimit": 110}
+    independent = {"scale": {"x": "independent"}}
+    newest = {title: rows[-_NARROW_RUNS:] for title, rows in panels.items()}
+    notes = {
+        title: [f"the newest {_NARROW_RUNS} of {len(rows)} runs"]
+        for title, rows in panels.items()
+        if len(rows) > _NARROW_RUNS
+    }
+    parts = {title: _trend_part(rows, 96, wide) for title, rows in panels.items()}
+    slim = {title: _trend_part(rows, 230 // len(rows), upright) for title, rows in newest.items()}
+    return _with_slim(_stacked(parts, resolve=independent), _stacked(slim, notes, resolve=independent))
+
+
+def _trend_part(rows: Sequence[Estimate], step: int, label: Mapping[str, Any]) -> Spec:
     y = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": {**_SHARES, "title": None}}
-    parts = {}
-    for title, rows in panels.items():
-        # a place makes names distinct; the label of the axis leaves it out
-        names = ["\n".join(map(_name, one.name.split("\n"))) for one in rows]
-        data = [
-            {**one.plain(), "name": f"{place:04}{name}", "line": one.line}
-            for place, (one, name) in enumerate(zip(rows, names, strict=True))
-        ]
-        label = {"labelExpr": "split(substring(datum.value, 4), '\\n')", "labelAngle": 0, "title": None, "grid": False}
-        parts[title] = {
-            "width": {"step": 96},
-            "height": 180,
-            "data": {"values": data},
-            "encoding": {"x": {"field": "name", "type": "ordinal", "axis": {**label, "labelLimit": 90}}},
-            "layer": [
-                {
-                    "mark": {"type": "line", "color": LIGHT["accent"], "opacity": 0.5},
-                    "encoding": {"y": {**y, "field": "value"}, "detail": {"field": "line", "type": "nominal"}},
-                },
-                _layer({"type": "rule", "strokeWidth": 2}, y={**y, "field": "low"}, y2={"field": "high"}),
-                _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, y={**y, "field": "value"}),
-                _layer(
-                    {"type": "text", "align": "left", "dx": 8, "dy": -8},
-                    y={**y, "field": "value"},
-                    text={"field": "text"},
-                    color=None,
-                ),
-            ],
-        }
-    return _stacked(parts, resolve={"scale": {"x": "independent"}})
+    # a place makes names distinct; the label of the axis leaves it out
+    names = ["\n".join(map(_name, one.name.split("\n"))) for one in rows]
+    data = [
+        {**one.plain(), "name": f"{place:04}{name}", "line": one.line}
+        for place, (one, name) in enumerate(zip(rows, names, strict=True))
+    ]
+    axis = {**label, "title": None, "grid": False}
+    return {
+        "width": {"step": step},
+        "height": 180,
+        "data": {"values": data},
+        "encoding": {"x": {"field": "name", "type": "ordinal", "axis": axis}},
+        "layer": [
+            {
+                "mark": {"type": "line", "color": LIGHT["accent"], "opacity": 0.5},
+                "encoding": {"y": {**y, "field": "value"}, "detail": {"field": "line", "type": "nominal"}},
+            },
+            _layer({"type": "rule", "strokeWidth": 2}, y={**y, "field": "low"}, y2={"field": "high"}),
+            _layer({"type": "point", "filled": True, "size": 70, "opacity": 1}, y={**y, "field": "value"}),
+            _layer(
+                {"type": "text", "align": "left", "dx": 6, "dy": -8},
+                y={**y, "field": "value"},
+                text={"field": "text"},
+                color=None,
+            ),
+        ],
+    }
 
 
-def narrow(spec: Spec) -> Spec | None:
-    """Return the spec for a page of 360 pixels, with figures above their rows; None: it has a width per column."""
-    parts = spec.get("vconcat", [spec])
-    if any(part["width"] != _WIDTH for part in parts):
-        return None
-    slim = [_narrow_part(part) for part in parts]
+def _with_slim(spec: Spec, slim: Spec) -> Spec:
+    """Add a spec for narrow pages, which `narrow` returns; Vega-Lite ignores `usermeta`."""
+    return {**spec, "usermeta": {_SLIM: slim}}
+
+
+def without_slim(spec: Spec) -> Spec:
+    """Return a spec to be read by others."""
+    return {name: part for name, part in spec.items() if name != "usermeta"}
+
+
+def narrow(spec: Spec) -> Spec:
+    """Return the spec for a page of 360 pixels: its own, or one with figures above their rows."""
+    if own := spec.get("usermeta", {}).get(_SLIM):
+        return {**_whole(own), "config": {**CONFIG, "title": _NARROW_TITLE}}
+    slim = [_narrow_part(part) for part in spec.get("vconcat", [spec])]
     config = {
         **CONFIG,
         "axisX": {"labelOverlap": True, "labelSeparation": 10},
         "axisY": {"labelLimit": 160},
         "legend": {**CONFIG["legend"], "columns": 2},
-        "title": {**CONFIG["title"], "limit": _NARROW},
+        "title": _NARROW_TITLE,
     }
     return {**spec, **({"vconcat": slim} if "vconcat" in spec else slim[0]), "config": config}
 
@@ -384,9 +443,12 @@ def _narrow_part(part: Spec) -> Spec:
         for one in part.get("layer", ())
     ]
     has_rows = any(one.get("encoding", {}).get("x") == above["x"] for one in layers)
+    names = [len(row["name"]) for row in part.get("data", {}).get("values", ()) if "name" in row]
+    title = part.get("title")
     return {
         **part,
-        "width": _NARROW,
+        **({"title": {**title, "limit": _NARROW_PAGE}} if isinstance(title, dict) else {}),
+        "width": max(_NARROW_NAME, min(_NARROW, _NARROW_PAGE - 7 * max(names, default=0))),
         **({"layer": layers} if layers else {}),
         **({"height": {"step": _ROW + 16}} if has_rows else {}),
     }
@@ -405,9 +467,12 @@ def size(spec: Spec) -> tuple[int, int]:
         for side, count in ((spec["width"], len(columns)), (spec["height"], len(names)))
     )
     legend = 24 if "color" in spec.get("encoding", {}) else 0
-    title: Mapping[str, Sequence[str]] | None = spec.get("title")
-    captions = len(title.get("subtitle", title["text"])) if title else 0
-    return width + 140, height + 50 + legend + 15 * captions
+    title = spec.get("title")
+    lines = title.get("subtitle", title["text"]) if isinstance(title, dict) else ()
+    captions = len(lines) if isinstance(lines, list) else 0
+    axis = spec.get("encoding", {}).get("x", {}).get("axis") or {}
+    upright = 60 if axis.get("labelAngle") else 0
+    return width + 140, height + 50 + legend + 15 * captions + upright
 
 
 def _layer(mark: Mapping[str, Any], **channels: Any) -> Spec:
@@ -446,10 +511,12 @@ def _name(text: str) -> str:
     return text if len(text) <= _LONGEST_NAME else text[: _LONGEST_NAME - 1] + "…"
 
 
-def _spread(values: Sequence[float], height: float, domain: tuple[float, float]) -> list[float]:
+def _spread(
+    values: Sequence[float], height: float, domain: tuple[float, float], pixels: int = _LABEL_GAP
+) -> list[float]:
     """Return places of labels beside these values, moved apart where they would overlap."""
     low, high = domain
-    gap = _LABEL_GAP / height * (high - low)
+    gap = pixels / height * (high - low)
     order = sorted(range(len(values)), key=lambda place: values[place])
     placed = [values[place] for place in order]
     for place in range(1, len(placed)):

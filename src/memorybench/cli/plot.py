@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from memorybench.charts.rendering import FORMS, check_installed, render
+    from memorybench.charts.specs import without_slim
     from memorybench.core.errors import BadInput
     from memorybench.files.writing import replacing_bytes
 
@@ -43,7 +44,9 @@ def run(args: argparse.Namespace) -> int:
         check_installed("plot")
     spec = _find(args)
     if args.spec:
-        print(json.dumps({"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **spec}, indent=2))
+        print(
+            json.dumps({"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **without_slim(spec)}, indent=2)
+        )
         return 0
     with replacing_bytes(args.output) as file:
         file.write(render(spec, form, args.theme))

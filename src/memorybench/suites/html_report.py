@@ -122,16 +122,19 @@ def verdict_of(
     comparison: RunComparison | None,
     providers: Sequence[str] = (),
     baselines: Collection[str] = (),
+    among: str = "",
 ) -> tuple[str, Sequence[str]]:
     """Return the finding and the sentences that support it; without a comparison, which of `providers` leads.
 
-    `baselines` are not compared. Where there are any, the finding says so, and names those that are better.
+    `baselines` are not compared. Where there are any, the finding says so, and names those that are better. `among`
+    says in other words who is compared.
     """
+    among = among or ("among the memories" if baselines else "")
     if report.verdict or comparison is None or not comparison.comparisons:
-        leading = None if report.verdict else _lead(report, providers, baselines)
+        leading = None if report.verdict else _lead(report, providers, baselines, among)
         return leading or (report.title, report.verdict or _main_figures(report))
     benchmarks = dict.fromkeys(pair.benchmark for pair in comparison.comparisons)
-    found = [_verdict_on(name, comparison.comparisons, report, baselines) for name in benchmarks]
+    found = [_verdict_on(name, comparison.comparisons, report, baselines, among) for name in benchmarks]
     verdicts = {name: one for name, one in zip(benchmarks, found, strict=True) if one is not None}
     if not verdicts:
         return report.title, ()
@@ -146,7 +149,7 @@ def verdict_of(
 
 
 def _verdict_on(
-    benchmark: str, pairs: Sequence[Pair], report: Report, baselines: Collection[str]
+    benchmark: str, pairs: Sequence[Pair], report: Report, baselines: Collection[str], among: str
 ) -> tuple[str, list[str]] | None:
     """Return who is best on a benchmark by its first measure, and the comparisons with the others."""
     first = next(pair for pair in pairs if pair.benchmark == benchmark)
@@ -164,7 +167,7 @@ def _verdict_on(
         f"{best} against {other}: {pair.sentence()}" if pair.comparison.significant else pair.sentence()
         for other, pair in zip(others, own, strict=True)
     ]
-    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure}{_among(baselines)}"
+    lead = f"{benchmark}: {' and '.join(tied)} {rank} {first.measure} {among}".rstrip()
     if len(tied) == 1 and not is_clear:
         lead += ", but not significantly so against all others"
     figures = [
@@ -175,10 +178,6 @@ def _verdict_on(
         if any(one.name == first.measure for one in figures.values())
     ]
     return lead, [*sentences[:_MOST_SENTENCES], *_better_baselines(figures[0] if figures else {}, best, baselines)]
-
-
-def _among(baselines: Collection[str]) -> str:
-    return " among the memories" if baselines else ""
 
 
 def _provider_figures(table: Table) -> dict[str, Measure]:
@@ -204,7 +203,9 @@ def _better_baselines(figures: Mapping[str, Measure], best: str, baselines: Coll
     return [f"Baselines with a {rank} {own.name}: {', '.join(better)}."] if better else []
 
 
-def _lead(report: Report, providers: Sequence[str], baselines: Collection[str]) -> tuple[str, list[str]] | None:
+def _lead(
+    report: Report, providers: Sequence[str], baselines: Collection[str], among: str
+) -> tuple[str, list[str]] | None:
     """Return who has the best headline, and the figures of the best ones; None if no two providers were measured.
 
     Intervals do not test a difference between providers, so the last sentence says what does.
@@ -223,7 +224,7 @@ def _lead(report: Report, providers: Sequence[str], baselines: Collection[str]) 
         sentences = [f"{name}: {one.name} {with_interval(one)}" for name, one in ranked[: _MOST_SENTENCES - 1]]
         sentences += _better_baselines(figures, best, baselines)
         sentences.append("`memorybench compare RUN` tests whether the differences are significant.")
-        return f"{table.title}: {best} has the {rank} {measure.name}{_among(baselines)}", sentences
+        return f"{table.title}: {best} has the {rank} {measure.name} {among}".rstrip(), sentences
     return None
 
 

@@ -119,7 +119,7 @@ def _verdict(compared: RunComparison | None, report: Report | None) -> Sequence[
             firsts.setdefault(pair.benchmark, pair)
         several = len(firsts) > 1
         return [f"{name}: {pair.sentence()}" if several else pair.sentence() for name, pair in firsts.items()]
-    heading, sentences = verdict_of(report, compared)
+    heading, sentences = verdict_of(report, compared, among="among those compared")
     return [heading, *sentences]
 
 
