@@ -117,7 +117,7 @@ def take(page: Page, site: str) -> None:
         image.quantize(128, dither=Image.Dither.NONE).save(IMAGES / f"{name}.png", optimize=True)
 
     run, questions = "/run/0/answers", f"/run/0/answers/questions?{BEST}"
-    shoot("runs", "/", 700)
+    shoot("runs", "/", 800)
     shoot("run", run, 1500)
     shoot("run-wide", run, 1080, 1920)
     shoot("run-wide-dark", run, 1080, 1920, "dark")

@@ -54,21 +54,21 @@ _REMARK = re.compile(rf"(?:^|; )({_LABELS}): (.*?)(?=; (?:{_LABELS}): |$)", re.D
 
 
 def case_sections(trial: CaseTrial) -> list[Section] | None:
-    """Memory before, conversation, gold facts, memory after; None for a recorded trace, which has no gold."""
+    """Counts, facts, memory before, conversation, memory after; None for a recorded trace, which has no gold."""
     if not trial.case:
         return None
     case, shown = ExtractionCase.model_validate(trial.case), trial.outcome.shown
+    extracted = [step.result["memory"] for step in trial.named("extract")]
     sections: list[Section] = [
+        *(_count_table(trial.outcome) if extracted else ()),
+        *(table for memory in extracted for table in _fact_table(case, memory, shown.reason)),
         trial.text("Memory before", as_text(case.existing_memory) if case.existing_memory else "(empty)"),
         trial.text("Conversation", transcript(case.conversation)),
         trial.text("Expected memory after", as_text(case.expected_output)),
     ]
     if case.must_not_store:
         sections.append(trial.text("Must not be stored", "\n".join(case.must_not_store)))
-    for step in trial.named("extract"):
-        memory = step.result["memory"]
-        sections += [trial.text("Memory after", as_text(memory)), *_count_table(trial.outcome)]
-        sections += _fact_table(case, memory, shown.reason)
+    sections += [trial.text("Memory after", as_text(memory)) for memory in extracted]
     sections += prompt_sections(trial)
     return [*sections, *([Text("Remarks", shown.reason.replace("; ", "\n"))] if shown.reason else [])]
 
