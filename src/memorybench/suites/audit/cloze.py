@@ -19,14 +19,22 @@ _SPANS = (
     re.compile(rf"[$€£¥]?(?<![\w.,:/-])\d[\d.,:]*(?:st|nd|rd|th|%|(?<=\d))(?![\w/-])|\b(?:{_WORD_NUMBERS})\b(?!-)"),
 )  # fmt: skip
 """Dates, names and numbers."""
-_ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|is|are|was|were|called|named)$")
+_ANCHORED = re.compile(r"\b(?:in|at|on|to|from|for|with|by|until|since|near|of|called|named)$")
 """Ends what precedes a gap whose statement has one other content word: it says what kind of answer is wanted."""
+_IS_NAMED = re.compile(r"\S \S+ (?:is|are|was|were)$")
+"""The same for a name: `User's dog is ____`, but not `User is ____`."""
 _CUTS_BEFORE = re.compile(
     rf"(?:{_NAME}(?:,| (?:and|or|of|&))(?: (?:the|a|an))* |[\w,] (?!\S*'s ){_NAME} |\d\S* |[/-]"
     r"|\b(?:near|nearby|outside|next to|close to) (?:the )?|\bout of )$"
 )
 _CUTS_AFTER = re.compile(rf"/|-\w| (?:{_MONTH})\b| (?:and|or|of|&)(?: (?:the|a|an))* {_NAME}")
 """Around a gap that leaves the rest of a title, name, date or quantity, or a place nearby: `War and ____`."""
+_RANGE_BEFORE, _RANGE_AFTER = (
+    re.compile(rf"\b{_DAY} ?(?:to|and|until|till|-|–) ?$"),
+    re.compile(rf" ?(?:to|and|until|till|-|–) ?{_DAY}\b(?! [a-z])"),
+)
+"""Around a date whose month belongs to both ends of a range: `from ____ to 19`."""
+_IS_DATE = re.compile(rf"(?:{_MONTH})\b|{_DAY} (?:{_MONTH})\b")
 _BETWEEN_ITEMS = r",? (?:and|or|&) |, "
 _NAMES = re.compile(rf"{_NAME}(?:(?:{_BETWEEN_ITEMS}){_NAME})+")
 _PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -47,12 +55,16 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
             end = found.start() + len(value)
             if _CUTS_BEFORE.search(text[: found.start()]) or _CUTS_AFTER.match(text, end):
                 continue
+            if _IS_DATE.match(value) and (_RANGE_BEFORE.search(text[: found.start()]) or _RANGE_AFTER.match(text, end)):
+                continue
             before = text[: found.start()].rstrip(" $€£¥")
-            if len(content(text) - content(value)) < 2 and not _ANCHORED.search(before):
-                continue  # `User kept ____` says too little
+            is_number = value[0].isalnum() and bool(_PLAIN_NUMBER.fullmatch(normalise(value)))
+            is_clear = _ANCHORED.search(before) or (not is_number and _IS_NAMED.search(before))
+            if len(content(text) - content(value)) < 2 and not is_clear:
+                continue  # `User kept ____` and `User is ____` say too little
             if _lists(text[: found.start()], text[end:], value):
                 continue
-            wanted = " with a number" if value[0].isalnum() and _PLAIN_NUMBER.fullmatch(normalise(value)) else ""
+            wanted = " with a number" if is_number else ""
             yield f"Fill the gap{wanted}: {text[: found.start()]}{GAP}{text[end:]}.", value
 
 
