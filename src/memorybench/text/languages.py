@@ -1,7 +1,8 @@
-"""Tells languages apart."""
+"""Identifies the language of a text, and tells English from other languages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -34,6 +35,12 @@ def is_english(*texts: str) -> bool:
 def language_of(text: str) -> str:
     """Return the ISO 639 code of the most likely language of a text."""
     return _identify(text[:_SAMPLE])[0]
+
+
+def likelier(text: str, languages: Iterable[str]) -> str:
+    """Return which of these languages a text is in; short texts are seldom identified among all languages."""
+    probabilities = {str(language): float(probability) for language, probability in _identifier().rank(text)}
+    return max(languages, key=lambda language: probabilities.get(language, 0.0))
 
 
 def _identify(text: str) -> tuple[str, float]:

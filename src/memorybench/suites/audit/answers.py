@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from datetime import date
 from functools import lru_cache
 
 from memorybench.text.languages import language_of
@@ -34,6 +35,7 @@ _DATES = (
     re.compile(rf"\b(?P<day>\d{{1,2}})(?: of)? (?P<month>{_MONTH})\b\.?(?:,? (?P<year>\d{{4}}))?"),
     re.compile(rf"\b(?P<month>{_MONTH})\b\.? (?P<day>\d{{1,2}})\b(?:,? (?P<year>\d{{4}}))?"),
 )
+_ISO_DATE = re.compile(r"\b(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)\b")
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W_]+(?:'[^\W_]+)*")
 _ARTICLES = frozenset(("a", "an", "the"))
 _ABSTENTIONS = frozenset((
@@ -58,8 +60,8 @@ def _tokens(text: str) -> tuple[str, ...]:
     text = plain(text).replace("’", "'").replace("‘", "'").casefold()
     text = _ORDINAL.sub(r"\1", _THOUSANDS.sub("", text))
     text = _NUMBER.sub(lambda found: str(NUMBERS[found[0].replace("-", " ")]), text)
-    for date in _DATES:
-        text = date.sub(_iso_date, text)
+    for pattern in _DATES:
+        text = pattern.sub(_iso_date, text)
     words = _TOKEN.findall(space_ideographs(text))
     return tuple(word for word in words if word not in _ARTICLES)
 
@@ -70,10 +72,28 @@ _SHORT = 200
 
 
 def _iso_date(found: re.Match[str]) -> str:
-    month = next(place for place, name in enumerate(MONTHS, 1) if name.startswith(found["month"][:3]))
-    return (
-        f"{found['year']} {month:02} {int(found['day']):02}" if found["year"] else f"{month:02} {int(found['day']):02}"
-    )
+    year, month, day = _parts(found)
+    return f"{year} {month:02} {day:02}" if year else f"{month:02} {day:02}"
+
+
+def _parts(found: re.Match[str]) -> tuple[int | None, int, int]:
+    """Return year, month and day of a date; None: it has no year."""
+    month = found["month"]
+    number = int(month) if month.isdecimal() else [name[:3] for name in MONTHS].index(month[:3]) + 1
+    return int(found["year"]) if found["year"] else None, number, int(found["day"])
+
+
+def find_date(text: str, told: date) -> date | None:
+    """Return the first date of a text; without a year, the first such day from the one on which it was told."""
+    folded = _ORDINAL.sub(r"\1", plain(text).casefold())
+    for found in filter(None, (pattern.search(folded) for pattern in (_ISO_DATE, *_DATES))):
+        year, month, day = _parts(found)
+        try:
+            in_year = date(year or told.year, month, day)
+            return in_year if year or in_year >= told else in_year.replace(year=told.year + 1)
+        except ValueError:  # such as 30 February
+            continue
+    return None
 
 
 def normalise(text: str) -> str:

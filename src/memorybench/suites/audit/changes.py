@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from dataclasses import replace
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import normalise, overlaps
+from .answers import normalise, occurs, overlaps
 from .probes import Policy, Probe, probe
-from .recall import Material, Question
-from .templates import ask_now, ask_then
+from .recall import RELATIVE, Material, Question
+from .templates import ask_then
 
 Chain = Sequence[AuditFact]
 FLAG_REQUEST = " If the conversation contradicts itself on this, say so and name both."
 _CHECKS = ("no leak", "answer in evidence", "one attribute", "values differ")
 
 
-def conflict_probes(material: Material, policy: Policy) -> Iterator[Probe]:
-    for chain in material.history.chains:
-        asked = _shared_question(material, chain)
+Asked = tuple[Question, list[str], list[tuple[int, ...]]]
+"""The question, the value of each fact, and the places that state each."""
+Change = tuple[Chain, Asked | str]
+"""Facts that supersede each other, and the question that all of them answer or why there is none."""
+
+
+def find_changes(material: Material) -> list[Change]:
+    return [(chain, _shared_question(material, chain)) for chain in material.history.chains]
+
+
+def conflict_probes(material: Material, changes: Sequence[Change], policy: Policy) -> Iterator[Probe]:
+    for chain, asked in changes:
         if isinstance(asked, str):
-            material.dropped[asked] += 1
             continue
         question, values, places = asked
         stale = tuple(dict.fromkeys(values[:-1]))
-        text, expected = ask_now(question.text, is_given=question.origin == "given"), question.value
+        text, expected = material.ask_now(question), question.value
         if policy == "flag":
             text, expected = text + FLAG_REQUEST, f"{question.value}; before that it was {' and '.join(stale)}"
         yield probe(
@@ -36,10 +44,6 @@ def conflict_probes(material: Material, policy: Policy) -> Iterator[Probe]:
         )  # fmt: skip
 
 
-Asked = tuple[Question, list[str], list[tuple[int, ...]]]
-"""The question, the value of each fact, and the places that state each."""
-
-
 def _shared_question(material: Material, chain: Chain) -> Asked | str:
     """Return the question that all facts of a chain answer with different values, or why there is none."""
     questions = [next(material.questions(fact), None) for fact in chain]
@@ -48,6 +52,8 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     if newest is None or len(found) < len(chain) or len({normalise(one.text) for one in found}) > 1:
         return "no shared attribute" if material.indexed.is_english else "not English"
     values = [one.value for one in found]
+    if any(material.is_relative(value) for value in values):
+        return RELATIVE
     if any(overlaps(newest.value, value) for value in values[:-1]):
         return "values overlap"
     reason = material.reject(newest, values[:-1])
@@ -57,12 +63,11 @@ def _shared_question(material: Material, chain: Chain) -> Asked | str:
     return (newest, values, places) if all(places) else "unanswerable"
 
 
-def as_of_probes(material: Material) -> Iterator[Probe]:
-    """Yield what was true between two dated changes, asked with a date between them."""
-    for chain in material.history.chains:
-        asked = _shared_question(material, chain)
+def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Probe]:
+    """Yield each value of the past, asked for the day from which it was true: it may have changed before the next."""
+    for chain, asked in changes:
         if isinstance(asked, str):
-            continue  # counted by conflict_probes
+            continue
         for place in range(len(chain) - 1):
             made = _as_of(material, chain, place, asked)
             if isinstance(made, Probe):
@@ -78,30 +83,20 @@ def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe 
     places = sorted({at for span in spans for at in span})
     if since is None or until is None or any(turn.at is None for turn in material.indexed.turns(places)):
         return "undated"
-    when = _between(since, min(later))  # a later fact may have replaced a plan before it became true
-    if when is None:
-        return "no date between"
+    if since.date() >= min(later).date():  # a later fact may have replaced a plan before it became true
+        return "same date"
+    when = f"on {since.day} {since:%B %Y}"
     text = ask_then(question.text, when) if question.origin == "structured" else None
     if text is None:
         return "no past form"
     value = values[place]
     others = tuple(dict.fromkeys(one for one in values if one != value))
-    reason = material.reject(Question(text, value, question.origin), others)
-    if reason is not None:
-        return reason
+    # the date may share a numeral with a value, such as 10 March and `ten to six`; it must not tell a whole value
+    reason = material.reject(replace(question, value=value), others)
+    if reason is not None or any(occurs(one, when) for one in (value, *others)):
+        return reason or "leak"
     return probe(
         material.indexed, f"as-of/{chain[place].id}", "temporal", "as of", text, value, origin=question.origin,
         places=places, related_facts=[one.id for one in chain], category=chain[place].category, stale=others,
         checks=(*_CHECKS, "dates"),
     )  # fmt: skip
-
-
-def _between(since: datetime, until: datetime) -> str | None:
-    """Return a whole month between two moments, else a day; None: they are too close."""
-    month = (since.replace(day=1, hour=0, minute=0, second=0, microsecond=0) + timedelta(days=32)).replace(day=1)
-    if (month + timedelta(days=32)).replace(day=1) <= until:
-        return f"in {month:%B %Y}"
-    middle = since + (until - since) / 2
-    if since.date() < middle.date() < until.date():
-        return f"on {middle.day} {middle:%B %Y}"
-    return None

@@ -10,12 +10,14 @@ from itertools import islice
 
 from memorybench.core.conversation import Turn
 from memorybench.datasets.audit import AuditConversation, AuditFact
-from memorybench.text.languages import is_english
+from memorybench.text.languages import is_english, language_of, likelier
 
 from .answers import content, stems
 
 _SAMPLE, _LONGEST = 50, 200
 """The number of texts by which a language is identified, and their characters: one long text does not decide."""
+
+_QUESTION_MARKS = ("?", "？", "؟")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,17 @@ class IndexedConversation:
         return is_english(_sample(turn.content for turn in turns), _sample(fact.content for fact in facts))
 
     @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """English, and the language of the turns if it is another one."""
+        if self.is_english:
+            return ("en",)
+        return tuple(dict.fromkeys(("en", language_of(_sample(turn.content for turn in self.conversation.turns)))))
+
+    def language_of(self, question: str) -> str:
+        """Return whether a question of the dataset is in English or in the language of the turns."""
+        return likelier(question, self.languages) if len(self.languages) > 1 else self.languages[0]
+
+    @cached_property
     def speakers(self) -> frozenset[str]:
         return frozenset(turn.speaker for turn in self.conversation.turns if turn.speaker)
 
@@ -66,21 +79,29 @@ class IndexedConversation:
     def place(self, turn_id: str | None) -> int | None:
         return None if turn_id is None else self._places.get(turn_id)
 
+    def told(self, fact: AuditFact) -> datetime | None:
+        """Return when a fact was stated: the date of its turn, else its own."""
+        place = self.place(fact.turn)
+        at = None if place is None else self.conversation.turns[place].at
+        return at or fact.at
+
     def turns(self, places: Iterable[int]) -> tuple[Turn, ...]:
         return tuple(self.conversation.turns[place] for place in places)
 
     def find(self, fact: AuditFact, value: str) -> tuple[int, ...]:
         """Return the places of the turns that state this value of the fact; empty if there are none.
 
-        The value must occur in the turn that the dataset names or in the one after it. If the dataset names none, the
-        turn is the one that has the value and shares most other words with the fact. The turn before belongs to it if
-        it asks what the turn answers.
+        The value must occur in the turn that the dataset names, or in the one after it if the named turn ends with a
+        question. If the dataset names none, the turn is the one that has the value and shares most other words with the
+        fact. The turn before belongs to it if it asks what the turn answers.
         """
         rest = content(fact.content) - content(value)
         named = self.place(fact.turn)
         if named is not None:
-            stated = next((place for place in (named, named + 1) if self._states(place, value)), None)
-            return () if stated is None else self._with_question(stated, rest)
+            if self._states(named, value):
+                return self._with_question(named, rest)
+            is_answered = self._asks(named) and self._states(named + 1, value)
+            return (named, named + 1) if is_answered else ()
         best: tuple[int, ...] = ()
         most = 0 if rest else -1
         for place in sorted(self._with_words(value)):
@@ -94,6 +115,9 @@ class IndexedConversation:
         """Return the place, with the one before it if only that speaks of what the fact is about."""
         alone = place == 0 or self._shared((place,), rest) or not self._shared((place - 1,), rest)
         return (place,) if alone else (place - 1, place)
+
+    def _asks(self, place: int) -> bool:
+        return self.conversation.turns[place].content.rstrip(" \n\"'”’»」』)").endswith(_QUESTION_MARKS)
 
     def _shared(self, span: Iterable[int], rest: frozenset[str]) -> int:
         texts = [self._stems(place) for place in span]

@@ -10,7 +10,7 @@ from memorybench.core.records import digest
 from memorybench.datasets.audit import AbsentFact, AuditDataset, AuditFact
 
 from .answers import content
-from .changes import as_of_probes, conflict_probes
+from .changes import Change, as_of_probes, conflict_probes, find_changes
 from .events import event_probes
 from .evidence import IndexedConversation
 from .probes import PROBE_TYPES, Policy, Probe, Probes, ProbeType, Skipped, probe
@@ -33,8 +33,8 @@ def generate(
 ) -> Probes:
     """Return the probes of these kinds, in the order of the conversations; without `gaps`, none that fill a gap.
 
-    An absent fact has an answerable twin: `hallucination` includes the recall probes that are twins. A limit alternates
-    between kinds and conversations and never splits a pair.
+    An absent fact has an answerable twin: `hallucination` includes the recall and conflict probes that are twins. A
+    limit alternates between kinds and conversations and never splits a pair.
     """
     requested = set(kinds)
     types = [kind for kind in PROBE_TYPES if kind in requested]
@@ -43,8 +43,11 @@ def generate(
     dropped: Counter[str] = Counter()
     for conversation in dataset.conversations:
         material = Material.of(IndexedConversation(conversation), gaps=gaps)
-        askable, reasons = choose_facts(material)
-        probes = list(_generate_probes(material, askable, types, policy))
+        changes = find_changes(material)
+        askable, reasons = choose_facts(
+            material, {chain[-1].id for chain, asked in changes if not isinstance(asked, str)}
+        )
+        probes = list(_generate_probes(material, askable, changes, types, policy))
         generated += probes
         skipped += _find_skipped(material, reasons, probes)
         dropped += material.dropped
@@ -66,19 +69,25 @@ def _find_skipped(material: Material, left_out: Mapping[str, str], probes: Seque
 
 
 def _generate_probes(
-    material: Material, askable: Sequence[AskableFact], types: Sequence[ProbeType], policy: Policy
+    material: Material,
+    askable: Sequence[AskableFact],
+    changes: Sequence[Change],
+    types: Sequence[ProbeType],
+    policy: Policy,
 ) -> Iterator[Probe]:
     recalled = [_recall(material, one) for one in askable]
-    ids = [one.id for one in recalled]
-    absent = list(absent_probes(material.indexed, ids, material.dropped)) if "hallucination" in types else []
+    changed = list(conflict_probes(material, changes, policy))
+    answerable = [one.id for one in (*recalled, *changed)]
+    absent = list(absent_probes(material.indexed, answerable, material.dropped)) if "hallucination" in types else []
     twins = {one.twin for one in absent}
     yield from (one for one in recalled if "recall" in types or one.id in twins)
     yield from absent
+    yield from (one for one in changed if "conflict" in types or one.id in twins)
     if "conflict" in types:
-        yield from conflict_probes(material, policy)
+        material.dropped.update(asked for _, asked in changes if isinstance(asked, str))
     if "temporal" in types:
         yield from event_probes(material)
-        yield from as_of_probes(material)
+        yield from as_of_probes(material, changes)
 
 
 def _recall(material: Material, one: AskableFact) -> Probe:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from memorybench.datasets.audit import AuditFact
 
+from .answers import find_date
 from .evidence import IndexedConversation
+from .templates import attribute_name
+from .time_words import names_plan
 
 PLAN = "a plan"
-"""The fact becomes true only after the conversation."""
+"""The fact becomes true only after the conversation, or tells what lay ahead on an earlier day of it."""
 UNDATED = "undated"
 """The fact has a start, and the conversation has no date to compare it with."""
 
@@ -42,6 +45,8 @@ def history(indexed: IndexedConversation) -> History:
             past.append((fact, UNDATED))
         elif fact.valid_to is not None and now is not None and fact.valid_to <= now:
             past.append((fact, "no longer valid"))
+        elif _is_outdated_plan(fact, indexed):
+            past.append((fact, PLAN))
     past_ids = {fact.id for fact, _ in past}
     return History(
         current=tuple(fact for fact in facts if fact.id not in past_ids), past=tuple(past),
@@ -59,6 +64,21 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
     while replaced := plans & {fact.supersedes for fact in facts if fact.id not in plans}:
         plans -= replaced
     return plans
+
+
+def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
+    """Return whether a fact tells what lay ahead (`next test: 11 August`), unless it is sure that it still does.
+
+    It still does on the day on which it was told, and before the date of the fact or of its value.
+    """
+    topics = (attribute_name(fact.attribute or ""), fact.question or "")
+    if not any(names_plan(topic, indexed.languages) for topic in filter(None, topics)):
+        return False
+    told, now = indexed.told(fact), indexed.now
+    if told is None or now is None:
+        return True
+    planned: date | None = fact.valid_from.date() if fact.valid_from else find_date(fact.value or "", told.date())
+    return told.date() < now.date() if planned is None else planned <= now.date()
 
 
 def _chains(

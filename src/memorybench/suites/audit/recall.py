@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from memorybench.datasets.audit import AuditFact
 
@@ -13,9 +15,19 @@ from .cloze import gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
 from .probes import Origin
-from .templates import GAP, question_for
+from .templates import GAP, ask_now, attribute_name, question_for
+from .time_words import is_relative, says_now
 
+RELATIVE = "relative time"
+"""The value depends on when it was said, such as `tomorrow`."""
 _GUESSABLE = frozenset(("yes", "no", "true", "false", "male", "female"))
+_NEGATION = re.compile(r"(?:not|never|no longer)\b", re.IGNORECASE)
+_BEFORE_VERB = re.compile(
+    r"\b(?:I|we|they|will|would|can|could|must|should|might|cannot|(?:do|does|did|is|are|was|were) not|\w+n['’]t"
+    r"|(?:I|you|we|he|she|they)['’](?:ll|d))\s+$",
+    re.IGNORECASE,
+)
+"""Ends what precedes a verb without an ending. The list is short: behind other words, verbs are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +62,37 @@ class Material:
     def of(cls, indexed: IndexedConversation, *, gaps: bool) -> Material:
         return cls(indexed, history(indexed), gaps)
 
+    @cached_property
+    def _without_names(self) -> frozenset[tuple[str, str]]:
+        """The subjects and attributes with a value that is not a name, such as `bakery` for a workplace."""
+        return frozenset(
+            _topic(fact)
+            for fact in self.indexed.conversation.facts
+            if fact.attribute and fact.value and fact.value.islower()
+        )
+
+    @cached_property
+    def _superseded(self) -> dict[str, AuditFact]:
+        """The fact that each other one replaced, by the id of the latter."""
+        by_id = {fact.id: fact for fact in self.indexed.conversation.facts}
+        replaced = ((id, by_id.get(fact.supersedes or "")) for id, fact in by_id.items())
+        return {id: fact for id, fact in replaced if fact is not None}
+
+    def is_relative(self, value: str) -> bool:
+        return is_relative(value, self.indexed.languages)
+
+    def ask_now(self, question: Question) -> str:
+        """Return the text that asks the question about the present."""
+        is_given = question.origin == "given"
+        return ask_now(question.text, given_in=self.indexed.language_of(question.text) if is_given else None)
+
     def questions(self, fact: AuditFact) -> Iterator[Question]:
         """Yield the questions of a fact: the dataset's own, by template, or with a gap. Ours are in English."""
         if fact.question and fact.value:
             yield Question(fact.question, fact.value, "given")
         elif not self.indexed.is_english:
             return
-        elif fact.attribute and fact.value and (text := question_for(fact.subject, fact.attribute, fact.content)):
+        elif fact.attribute and fact.value and (text := self._by_attribute(fact)):
             yield Question(text, fact.value, "structured")
         elif not self.gaps:
             return
@@ -67,12 +103,18 @@ class Material:
         else:
             yield from (Question(text, value, "cloze") for text, value in gaps(fact.content))
 
+    def _by_attribute(self, fact: AuditFact) -> str | None:
+        wants_name = _topic(fact) not in self._without_names
+        return question_for(fact.subject, fact.attribute or "", fact.content, wants_name=wants_name)
+
     def reject(self, question: Question, others: Sequence[str] = ()) -> str | None:
         """Return the check that the wording fails, or None. It must not contain the values `others` either."""
         if normalise(question.value) in _GUESSABLE or question.value in self.indexed.speakers:
             return "guessable"
         if not content(question.value):
             return "no value"
+        if self.is_relative(question.value):
+            return RELATIVE
         is_english = self.indexed.is_english
         return "leak" if leaks(question.text, (question.value, *others), is_english=is_english) else None
 
@@ -80,17 +122,63 @@ class Material:
         """Return the first question that passes, or else the check that the best one fails."""
         first = None
         for question in self.questions(fact):
-            reason = self.reject(question)
+            wording = self._tell_from_earlier(fact, question)
+            if wording is None:
+                first = first or "fits an earlier fact"
+                continue
+            reason = self.reject(wording)
             places = () if reason else self.indexed.find(fact, question.value)
+            if places and question.origin == "structured" and not self._fits_note(question.value, places):
+                reason = "value does not fit"
             if reason is None and places:
-                return AskableFact(fact, question, places)
+                return AskableFact(fact, wording, places)
             first = first or reason or "unanswerable"
         return first or ("not English" if not self.indexed.is_english else "no gap" if self.gaps else "free text")
 
+    def _tell_from_earlier(self, fact: AuditFact, question: Question) -> Question | None:
+        """Return the question in a wording that does not fit the facts which this one replaced; None if there is none.
 
-def choose_facts(material: Material) -> tuple[list[AskableFact], dict[str, str]]:
-    """Return the current facts that have a question with one answer, and the reasons for the others by id."""
-    chosen = {fact.id: material.choose(fact) for fact in material.history.current}
+        A gap fits an earlier fact if that has all its other words.
+        """
+        for earlier in self._earlier(fact):
+            if question.origin == "cloze":
+                words = content(question.text.partition(": ")[2])
+                if words <= content(earlier.content) and not says_now(question.text, ("en",)):
+                    return None
+            elif any(normalise(one.text) == normalise(question.text) for one in self.questions(earlier)):
+                return replace(question, text=self.ask_now(question))
+        return question
+
+    def _earlier(self, fact: AuditFact) -> Iterator[AuditFact]:
+        seen = {fact.id}
+        earlier = self._superseded.get(fact.id)
+        while earlier is not None and earlier.id not in seen:
+            yield earlier
+            seen.add(earlier.id)
+            earlier = self._superseded.get(earlier.id)
+
+    def _fits_note(self, value: str, places: Sequence[int]) -> bool:
+        """Return whether a value can stand behind `Diet: `, unlike `not decided` and `eat fish`."""
+        if _NEGATION.match(value):
+            return False
+        texts = (turn.content for turn in self.indexed.turns(places))
+        spellings = (re.search(re.escape(value), text, re.IGNORECASE) for text in texts if value[0].islower())
+        return not any(found and _BEFORE_VERB.search(found.string[: found.start()]) for found in spellings)
+
+
+def _topic(fact: AuditFact) -> tuple[str, str]:
+    return (fact.subject or "user").casefold(), attribute_name(fact.attribute or "")
+
+
+def choose_facts(material: Material, asked_as_change: Collection[str]) -> tuple[list[AskableFact], dict[str, str]]:
+    """Return the current facts that have a question with one answer, and the reasons for the others by id.
+
+    Facts with a question about their change have no other.
+    """
+    chosen = {
+        fact.id: "asked as a change" if fact.id in asked_as_change else material.choose(fact)
+        for fact in material.history.current
+    }
     answers: dict[str, list[AskableFact]] = {}
     for one in chosen.values():
         if isinstance(one, AskableFact):

@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import re
 
+from .time_words import as_of_now, says_now
+
 USER = "the user"
 GAP = "____"
 _NOTE = "Fill the gap in this note about {label}. {Attribute}: " + GAP + "."
@@ -37,9 +39,14 @@ _NO_QUESTION = re.compile(
     re.IGNORECASE,
 )
 """Attributes that do not name a kind of answer."""
-_SAYS_NOW = re.compile(r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b", re.IGNORECASE)
+_WANTS_NAME = ("Who", "What is the name of")
+_CAMEL_CASE = re.compile(r"[a-z]{2,}(?:[A-Z]+[a-z]*)+|[A-Z][a-z]{2,}(?:[A-Z][a-z]+)*[A-Z][a-z]{2,}")
+"""`shoeSize` and `FavouriteDish`, but not `HbA1c`, `pH` or `eReader`."""
 _NAME = re.compile(r"[^\W\d_a-z][\w'-]*(?: [^\W\d_a-z][\w'-]*)?")
-_DETERMINED = re.compile(r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|\w+'s?)\b", re.IGNORECASE)
+_DETERMINED = re.compile(
+    r"(?:the|a|an|my|our|his|her|their|your|its|this|that|one|user's|(?-i:[^\W\d_a-zß-ÿ])\w*'s?)\b", re.IGNORECASE
+)
+"""Begins a noun phrase that needs no article: `the van`, `Anna's van`, but not `vicar's van`."""
 _PAST = {"does": "did", "do": "did", "is": "was", "are": "were", "has": "had"}
 _PRESENT = re.compile(r"^(\S+(?: \S+){0,3}?) (does|do|is|are|has)\b")
 
@@ -56,32 +63,35 @@ def named_subject(subject: str | None, statement: str = "") -> str:
 
 
 def attribute_name(attribute: str) -> str:
-    """Return the attribute as words: `favourite_tea` becomes `favourite tea`; names and `GP` stay."""
+    """Return the attribute as words: `favourite_tea` becomes `favourite tea`; names, `GP` and `HbA1c` stay."""
     is_phrase = " " in attribute.strip()
     if not is_phrase:
-        attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
+        if _CAMEL_CASE.fullmatch(attribute.strip()):
+            attribute = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", attribute)
         attribute = attribute.replace("-", " ")
     words = attribute.replace("_", " ").split()
     names_stay = is_phrase and any(word.islower() for word in words)  # in `Seat at Larkfield`, not in `Favourite Tea`
     return " ".join(
-        word.lower() if (word[1:].islower() or len(word) == 1) and not (names_stay and place) else word
+        word.lower() if re.fullmatch(r"[A-Z][a-z]+", word) and not (names_stay and place) else word
         for place, word in enumerate(words)
     )
 
 
-def question_for(subject: str | None, attribute: str, statement: str = "") -> str | None:
+def question_for(subject: str | None, attribute: str, statement: str = "", *, wants_name: bool = True) -> str | None:
     """Return the question that asks for an attribute of a subject; None if the attribute does not make one.
 
-    The sentence of the fact shows how its words are spelled.
+    The sentence of the fact shows how its words are spelled. Without `wants_name`, the answer is not a name: no
+    template is used that asks for one.
     """
     named, name = named_subject(subject, statement), attribute_name(attribute)
     if _NO_QUESTION.fullmatch(name) or _splits_word(attribute, name, statement):
         return None
     is_person = named == USER or bool(_NAME.fullmatch(named)) or bool(re.fullmatch(rf"{USER}'s \w+", named))
     for spelling, template in _COMPILED if is_person else ():
-        if found := spelling.fullmatch(name):
+        if (found := spelling.fullmatch(name)) and (wants_name or not template.startswith(_WANTS_NAME)):
             return _fill(template.replace("{noun}", found.groupdict().get("noun") or ""), named, name)
-    return _NOTE.format(label=_label(subject, named), Attribute=name[0].upper() + name[1:])
+    shown = name[0].upper() + name[1:] if name.split()[0].islower() else name
+    return _NOTE.format(label=_label(subject, named), Attribute=shown)
 
 
 def _label(subject: str | None, named: str) -> str:
@@ -109,20 +119,26 @@ def _owned(subject: str, thing: str) -> str:
     return f"{subject}{chr(39) if subject.endswith('s') else chr(39) + 's'} {thing}"
 
 
-def ask_now(question: str, *, is_given: bool = False) -> str:
-    """Return the question about the present; a question that says so already stays as it is."""
-    if _SAYS_NOW.search(question):
+def ask_now(question: str, *, given_in: str | None = None) -> str:
+    """Return the question about the present; a question that says so already stays as it is.
+
+    A question that the author of the dataset wrote is `given_in` a language: what precedes it is in that language too.
+    If the language is not in the table, nothing does.
+    """
+    if says_now(question, (given_in or "en",)):
         return question
-    if GAP in question and not is_given:
+    if given_in:
+        return f"{as_of_now(given_in) or ''}{question}"
+    if GAP in question:
         return _with_time(question, "as things stand now")
-    if is_given or question.startswith(("When was", "Where was")):
-        return f"As things stand now: {question}"
+    if question.startswith(("When was", "Where was")):
+        return f"{as_of_now('en')}{question}"
     return f"{question.removesuffix('?')} now?"
 
 
 def ask_then(question: str, when: str) -> str | None:
     """Return the question about another time, such as `in May 2024`; None if it has no past form."""
-    if _SAYS_NOW.search(question):
+    if says_now(question, ("en",)):
         return None
     if GAP in question:
         return _with_time(question, f"as things stood {when}")

@@ -51,14 +51,17 @@ def drafts(
     as_of = Counter((one.conversation, one.related_facts) for one in made if one.kind == "as of")
     recalled: dict[str, list[str]] = {}
     for one in made:
-        if one.type == "recall":
+        if one.type in ("recall", "conflict"):
             recalled.setdefault(one.conversation, []).append(one.id)
     found: list[Probe] = []
     for conversation in dataset.conversations:
         indexed = IndexedConversation(conversation)
         past = history(indexed)
         name = conversation.id
-        recalls = [_recall(indexed, fact) for fact in past.current if (name, "recall", fact.id) not in asked]
+        unasked = (
+            fact for fact in past.current if not asked & {(name, kind, fact.id) for kind in ("recall", "conflict")}
+        )
+        recalls = [_recall(indexed, fact) for fact in unasked]
         found += recalls if "recall" in types else []
         if "conflict" in types:
             chains = (chain for chain in past.chains if (name, "conflict", chain[-1].id) not in asked)

@@ -1,0 +1,127 @@
+"""Words that relate a value or a question to the time of speaking, in the languages of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class TimeWords(NamedTuple):
+    """Patterns of one language. Upper and lower case are the same, unless a pattern says otherwise."""
+
+    relative: str
+    """A time that another day of speaking would change, such as `tomorrow`."""
+    plan: str
+    """What lies ahead when it is told, such as `next`."""
+    now: str
+    """What makes a question one about the present, such as `currently`."""
+    as_of_now: str
+    """What precedes a question to ask it about the present."""
+
+
+_DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)day"
+_PERIODS = (
+    r"years?|months?|weeks?|weekends?|days?|quarters?|terms?|semesters?|seasons?|nights?|mornings?|afternoons?|evenings?"
+    rf"|spring|summer|autumn|fall|winter|{_DAYS}|january|february|march|april|may|june|july|august|september|october"
+    r"|november|december"
+)
+_COUNT = r"(?:\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a few|a couple of|some|several)"
+_UNITS = r"(?:minutes?|hours?|days?|nights?|weeks?|weekends?|months?|years?)"
+
+TIME_WORDS = {
+    "en": TimeWords(
+        rf"\b(?:today|tonight|tomorrow|yesterday)\b|\b(?:this|last|next|past|coming) (?:{_PERIODS})\b"
+        rf"|\b{_COUNT} {_UNITS} (?:ago|from now)\b|\bin {_COUNT} {_UNITS}(?:' time)?\b",
+        r"\b(?:next(?! of\b|[ -]door)|upcoming|forthcoming|planned|scheduled)\b",
+        r"\b(?:current|currently|now|nowadays|present|presently|today|latest|newest)\b",
+        "As things stand now: ",
+    ),
+    "de": TimeWords(
+        # `morgen` is tomorrow, `Morgen` after an article or preposition the morning
+        r"\b(?:heute|gestern|vorgestern|übermorgen)\b|(?-i:\bmorgen\b|^Morgen\b)"
+        r"|\b(?:diese[nmrs]?|(?:über)?nächste[nmrs]?|kommende[nmrs]?|letzte[nmrs]?|vergangene[nmrs]?|vorige[nmrs]?) "
+        r"(?:jahr\w*|monat\w*|woche\w*|wochenende|tage?|\w+tag|frühjahr|frühling|sommer|herbst|winter|januar|februar|märz"
+        r"|april|mai|juni|juli|august|september|oktober|november|dezember)\b"
+        r"|\b(?:vor|in) \w+ (?:minuten?|stunden?|tag(?:en?)?|wochen?|monat(?:en?)?|jahr(?:en?)?)\b",
+        r"\b(?:nächste[nmrs]?|geplante?[nmrs]?|bevorstehende?[nmrs]?|kommende[nmrs]?)\b",
+        r"\b(?:jetzt|aktuell\w*|derzeit|heute|zurzeit|momentan|mittlerweile|inzwischen)\b",
+        "Stand jetzt: ",
+    ),
+    "fr": TimeWords(
+        r"\b(?:aujourd['’]hui|demain|hier|avant-hier|après-demain)\b|\b(?:prochaine?|derni[eè]re?|passée?)$"
+        r"|\bce(?:tte)? (?:semaine|année|mois|soir|matin|après-midi|nuit)\b|\bil y a \w+"
+        r"|\bdans \w+ (?:jours?|semaines?|mois|ans?)\b",
+        r"\b(?:prochaine?s?|prévue?s?)\b",
+        r"\b(?:actuel\w*|maintenant|aujourd['’]hui|désormais)\b",
+        "À ce jour : ",
+    ),
+    "es": TimeWords(
+        r"\b(?:hoy|ayer|anteayer)\b|(?<!\bla )\bmañana\b|\b(?:próxim[oa]|pasad[oa]|que viene)\b"
+        r"|\best[ea] (?:semana|mes|año|noche|tarde)\b|\bhace \w+"
+        r"|\b(?:dentro de|en) \w+ (?:días?|semanas?|mes(?:es)?|años?)\b",
+        r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
+        r"\b(?:ahora|actual\w*|hoy)\b",
+        "A día de hoy: ",
+    ),
+    "it": TimeWords(
+        r"\b(?:oggi|domani|dopodomani|ieri|stasera|stamattina)\b|\b(?:prossim[oa]|scors[oa])\b"
+        r"|\bquest[oa] (?:settimana|mese|anno|sera)\b|\b\w+ fa\b"
+        r"|\b(?:tra|fra) \w+ (?:giorn[oi]|settiman[ae]|mes[ei]|ann[oi])\b",
+        r"\b(?:prossim[oaie]|previst[oaie])\b",
+        r"\b(?:ora|adesso|attual\w*|oggi)\b",
+        "Allo stato attuale: ",
+    ),
+    "pt": TimeWords(
+        r"\b(?:hoje|amanhã|ontem|anteontem)\b|\b(?:próxim[oa]|passad[oa]|que vem)\b"
+        r"|\best[ea] (?:semana|mês|ano|noite|tarde)\b|\bhá \w+|\bdaqui a \w+",
+        r"\b(?:próxim[oa]s?|previst[oa]s?)\b",
+        r"\b(?:agora|atual\w*|hoje)\b",
+        "Neste momento: ",
+    ),
+    "nl": TimeWords(
+        r"\b(?:vandaag|morgen|overmorgen|gisteren|eergisteren|vanavond|vanochtend|vanmiddag)\b"
+        r"|\b(?:volgende?|komende?|vorige?|afgelopen|deze) (?:week|maand|jaar|weekend|\w+dag)\b"
+        r"|\b\w+ geleden\b|\bover \w+ (?:dag(?:en)?|weken?|week|maand(?:en)?|jaar)\b",
+        r"\b(?:volgende?|geplande?|komende?)\b",
+        r"\b(?:nu|momenteel|huidige?|tegenwoordig)\b",
+        "Op dit moment: ",
+    ),
+    "zh": TimeWords(
+        "[今明昨后前]天|今[早晚年]|明[早晚年]|昨晚|去年|前年|后年|[上下这本]个?(?:周|星期|礼拜|月|学期|季度)|[一二两三四五六七八九十几\\d]+个?[天周月年]+[前后]",
+        "下次|下一|下个|计划|打算|预定",
+        "现在|目前|如今|当前|眼下",
+        "目前：",
+    ),
+    "ja": TimeWords(
+        "今日|明日|昨日|明後日|一昨日|今[週月年朝晩夜]|来[週月年]|先[週月]|去年|昨年|[一二三四五六七八九十数\\d]+(?:日|週間|か月|ヶ月|年)[前後]",
+        "次の|次回|予定",
+        "現在|今の|今は|現時点",
+        "現時点で：",
+    ),
+}  # fmt: skip
+
+
+def is_relative(value: str, languages: Iterable[str]) -> bool:
+    """Return whether a value depends on when it was said: `tomorrow at ten`."""
+    return _occurs("relative", value, languages)
+
+
+def names_plan(text: str, languages: Iterable[str]) -> bool:
+    """Return whether an attribute or question is about what lies ahead: `next appointment`."""
+    return _occurs("plan", text, languages)
+
+
+def says_now(text: str, languages: Iterable[str]) -> bool:
+    """Return whether a question is already one about the present."""
+    return _occurs("now", text, languages)
+
+
+def as_of_now(language: str) -> str | None:
+    """Return what precedes a question to ask it about the present; None if the table has no such language."""
+    return TIME_WORDS[language].as_of_now if language in TIME_WORDS else None
+
+
+def _occurs(field: str, text: str, languages: Iterable[str]) -> bool:
+    patterns = (getattr(TIME_WORDS[language], field) for language in languages if language in TIME_WORDS)
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)

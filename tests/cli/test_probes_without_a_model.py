@@ -1,0 +1,344 @@
+"""What `audit probes` asks without a model, and what it leaves out and counts."""
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.cli.command import Command
+
+Fact = dict[str, Any]
+OTHER = ("I keep bees behind the old mill.", "The bees are fine, thanks.")
+
+
+class Listing(NamedTuple):
+    probes: list[dict[str, Any]]
+    rejected: dict[str, int]
+
+    def of_type(self, type: str) -> dict[str, str]:
+        """Return the expected answer to each question of that type."""
+        return {probe["question"]: probe["expectedAnswer"] for probe in self.probes if probe["type"] == type}
+
+    @property
+    def recall(self) -> dict[str, str]:
+        return self.of_type("recall")
+
+    @property
+    def as_of(self) -> dict[str, str]:
+        return self.of_type("temporal")
+
+
+Listed = Callable[..., Listing]
+
+
+@pytest.fixture
+def listed(command: Command) -> Listed:
+    """List the probes of one conversation: a turn per text, each on the date given or a month after the one before."""
+
+    def list_probes(turns: Sequence[str], *facts: Fact, dates: Sequence[str] = (), more: Sequence[str] = ()) -> Listing:
+        dates = dates or [f"2024-0{number}-09" for number in range(1, len(turns) + 1)]
+        told = [{"role": "user", "content": text, "timestamp": at} for text, at in zip(turns, dates, strict=True)]
+        numbered = [{"id": f"f{number}", "turn": number, **fact} for number, fact in enumerate(facts, 1)]
+        dataset = {"id": "mine", "conversations": [{"id": "c", "turns": told, "facts": numbered}]}
+        (command.folder / "mine.json").write_text(json.dumps(dataset), "utf-8")
+        said = command("audit", "probes", "mine.json", "--json", *more)
+        assert said.code == 0, said.err
+        return Listing(said.json["probes"], said.json["rejected"])
+
+    return list_probes
+
+
+def structured(attribute: str, value: str, content: str = "", **more: Any) -> Fact:
+    content = content or f"The {attribute} of the user is {value}"
+    return {"subject": "user", "attribute": attribute, "value": value, "content": content, **more}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["tomorrow at noon", "next week", "last Friday", "today", "in three days", "two weeks ago", "this evening"],
+)
+def test_a_value_that_depends_on_when_it_was_said_is_not_asked(listed: Listed, value: str) -> None:
+    made = listed([f"The plumber comes {value}, I was told."], structured("plumber visit", value))
+    assert (made.probes, made.rejected) == ([], {"relative time": 1})
+
+
+@pytest.mark.parametrize(
+    ("turn", "question", "value", "is_asked"),
+    [
+        (
+            "Der Klempner kommt übermorgen um neun, sagt die Verwaltung.",
+            "Wann kommt der Klempner?",
+            "übermorgen",
+            False,
+        ),
+        ("Ich habe den Schlüssel heute im Keller wiedergefunden.", "Wann fand er den Schlüssel?", "heute", False),
+        ("Der Klempner kommt immer am Morgen um neun zu uns.", "Wann kommt der Klempner?", "am Morgen", True),
+        ("水管工说他明天上午来我家修水管。", "水管工什么时候来？", "明天上午", False),
+        ("Le plombier passe demain matin pour la chaudière.", "Quand passe le plombier ?", "demain matin", False),
+    ],
+)
+def test_relative_times_are_known_in_the_language_of_the_conversation(
+    listed: Listed, turn: str, question: str, value: str, is_asked: bool
+) -> None:
+    made = listed([turn], {"content": turn, "question": question, "value": value})
+    assert (len(made.probes), made.rejected.get("relative time", 0)) == (int(is_asked), int(not is_asked))
+
+
+def test_a_change_to_or_from_a_relative_time_is_not_asked(listed: Listed) -> None:
+    made = listed(
+        ["The fair opens tomorrow.", "The fair opens on 4 March, not before."],
+        structured("opening of the fair", "tomorrow"),
+        structured("opening of the fair", "4 March", supersedes="f1"),
+    )
+    assert not made.of_type("conflict")
+    assert made.rejected["relative time"] == 1
+
+
+@pytest.mark.parametrize("attribute", ["next dentist appointment", "upcoming_exam", "scheduledInspection"])
+@pytest.mark.parametrize(
+    ("value", "end", "is_asked"),
+    [
+        ("May 3", "2024-04-20", True),
+        ("May 3", "2024-05-12", False),
+        ("at the harbour clinic", "2024-04-20", False),
+        ("at the harbour clinic", "2024-03-09", True),
+    ],
+)
+def test_a_plan_is_asked_only_while_it_lies_ahead(
+    listed: Listed, attribute: str, value: str, end: str, is_asked: bool
+) -> None:
+    """A plan without a date is known to lie ahead only on the day on which it was told."""
+    made = listed([f"Mine is {value}, they wrote.", OTHER[0]], structured(attribute, value), dates=["2024-03-09", end])
+    assert (len(made.probes), made.rejected.get("a plan", 0)) == (int(is_asked), int(not is_asked))
+
+
+def test_next_of_kin_is_not_a_plan(listed: Listed) -> None:
+    made = listed(["My next of kin is Oona.", OTHER[0]], structured("next of kin", "Oona"))
+    assert list(made.recall.values()) == ["Oona"]
+
+
+def test_a_plan_that_a_model_might_ask_about_is_left_out_too(listed: Listed) -> None:
+    """The own question of a fact about the next appointment is outdated like its attribute."""
+    own = {"content": "The next exam is on May 3", "question": "When is the next exam?", "value": "May 3"}
+    made = listed(["The exam is on May 3.", OTHER[0]], own, dates=["2024-03-09", "2024-05-12"])
+    assert (made.probes, made.rejected) == ([], {"a plan": 1})
+
+
+def test_a_past_value_is_asked_for_the_day_on_which_it_became_true(listed: Listed) -> None:
+    """Nothing tells whether the weight was still the same on a day between the two statements."""
+    turns = ["I weigh 94 kilos.", "Down to 88 kilos now!", "Only 85 kilos today."]
+    facts = [
+        structured("weight", value, validFrom=f"2024-0{number}-09", supersedes=f"f{number - 1}" if number > 1 else None)
+        for number, value in enumerate(("94 kilos", "88 kilos", "85 kilos"), 1)
+    ]
+    made = listed(turns, *facts)
+    assert list(made.as_of.values()) == ["94 kilos", "88 kilos"]
+    assert ["9 January 2024" in question for question in made.as_of] == [True, False]
+    assert ["9 February 2024" in question for question in made.as_of] == [False, True]
+
+
+def test_a_date_may_share_a_numeral_with_a_value(listed: Listed) -> None:
+    made = listed(
+        ["I work from ten to six.", "Now I work from two to nine."],
+        structured("shift", "ten to six", validFrom="2024-01-10"),
+        structured("shift", "two to nine", validFrom="2024-02-09", supersedes="f1"),
+    )
+    assert list(made.as_of.values()) == ["ten to six"]
+    made = listed(
+        ["The wine is of 2024.", "No, that one is empty, this is of 2019."],
+        structured("vintage", "2024", validFrom="2024-01-10"),
+        structured("vintage", "2019", validFrom="2024-02-09", supersedes="f1"),
+    )
+    assert (made.as_of, made.rejected["leak"]) == ({}, 1)
+
+
+def test_two_values_of_one_day_have_no_past_question(listed: Listed) -> None:
+    made = listed(
+        ["The reading was 140 at six.", "The reading was 151 at nine."],
+        structured("reading", "140", validFrom="2024-01-09T06:00"),
+        structured("reading", "151", validFrom="2024-01-09T09:00", supersedes="f1"),
+        dates=["2024-01-09", "2024-01-09"],
+    )
+    assert (made.as_of, made.rejected["same date"]) == ({}, 1)
+
+
+def test_a_changed_fact_is_asked_once(listed: Listed) -> None:
+    """The question of a plain recall is as true of the old value."""
+    turns = ["I drink Assam in the morning.", "I have switched to rooibos."]
+    facts = (structured("morning tea", "Assam"), structured("morning tea", "rooibos", supersedes="f1"))
+    made = listed(turns, *facts)
+    assert list(made.of_type("conflict").values()) == ["rooibos"]
+    assert (made.recall, made.rejected["asked as a change"]) == ({}, 1)
+    assert not listed(turns, *facts, more=("--kinds", "recall")).probes
+
+
+def test_a_changed_fact_is_the_twin_of_an_absent_one_if_there_is_no_other(command: Command, listed: Listed) -> None:
+    turns = ["I drink Assam in the morning.", "I have switched to rooibos."]
+    listed(turns, structured("morning tea", "Assam"), structured("morning tea", "rooibos", supersedes="f1"))
+    path = command.folder / "mine.json"
+    dataset = json.loads(path.read_text())
+    dataset["conversations"][0]["absent"] = [{"id": "x", "subject": "user", "attribute": "shoe size"}]
+    path.write_text(json.dumps(dataset))
+    said = command("audit", "probes", "mine.json", "--json", "--kinds", "hallucination").json
+    absent, twin = sorted(said["probes"], key=lambda probe: probe["type"], reverse=True)
+    assert (absent["type"], absent["twin"], twin["type"]) == ("hallucination", twin["id"], "conflict")
+
+
+def test_a_changed_fact_without_a_question_about_the_change_is_asked_as_of_now(listed: Listed) -> None:
+    """The old value is not in its turn, so that the change cannot be asked about."""
+    made = listed(
+        ["I have something hot in the morning.", "I have switched to rooibos."],
+        structured("morning tea", "Assam"),
+        structured("morning tea", "rooibos", supersedes="f1"),
+    )
+    assert not made.of_type("conflict")
+    ((question, value),) = made.recall.items()
+    assert ("as things stand now" in question, value) == (True, "rooibos")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_asked"),
+    [
+        ("User walks 20 km a day with the dog", "User walks 16 km a day", False),
+        ("User walks 20 km a day with the dog", "User now walks 16 km a day", True),
+        ("User wants to be on the road until dusk", "User walks 16 km a day", True),
+    ],
+)
+def test_a_gap_that_the_old_fact_fills_as_well_is_not_asked(listed: Listed, old: str, new: str, is_asked: bool) -> None:
+    made = listed([old, new], {"content": old}, {"content": new, "supersedes": "f1"})
+    assert list(made.recall.values()) == (["16"] if is_asked else [])
+    assert made.rejected.get("fits an earlier fact", 0) == int(not is_asked)
+
+
+OWN_QUESTIONS = [
+    ("Die Probe ist dienstags um acht im Gemeindehaus.", "Die Probe ist jetzt mittwochs um acht.",
+     "Wann ist die Probe?", "dienstags", "mittwochs", "Stand jetzt: "),
+    ("La répétition est le mardi soir à la mairie.", "La répétition est maintenant le jeudi soir.",
+     "Quand répète la chorale ?", "mardi", "jeudi", "À ce jour : "),
+    ("合唱团每周二晚上在社区中心排练。", "合唱团改到每周四晚上排练了。",
+     "合唱团什么时候排练？", "周二", "周四", "目前："),
+    ("The choir meets on Tuesdays in the parish hall.", "The choir meets on Wednesdays these days.",
+     "When does the choir meet?", "Tuesdays", "Wednesdays", "As things stand now: "),
+    ("Kuoro harjoittelee aina tiistaisin seurakuntatalolla.", "Kuoro harjoittelee nyt keskiviikkoisin.",
+     "Milloin kuoro harjoittelee?", "tiistaisin", "keskiviikkoisin", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "question", "old", "new", "prefix"), OWN_QUESTIONS)
+def test_an_own_question_about_a_change_stays_in_its_language(
+    listed: Listed, before: str, after: str, question: str, old: str, new: str, prefix: str
+) -> None:
+    made = listed(
+        [before, after],
+        {"content": before, "question": question, "value": old},
+        {"content": after, "question": question, "value": new, "supersedes": "f1"},
+    )
+    assert made.of_type("conflict") == {f"{prefix}{question}": new}
+    assert not made.recall
+
+
+@pytest.mark.parametrize(
+    ("attribute", "shown"),
+    [
+        ("HbA1c", "HbA1c"),
+        ("vitamin_D", "Vitamin D"),
+        ("Vitamin D", "Vitamin D"),
+        ("pH", "pH"),
+        ("eReader", "eReader"),
+        ("shoeSize", "Shoe size"),
+        ("FavouriteDish", "Favourite dish"),
+        ("favourite_dish", "Favourite dish"),
+    ],
+)
+def test_an_attribute_keeps_its_letters(listed: Listed, attribute: str, shown: str) -> None:
+    made = listed(["It is 7.4, since you ask."], structured(attribute, "7.4", "It is 7.4"))
+    assert [question.rpartition(". ")[2] for question in made.recall] == [f"{shown}: ____."]
+
+
+@pytest.mark.parametrize(
+    ("turn", "value"),
+    [
+        ("No meat for me, I eat lentils.", "eat lentils"),
+        ("We will rent a barge.", "rent a barge"),
+        ("She doesn't like cheese.", "like cheese"),
+        ("The menu? Not decided, sorry.", "Not decided"),
+        ("The menu was never printed.", "never printed"),
+    ],
+)
+def test_a_value_that_is_a_verb_or_a_negation_does_not_fit_a_note(listed: Listed, turn: str, value: str) -> None:
+    made = listed([turn], structured("menu", value, turn))
+    assert (made.probes, made.rejected) == ([], {"value does not fit": 1})
+
+
+@pytest.mark.parametrize(
+    ("turn", "value"),
+    [
+        ("I cook lentils on Mondays.", "lentils"),
+        ("I cook two pies on Mondays.", "two pies"),
+        ("She eats fish since the summer.", "eats fish"),
+    ],
+)
+def test_a_noun_or_a_verb_with_an_ending_fits_a_note(listed: Listed, turn: str, value: str) -> None:
+    made = listed([turn], structured("menu", value))
+    assert list(made.recall.values()) == [value]
+
+
+@pytest.mark.parametrize(
+    ("statement", "asked"),
+    [
+        ("User is 58", []),
+        ("User is Galician", []),
+        ("User's aunt is 58", []),
+        ("User's dog is Argo", ["Argo"]),
+        ("User's aunt turned 58 in the war", ["58"]),
+        ("User's family is in Delft from July 12 to 19", ["Delft"]),
+        ("User's family is in Delft from 12 to 19 July", ["Delft"]),
+        ("User is away between July 12 and 19", ["19"]),
+    ],
+)
+def test_a_gap_says_what_kind_of_answer_it_wants(listed: Listed, statement: str, asked: list[str]) -> None:
+    made = listed([statement, *OTHER], {"content": statement})
+    assert list(made.recall.values()) == asked
+
+
+def test_who_is_asked_only_for_a_name(listed: Listed) -> None:
+    made = listed(["I work at the tannery."], structured("workplace", "tannery"))
+    assert made.recall == {"Fill the gap in this note about the user. Workplace: ____.": "tannery"}
+    made = listed(["I work at Tamar & Sons."], structured("workplace", "Tamar & Sons"))
+    assert list(made.recall) == ["Who does the user work for?"]
+
+
+def test_a_change_from_a_kind_of_place_to_a_name_has_one_question(listed: Listed) -> None:
+    made = listed(
+        ["I work at the tannery.", "I moved on to Tamar & Sons."],
+        structured("workplace", "tannery"),
+        structured("workplace", "Tamar & Sons", supersedes="f1"),
+    )
+    assert list(made.of_type("conflict").values()) == ["Tamar & Sons"]
+
+
+@pytest.mark.parametrize(
+    ("subject", "label"),
+    [("vicar's bicycle", '"vicar\'s bicycle"'), ("Anna's bicycle", "Anna's bicycle"), ("the bicycle", "the bicycle")],
+)
+def test_a_thing_without_an_article_is_quoted(listed: Listed, subject: str, label: str) -> None:
+    made = listed([f"It is green, {subject} I mean."], structured("colour", "green") | {"subject": subject})
+    assert list(made.recall) == [f"Fill the gap in this note about {label}. Colour: ____."]
+
+
+@pytest.mark.parametrize(
+    ("turns", "evidence"),
+    [
+        (["Who came? I was at the pool Mon/Wed.", "I take Mondays, and the pool is full."], None),
+        (["Which day is the pool yours?", "Mondays."], ["t1", "t2"]),
+        (["The pool is mine on Mondays.", "I take Mondays, and the pool is full."], ["t1"]),
+    ],
+)
+def test_the_value_stands_in_the_turn_that_the_dataset_names(
+    listed: Listed, turns: list[str], evidence: list[str] | None
+) -> None:
+    """The turn after it counts only if the named turn ends with a question."""
+    made = listed(turns, structured("day at the pool", "Mondays"))
+    assert [probe["evidence"] for probe in made.probes] == ([evidence] if evidence else [])
+    assert made.rejected.get("unanswerable", 0) == int(evidence is None)
