@@ -113,6 +113,18 @@ def test_a_plan_is_asked_only_while_it_lies_ahead(
     assert (len(made.probes), made.rejected.get("a plan", 0)) == (int(is_asked), int(not is_asked))
 
 
+def test_a_replaced_plan_is_asked_for_the_day_on_which_it_was_made(listed: Listed) -> None:
+    """Only the last plan may be outdated; when it was made does not tell for when."""
+    turns = ["The next stop is Brittany.", "We drive to Asturias first.", OTHER[0]]
+    made = listed(
+        turns,
+        structured("next stop", "Brittany", validFrom="2024-01-09"),
+        structured("next stop", "Asturias", validFrom="2024-02-09", supersedes="f1"),
+    )
+    assert (list(made.as_of.values()), made.of_type("conflict"), made.recall) == (["Brittany"], {}, {})
+    assert made.rejected["a plan"] == 1
+
+
 def test_next_of_kin_is_not_a_plan(listed: Listed) -> None:
     made = listed(["My next of kin is Oona.", OTHER[0]], structured("next of kin", "Oona"))
     assert list(made.recall.values()) == ["Oona"]

@@ -1,4 +1,4 @@
-"""Identifies the language of a text, and tells English from other languages."""
+"""Tells languages apart."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def find_changes(material: Material) -> list[Change]:
 
 def conflict_probes(material: Material, changes: Sequence[Change], policy: Policy) -> Iterator[Probe]:
     for chain, asked in changes:
-        if isinstance(asked, str):
+        if isinstance(asked, str) or chain[-1] not in material.history.current:
             continue
         question, values, places = asked
         stale = tuple(dict.fromkeys(values[:-1]))

@@ -63,7 +63,7 @@ class IndexedConversation:
             return ("en",)
         return tuple(dict.fromkeys(("en", language_of(_sample(turn.content for turn in self.conversation.turns)))))
 
-    def language_of(self, question: str) -> str:
+    def question_language(self, question: str) -> str:
         """Return whether a question of the dataset is in English or in the language of the turns."""
         return likelier(question, self.languages) if len(self.languages) > 1 else self.languages[0]
 

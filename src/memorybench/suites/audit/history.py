@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 
 from memorybench.datasets.audit import AuditFact
 
@@ -25,7 +25,7 @@ class History:
     past: tuple[tuple[AuditFact, str], ...]
     """Facts that are not true at the end of the conversation, with the reason."""
     chains: tuple[tuple[AuditFact, ...], ...]
-    """Facts of which each supersedes the previous one, oldest first."""
+    """Facts of which each supersedes the previous one, oldest first. The last is current, or an outdated plan."""
 
 
 def history(indexed: IndexedConversation) -> History:
@@ -45,12 +45,12 @@ def history(indexed: IndexedConversation) -> History:
             past.append((fact, UNDATED))
         elif fact.valid_to is not None and now is not None and fact.valid_to <= now:
             past.append((fact, "no longer valid"))
-        elif _is_outdated_plan(fact, indexed):
-            past.append((fact, PLAN))
+    ended = {fact.id for fact, _ in past}
+    past += [(fact, PLAN) for fact in facts if fact.id not in ended and _is_outdated_plan(fact, indexed)]
     past_ids = {fact.id for fact, _ in past}
     return History(
         current=tuple(fact for fact in facts if fact.id not in past_ids), past=tuple(past),
-        chains=tuple(_chains(facts, followers, past_ids)),
+        chains=tuple(_chains(facts, followers, ended)),
     )  # fmt: skip
 
 
@@ -69,7 +69,7 @@ def _plans(facts: Sequence[AuditFact], now: datetime | None) -> set[str]:
 def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     """Return whether a fact tells what lay ahead (`next test: 11 August`), unless it is sure that it still does.
 
-    It still does on the day on which it was told, and before the date of the fact or of its value.
+    It still does on the day on which it was told, and before the date of its value or a later start of the fact.
     """
     topics = (attribute_name(fact.attribute or ""), fact.question or "")
     if not any(names_plan(topic, indexed.languages) for topic in filter(None, topics)):
@@ -77,12 +77,13 @@ def _is_outdated_plan(fact: AuditFact, indexed: IndexedConversation) -> bool:
     told, now = indexed.told(fact), indexed.now
     if told is None or now is None:
         return True
-    planned: date | None = fact.valid_from.date() if fact.valid_from else find_date(fact.value or "", told.date())
+    starts_later = fact.valid_from is not None and fact.valid_from.date() > told.date()
+    planned = fact.valid_from.date() if fact.valid_from and starts_later else find_date(fact.value or "", told.date())
     return told.date() < now.date() if planned is None else planned <= now.date()
 
 
 def _chains(
-    facts: Sequence[AuditFact], followers: dict[str, list[AuditFact]], past_ids: set[str]
+    facts: Sequence[AuditFact], followers: dict[str, list[AuditFact]], ended: set[str]
 ) -> list[tuple[AuditFact, ...]]:
     """Follow each first fact to its last. If two facts supersede one, it is unknown which is true: no chain."""
     known = {fact.id for fact in facts}
@@ -93,6 +94,6 @@ def _chains(
         chain = [first]
         while len(after := followers.get(chain[-1].id, [])) == 1 and after[0] not in chain:
             chain.append(after[0])
-        if len(chain) > 1 and not after and chain[-1].id not in past_ids:
+        if len(chain) > 1 and not after and chain[-1].id not in ended:
             chains.append(tuple(chain))
     return chains

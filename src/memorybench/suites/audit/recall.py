@@ -84,7 +84,7 @@ class Material:
     def ask_now(self, question: Question) -> str:
         """Return the text that asks the question about the present."""
         is_given = question.origin == "given"
-        return ask_now(question.text, given_in=self.indexed.language_of(question.text) if is_given else None)
+        return ask_now(question.text, given_in=self.indexed.question_language(question.text) if is_given else None)
 
     def questions(self, fact: AuditFact) -> Iterator[Question]:
         """Yield the questions of a fact: the dataset's own, by template, or with a gap. Ours are in English."""

@@ -64,7 +64,8 @@ def drafts(
         recalls = [_recall(indexed, fact) for fact in unasked]
         found += recalls if "recall" in types else []
         if "conflict" in types:
-            chains = (chain for chain in past.chains if (name, "conflict", chain[-1].id) not in asked)
+            current = (chain for chain in past.chains if chain[-1] in past.current)
+            chains = (chain for chain in current if (name, "conflict", chain[-1].id) not in asked)
             found += [_conflict(indexed, chain, policy) for chain in chains]
         if "temporal" in types:
             events = [fact for fact in past.current if fact.category == "event" and (name, fact.id) not in ordered]
