@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memorybench.core.errors import BadInput
-from memorybench.datasets import items
 from memorybench.datasets.items import read_items
+from memorybench.files import json_stream
 from tests.doubles.refusals import refused
 
 VALUES = [{"id": n, "text": "ä\n]}" * n, "inner": [{"x": [n]}]} for n in range(30)]
@@ -30,7 +30,7 @@ def both(path: Path, **options: Any) -> tuple[list[Any], list[Any]]:
 def test_an_array_is_read_as_a_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool, indent: int | None, chunk: int
 ) -> None:
-    monkeypatch.setattr(items, "_CHUNK", chunk)
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
     text = json.dumps(VALUES, indent=indent, ensure_ascii=False).encode()
     file = tmp_path / ("data.json.gz" if packed else "data.json")
     file.write_bytes(gzip.compress(text) if packed else text)

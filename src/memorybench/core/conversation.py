@@ -1,4 +1,4 @@
-"""Conversations, and the memories and facts made from them."""
+"""Conversations, and the memories made from them."""
 
 from __future__ import annotations
 
@@ -77,18 +77,3 @@ class Memory(Record):
     sources: tuple[str, ...] | None = None
     """Ids of the sessions and turns it came from; None if unknown."""
     chunks: tuple[str, ...] = ()
-
-
-class Fact(Record):
-    id: str
-    content: str
-    at: datetime | None = None
-    supersedes: str | None = None
-    category: str | None = None
-    subject: str | None = None
-    attribute: str | None = None
-    value: str | None = None
-    valid_from: datetime | None = None
-    valid_to: datetime | None = None
-    question: str | None = None
-    """A question that asks for the value, if the dataset has one. It must pass the same checks as generated ones."""

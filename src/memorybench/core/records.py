@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +34,29 @@ def canonical(value: Any) -> str:
 def digest(value: Any) -> str:
     """Return 32 hex digits (128 bits of SHA-256) of the canonical JSON of a value."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()[:32]
+
+
+class JsonTextHasher:
+    """Computes the `digest` of a text that is given in parts."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256(b'"')
+
+    def add(self, part: str) -> None:
+        self._hash.update(canonical(part)[1:-1].encode())
+
+    def digest(self) -> str:
+        whole = self._hash.copy()
+        whole.update(b'"')
+        return whole.hexdigest()[:32]
+
+
+def array_parts(values: Iterable[Any]) -> Iterator[str]:
+    """Yield the canonical JSON of a list in parts."""
+    yield "["
+    for place, value in enumerate(values):
+        yield f",{canonical(value)}" if place else canonical(value)
+    yield "]"
 
 
 def _plain(value: Any) -> Any:

@@ -8,23 +8,50 @@ A date without a time of day is in UTC if other dates of the conversation have t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
+from sys import intern
+from typing import Any
 
-from memorybench.core.conversation import Fact, Turn
+from memorybench.core.conversation import Turn
 from memorybench.core.errors import BadInput
-from memorybench.core.records import Record
+from memorybench.core.records import Record, array_parts, canonical, iso_date
+from memorybench.files.json_stream import NotStreamable, stream_members
 from memorybench.files.located import Document
+from memorybench.files.rows import numbered_jsonl
 from memorybench.files.validation import validated
 
 from .audit_checks import conversation_faults, dataset_faults
-from .audit_file import AuditFile, ConversationOnFile, read_audit_file, turn_id
+from .audit_file import AuditFile, ConversationOnFile, FactOnFile, read_audit_file, stem_and_kind, turn_id
 from .dates import any_zoned, read_moment
 
 
-class AuditFact(Fact):
+@dataclass(frozen=True, slots=True)
+class AuditFact:
+    """What a conversation states. A dataclass, not a Record: a dataset may have hundreds of thousands."""
+
+    id: str
+    content: str
+    at: datetime | None = None
+    supersedes: str | None = None
+    category: str | None = None
+    subject: str | None = None
+    attribute: str | None = None
+    value: str | None = None
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+    question: str | None = None
+    """A question that asks for the value, if the dataset has one. It must pass the same checks as generated ones."""
     turn: str | None = None
     """Id of the turn that states it; None: unknown."""
+
+    def plain(self) -> dict[str, Any]:
+        """Return JSON-compatible data."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: iso_date(value) if isinstance(value, datetime) else value for name, value in fields.items()}
 
 
 class AbsentFact(Record):
@@ -48,9 +75,18 @@ class AuditDataset(Record):
     id: str
     conversations: tuple[AuditConversation, ...]
 
+    def canonical_parts(self) -> Iterator[str]:
+        """Yield the canonical JSON in parts: the whole takes several times the memory of the dataset."""
+        yield '{"conversations":'
+        yield from array_parts(self.conversations)
+        yield f',"id":{canonical(self.id)}}}'
+
 
 def load_audit(path: Path | str) -> AuditDataset:
     """Read an audit dataset; raise BadInput with the first problem and the number of the others."""
+    dataset = _stream(Path(path))
+    if dataset is not None:
+        return dataset
     file = read_audit_file(Path(path))
     problems = _problems(file)
     if problems:
@@ -73,30 +109,87 @@ def _problems(file: AuditFile) -> list[BadInput]:
     return sorted(problems, key=file.line_of)
 
 
+def _stream(path: Path) -> AuditDataset | None:
+    """Return the dataset of a valid file, reading one conversation at a time; None: read it as a whole.
+
+    The objects of a parsed JSON file take several times the memory of the conversations made from them. Only a file
+    with problems is read as a whole, because a problem may concern two conversations and has a line.
+    """
+    id: Any = None
+    conversations: dict[str, AuditConversation] = {}
+    try:
+        for name, value in _members(path):
+            if name == "id":
+                id = value
+                continue
+            part = Document(str(path), value)
+            conversation = _conversation(part)
+            if name != CONVERSATIONS or conversation.id in conversations or any(conversation_faults(part, ())):
+                return None
+            conversations[conversation.id] = conversation
+    except (BadInput, NotStreamable):
+        return None
+    is_valid = isinstance(id, str) and id.strip() and any(one.facts for one in conversations.values())
+    return AuditDataset(id=id, conversations=tuple(conversations.values())) if is_valid else None
+
+
+def _members(path: Path) -> Iterator[tuple[str, Any]]:
+    """Yield the id of the dataset, and each conversation."""
+    stem, kind = stem_and_kind(path)
+    if kind == "json":
+        yield from stream_members(path, CONVERSATIONS)
+    elif kind == "jsonl":
+        yield "id", stem
+        yield from ((CONVERSATIONS, value) for _, value in numbered_jsonl(path))
+
+
+CONVERSATIONS = "conversations"
+
+
 def _conversation(document: Document) -> AuditConversation:
     conversation = validated(document, ConversationOnFile)
     fact_dates = [date for fact in conversation.facts for date in (fact.timestamp, fact.valid_from, fact.valid_to)]
     in_utc = any_zoned([*(turn.timestamp for turn in conversation.turns), *fact_dates])
-
-    def parse(text: str | None) -> datetime | None:
-        moment = None if text is None else read_moment(text)
-        if moment is None:
-            return None
-        return moment.at.replace(tzinfo=UTC) if moment.whole_day and in_utc else moment.at
-
     turns = (
-        Turn(role=turn.role, content=turn.content, speaker=turn.speaker, at=parse(turn.timestamp), id=turn_id(number))
+        Turn(
+            role=intern(turn.role),
+            content=turn.content,
+            speaker=_shared(turn.speaker),
+            at=_parse(turn.timestamp, in_utc),
+            id=intern(turn_id(number)),
+        )
         for number, turn in enumerate(conversation.turns, 1)
     )
-    facts = (
-        AuditFact(
-            **fact.model_dump(exclude={"timestamp", "valid_from", "valid_to", "turn"}),
-            at=parse(fact.timestamp),
-            valid_from=parse(fact.valid_from),
-            valid_to=parse(fact.valid_to),
-            turn=None if fact.turn is None else turn_id(fact.turn),
-        )
-        for fact in conversation.facts
-    )
+    facts = (_fact(fact, in_utc) for fact in conversation.facts)
     absent = tuple(AbsentFact(**entry.model_dump()) for entry in conversation.absent)
     return AuditConversation(id=conversation.id, turns=tuple(turns), facts=tuple(facts), absent=absent)
+
+
+def _fact(fact: FactOnFile, in_utc: bool) -> AuditFact:
+    return AuditFact(
+        id=intern(fact.id),
+        content=fact.content,
+        at=_parse(fact.timestamp, in_utc),
+        supersedes=_shared(fact.supersedes),
+        category=_shared(fact.category),
+        subject=_shared(fact.subject),
+        attribute=_shared(fact.attribute),
+        value=fact.value,
+        valid_from=_parse(fact.valid_from, in_utc),
+        valid_to=_parse(fact.valid_to, in_utc),
+        question=fact.question,
+        turn=None if fact.turn is None else intern(turn_id(fact.turn)),
+    )
+
+
+def _shared(text: str | None) -> str | None:
+    """Return one object for equal texts: conversations repeat ids, subjects and attributes."""
+    return None if text is None else intern(text)
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str | None, in_utc: bool) -> datetime | None:
+    moment = None if text is None else read_moment(text)
+    if moment is None:
+        return None
+    return moment.at.replace(tzinfo=UTC) if moment.whole_day and in_utc else moment.at

@@ -6,7 +6,7 @@ The checks read documents that may also contain wrong types. They skip those, be
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from memorybench.core.errors import BadInput
 from memorybench.files.located import Document
@@ -47,8 +47,9 @@ def conversation_faults(conversation: Document, every: Sequence[Document]) -> It
     yield from _repeated_ids(facts, "fact")
     yield from _date_faults(turns, facts)
     yield from _chain_faults(facts, conversation, every)
+    turn_ids = {turn_id(number) for number in range(1, 1 + len(all_turns if isinstance(all_turns, list) else ()))}
     for fact in facts:
-        yield from _fact_faults(fact, len(all_turns) if isinstance(all_turns, list) else 0)
+        yield from _fact_faults(fact, turn_ids)
     yield from _absent_faults(members(conversation, "absent"), facts)
 
 
@@ -263,14 +264,15 @@ def _topic(part: Document) -> tuple[str, str]:
     return subject, "".join(_WORD.findall((_text(part, "attribute") or "").casefold()))
 
 
-def _fact_faults(fact: Document, turns: int) -> Iterator[BadInput]:
+def _fact_faults(fact: Document, turn_ids: Set[str]) -> Iterator[BadInput]:
     for key in ("attribute", "question"):
         if _text(fact, key) and fact.value.get("value") is None:
             yield BadInput(fact.where(key), "no value", expected="the answer in value", remedy='add "value"')
     turn = fact.value.get("turn")
     if isinstance(turn, bool) or not isinstance(turn, int | str):
         return
-    if turn_id(turn) not in {turn_id(number) for number in range(1, turns + 1)}:
+    if turn_id(turn) not in turn_ids:
+        turns = len(turn_ids)
         yield BadInput(
             fact.where("turn"),
             f"unknown turn {preview(turn)}",

@@ -78,12 +78,12 @@ class AuditFile:
 
 def read_audit_file(path: Path) -> AuditFile:
     """Read an audit file; collect all problems instead of stopping at the first."""
-    stem, _, kind = path.name.removesuffix(".gz").rpartition(".")
+    stem, kind = stem_and_kind(path)
     try:
-        match kind.lower():
+        match kind:
             case "json":
                 return _dataset(path)
-            case "jsonl" | "ndjson":
+            case "jsonl":
                 return _rows(path, stem)
     except BadInput as bad:  # the file cannot be read at all
         return AuditFile(path, None, (), (bad,))
@@ -94,6 +94,12 @@ def read_audit_file(path: Path) -> AuditFile:
         remedy="rename it",
     )
     return AuditFile(path, None, (), (unknown,))
+
+
+def stem_and_kind(path: Path) -> tuple[str, str]:
+    """Return the name without its endings, and `json`, `jsonl` or another ending."""
+    stem, _, kind = path.name.removesuffix(".gz").rpartition(".")
+    return stem, kind.lower().replace("ndjson", "jsonl")
 
 
 def turn_id(turn: int | str) -> str:

@@ -6,27 +6,23 @@ Items of gzipped files and of CSV files stay in memory, compressed.
 
 from __future__ import annotations
 
-import codecs
-import gzip
 import json
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from memorybench.core.errors import BadInput
 from memorybench.files.json_places import JsonLines
-from memorybench.files.json_text import decode, decode_at, load_json
+from memorybench.files.json_stream import NotStreamable, open_window
+from memorybench.files.json_text import decode, load_json
 from memorybench.files.jsonpaths import Path as JsonPath
 from memorybench.files.located import Document, Place
-from memorybench.files.reading import read_lines, unpacked_cap
+from memorybench.files.reading import read_lines
 from memorybench.files.rows import decode_line, stream_csv
 
-_CHUNK = 4 * 2**20
-_BLANKS = re.compile(r"[ \t\n\r]*")
 _FAST_COMPRESSION = 1
 _UTF8_MARK = b"\xef\xbb\xbf"
 
@@ -79,10 +75,6 @@ def _format_of(path: Path) -> str:
     return format
 
 
-class _NotStreamable(Exception):
-    """The file is not a JSON array of objects."""
-
-
 def _jsonl(path: Path) -> Iterator[Item]:
     is_plain = path.suffix.lower() != ".gz"
     byte = 0
@@ -103,34 +95,24 @@ def _array(path: Path) -> Iterator[Item]:
         for item in _stream_array(path):
             yield item
             count += 1
-    except (_NotStreamable, BadInput, OSError, EOFError, zlib.error, UnicodeDecodeError):
+    except (NotStreamable, BadInput):
         # reading the whole file either succeeds or reports the error with its place
         yield from islice(_members(path, None), count, None)
 
 
 def _stream_array(path: Path) -> Iterator[Item]:
     is_plain = path.suffix.lower() != ".gz"
-    with cast("IO[bytes]", path.open("rb") if is_plain else gzip.open(path)) as file:
-        window = _Window(file, unpacked_cap(path))
+    with open_window(path) as window:
         if window.peek() != "[":
-            raise _NotStreamable
-        window.skip(1)
-        index = 0
-        while (mark := window.peek()) != "]":
-            if index:
-                if mark != ",":
-                    raise _NotStreamable
-                window.skip(1)
-                mark = window.peek()
-            if mark != "{":
-                raise _NotStreamable
+            raise NotStreamable
+        for index, _ in enumerate(window.items()):
+            if window.peek() != "{":
+                raise NotStreamable
             byte, line = window.byte, window.line
             value, text = window.value(with_text=not is_plain)
             yield _item(path, Span(byte, window.byte - byte, line, index), text, value, is_plain)
-            index += 1
-        window.skip(1)
         if window.peek():
-            raise _NotStreamable
+            raise NotStreamable
 
 
 def _members(path: Path, within: str | None) -> Iterator[Item]:
@@ -151,62 +133,6 @@ def _members(path: Path, within: str | None) -> Iterator[Item]:
         )
     for index in range(len(document.value)):
         yield Item(document.at(index), partial(document.at, index))
-
-
-class _Window:
-    """The part of a JSON file that is in memory."""
-
-    def __init__(self, file: IO[bytes], largest: int) -> None:
-        self._file = file
-        self._largest = largest
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-        self._text = ""
-        self._at = 0
-        self._longest = 0
-        self._ended = False
-        self.byte = 0
-        self.line = 1
-
-    def peek(self) -> str:
-        """Skip whitespace and return the next character; "" at the end."""
-        while True:
-            blanks = _BLANKS.match(self._text, self._at)
-            self.skip(blanks.end() - self._at if blanks else 0)
-            if self._at < len(self._text) or self._ended:
-                return self._text[self._at : self._at + 1]
-            self._read_on()
-
-    def skip(self, characters: int) -> None:
-        start, self._at = self._at, self._at + characters
-        if self._text.find("\n", start, self._at) >= 0:  # many large files are a single line: counting takes longer
-            self.line += self._text.count("\n", start, self._at)
-        self.byte += characters if self._text.isascii() else len(self._text[start : self._at].encode())
-
-    def value(self, with_text: bool) -> tuple[Any, str]:
-        """Skip and return the JSON value that begins here, and its text, which is "" if it is not wanted."""
-        if len(self._text) - self._at < self._longest and not self._ended:
-            self._read_on()  # an item that is cut off would be parsed in vain
-        while True:
-            try:
-                value, end = decode_at(self._text, self._at)
-            except (ValueError, RecursionError):
-                if self._ended:
-                    raise _NotStreamable from None
-                self._read_on()  # invalid JSON reaches the end of the file
-            else:
-                text = self._text[self._at : end] if with_text else ""
-                self._longest = max(self._longest, end - self._at)
-                self.skip(end - self._at)
-                return value, text
-
-    def _read_on(self) -> None:
-        # at least doubled, so that a long item is parsed only a few times
-        chunk = self._file.read(max(_CHUNK, len(self._text) - self._at))
-        self._ended = not chunk
-        self._text = self._text[self._at :] + self._decoder.decode(chunk, final=self._ended)
-        self._at = 0
-        if self.byte + len(self._text) > self._largest:
-            raise _NotStreamable
 
 
 def _item(path: Path, span: Span, text: str, value: Any, is_plain: bool) -> Item:

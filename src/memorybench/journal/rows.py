@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from memorybench.core.records import Record, digest
+from memorybench.core.records import JsonTextHasher, Record, array_parts
 from memorybench.core.spending import NOTHING, Spending
 
 RunStatus = Literal["running", "complete", "partial", "blocked"]
@@ -40,7 +40,26 @@ class Fingerprint(Record):
 
     @classmethod
     def of(cls, text: str) -> Fingerprint:
-        return cls(digest=digest(text), text=text if len(text) <= 100_000 else None)
+        return cls.of_parts([text])
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[str]) -> Fingerprint:
+        """Return the fingerprint of the joined parts, of which one at a time is in memory."""
+        hasher, kept, size = JsonTextHasher(), [], 0
+        for part in parts:
+            hasher.add(part)
+            size += len(part)
+            if size <= _LONGEST_TEXT:
+                kept.append(part)
+        return cls(digest=hasher.digest(), text="".join(kept) if size <= _LONGEST_TEXT else None)
+
+    @classmethod
+    def of_list(cls, values: Iterable[Any]) -> Fingerprint:
+        """Return the fingerprint of the canonical JSON of a list."""
+        return cls.of_parts(array_parts(values))
+
+
+_LONGEST_TEXT = 100_000
 
 
 class Run(Record):

@@ -13,7 +13,6 @@ from pathlib import Path
 from memorybench import catalog
 from memorybench.core.conversation import Haystack
 from memorybench.core.errors import BadInput, ConsentRequired
-from memorybench.core.records import canonical
 from memorybench.files.reading import check_confined
 from memorybench.journal.rows import Fingerprint, Run
 
@@ -64,7 +63,7 @@ def _open_audit(run: Run, benchmark: str, recorded: Fingerprint, folders: Sequen
     file = _find(run.spec.get("dataset"), folders)
     check_confined(file, folders, _LARGEST_AUDIT)
     dataset = load_audit(file)
-    if Fingerprint.of(canonical(dataset)).digest != recorded.digest:
+    if Fingerprint.of_parts(dataset.canonical_parts()).digest != recorded.digest:
         raise BadInput(str(file), "changed since the run", expected="the recorded fingerprint")
     return Transcripts(dataset).haystack
 

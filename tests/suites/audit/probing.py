@@ -27,8 +27,8 @@ def conversation(
     return AuditConversation(id=id, turns=turns, facts=facts, absent=absent)
 
 
-def fact(id: str, content: str, **more: object) -> AuditFact:
-    return AuditFact.model_validate({"id": id, "content": content, **more})
+def fact(id: str, content: str, **more: Any) -> AuditFact:
+    return AuditFact(id=id, content=content, **more)
 
 
 def probes_of(*conversations: AuditConversation, policy: Policy = "latest", limit: int | None = None) -> Probes:

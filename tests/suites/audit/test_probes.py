@@ -349,7 +349,7 @@ def test_changes_without_dates_have_no_as_of_probes() -> None:
     told = chain("Assam", "rooibos")
     undated = told.model_copy(update={"turns": tuple(replace(turn, at=None) for turn in told.turns)})
     assert not of_kind(probes_of(undated), "as of")
-    no_dates = tuple(one.model_copy(update={"valid_from": None, "at": day(3)}) for one in told.facts)
+    no_dates = tuple(replace(one, valid_from=None, at=day(3)) for one in told.facts)
     assert not of_kind(probes_of(told.model_copy(update={"facts": no_dates})), "as of")
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from memorybench.core.errors import BadInput
 from memorybench.core.plans import Limits, Plan
-from memorybench.core.records import canonical
 from memorybench.core.trials import Subject
 from memorybench.datasets.audit import AuditDataset, load_audit
 from memorybench.datasets.prompts import answer_prompt
@@ -213,15 +212,16 @@ class _AuditRun:
 
     def fingerprints(self) -> dict[str, Fingerprint]:
         texts = {f"provider {provider.name}": provider.described() for provider in self.providers}
-        texts[f"dataset {self.dataset.id}"] = canonical(self.dataset)
-        texts["probes"] = canonical([probe.plain() for probe in self.generated.probes])
         texts["prompt"] = self.spec.answer_prompt or load_prompt("audit-answer")
         texts["model"] = "\n".join(model.described() for model in self.models)
         if self.judge is not None:
             texts["judge model"] = self.judge.described()
         if self.writer is not None:
             texts["probe model"] = self.writer.described()
-        return {name: Fingerprint.of(text) for name, text in texts.items()}
+        found = {name: Fingerprint.of(text) for name, text in texts.items()}
+        found[f"dataset {self.dataset.id}"] = Fingerprint.of_parts(self.dataset.canonical_parts())
+        found["probes"] = Fingerprint.of_list(self.generated.probes)
+        return found
 
     async def open_plan(self, opening: Opening) -> Plan:
         judge = await self.judge.open(opening.stack) if self.judge else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 from memorybench.core.conversation import Turn
@@ -89,36 +90,52 @@ def probe(
     places: Sequence[int] = (),
     category: str | None = None,
     checks: Sequence[str] = (),
+    related_facts: Sequence[str] = (),
     **more: Any,
 ) -> Probe:
     """Create a probe. Its ages and labels follow from the places of the turns that contain the answer."""
     age_turns = len(indexed.conversation.turns) - 1 - max(places) if places else None
     dates = [turn.at for turn in indexed.turns(places) if turn.at is not None]
     age_days = (indexed.now - max(dates)).days if dates and indexed.now is not None else None
-    labels = {
-        "probe_type": type,
-        "kind": kind,
-        "conversation": indexed.conversation.id,
-        "category": category,
-        "turns_back": _bucket(age_turns, _TURN_BUCKETS),
-        "days_back": _bucket(age_days, _DAY_BUCKETS),
-    }
-    return Probe(
+    # not validated, and with shared parts: a dataset may give hundreds of thousands of probes
+    return Probe.model_construct(
+        _FIELDS,
         id=f"{indexed.conversation.id}/{id}",
-        labels={name: text for name, text in labels.items() if text},
+        labels=_labels(
+            probe_type=type,
+            kind=kind,
+            conversation=indexed.conversation.id,
+            category=category,
+            turns_back=_bucket(age_turns, _TURN_BUCKETS),
+            days_back=_bucket(age_days, _DAY_BUCKETS),
+        ),
         type=type,
         kind=kind,
         conversation=indexed.conversation.id,
         question=question,
         expected_answer=expected,
+        related_facts=tuple(related_facts),
         gold_context=indexed.turns(sorted(places)),
         origin=origin,
-        checks=tuple(Check(name=name, by="structure") for name in checks),
+        checks=_checks_by_structure(tuple(checks)),
         category=category,
         age_turns=age_turns,
         age_days=age_days,
         **more,
     )
+
+
+_FIELDS = set(Probe.model_fields)
+
+
+@lru_cache(maxsize=1024)
+def _labels(**labels: str | None) -> Mapping[str, str]:
+    return {name: text for name, text in labels.items() if text}
+
+
+@cache
+def _checks_by_structure(names: tuple[str, ...]) -> tuple[Check, ...]:
+    return tuple(Check(name=name, by="structure") for name in names)
 
 
 _TURN_BUCKETS = ((10, "0-9"), (50, "10-49"), (200, "50-199"), (None, "200+"))

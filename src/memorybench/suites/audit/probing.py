@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memorybench import __version__
 from memorybench.core.plans import Job, Performed, Plan, Steps
-from memorybench.core.records import canonical, digest
+from memorybench.core.records import digest
 from memorybench.core.trials import Exhibit, Score
 from memorybench.datasets.audit import AuditDataset
 from memorybench.engine.budget import Budget
@@ -57,8 +57,8 @@ def verify_all(
     The run id is derived from dataset, candidates and model, so the same command is resumed.
     """
     marks = {
-        "dataset": Fingerprint.of(canonical(dataset)),
-        "probes": Fingerprint.of(canonical([probe.plain() for probe in candidates])),
+        "dataset": Fingerprint.of_parts(dataset.canonical_parts()),
+        "probes": Fingerprint.of_list(candidates),
         "probe model": Fingerprint.of(model.described()),
     }
     spec = {"benchmarks": [dataset.id], "providers": [model.name]}
