@@ -79,10 +79,10 @@ def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
 
 
 def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub) -> None:
-    command(*PAID, "--budget", "0.0175", "--run-id", "r")
-    command("eval", "--resume", "r", "--budget", "0.035")
+    first = command(*PAID, "--budget", "0.0175", "--run-id", "r")
+    raised = command("eval", "--resume", "r", "--budget", "0.035")
     calls = len(stub.calls)
-    assert 10 <= calls <= 11
+    assert 10 <= calls <= 11, f"{first.err}\n{raised.err}"
     assert command("eval", "--resume", "r").code == 1
     assert len(stub.calls) == calls
     said = command("eval", "--resume", "r", "--budget", "none", "--json")

@@ -96,7 +96,13 @@ def _job(place: int, ledger: Ledger, haystack: str, question: str, sessions: int
         )
         asked = f"answer:{question}"
         answer = await steps.once(
-            "answer", {"call": asked}, lambda: call(asked, f"{found}!", paid=True), str, on=MODEL, paid=True
+            "answer",
+            {"call": asked},
+            lambda: call(asked, f"{found}!", paid=True),
+            str,
+            on=MODEL,
+            paid=True,
+            highest_cost=lambda: PRICE,
         )
         judged = f"judge:{question}"
         verdict = await steps.once(
@@ -106,6 +112,7 @@ def _job(place: int, ledger: Ledger, haystack: str, question: str, sessions: int
             str,
             on=MODEL,
             paid=True,
+            highest_cost=lambda: PRICE,
         )
         correct = Score(name="correct", value=float(verdict == "yes"))
         return Performed(scores=(correct,), shown=Exhibit(asked=question, got=answer))

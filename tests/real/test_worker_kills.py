@@ -319,5 +319,7 @@ def test_killed_processes_do_not_exceed_the_budget(
     assert budget <= recorded + lost < budget + in_flight * PRICE
     paid = sum(map(len, fleet.calls.values()))
     assert paid * PRICE < budget + in_flight * PRICE
+    over = f"{paid - budget / PRICE:+.1f} calls against the budget of {budget / PRICE:.1f}"
+    print(f"{len(fleet.kills)} of {kills} kills, {paid} paid calls, {over}; {in_flight} in flight at most")
     assert sum(counts.values()) == histories * len(THINGS), "I4"
     assert counts["blocked"] > 0
