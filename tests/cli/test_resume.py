@@ -80,9 +80,10 @@ def test_a_resumed_run_keeps_its_budget(command: Command, stub: Stub) -> None:
 
 def test_a_raised_budget_is_kept_by_the_next_resume(command: Command, stub: Stub) -> None:
     first = command(*PAID, "--budget", "0.0175", "--run-id", "r")
-    raised = command("eval", "--resume", "r", "--budget", "0.035")
-    calls = len(stub.calls)
-    assert 10 <= calls <= 11, f"{first.err}\n{raised.err}"
+    raised = command("eval", "--resume", "r", "--budget", "0.035", "--json")
+    calls, spent = len(stub.calls), raised.json["circumstances"]
+    assert (first.code, raised.code, spent["calls_of_unknown_cost"]) == (1, 1, 0), f"{first.err}\n{raised.err}"
+    assert 10 <= calls <= 11, f"{spent}\n{first.err}\n{raised.err}"
     assert command("eval", "--resume", "r").code == 1
     assert len(stub.calls) == calls
     said = command("eval", "--resume", "r", "--budget", "none", "--json")
