@@ -15,8 +15,10 @@ from memorybench.core.trials import Outcome
 from memorybench.stores.reference import open_reference
 from memorybench.suites.hygiene.checks import survivors
 from memorybench.suites.hygiene.evidence import OpenStore
+from memorybench.suites.hygiene.mutants import mutants_of
 from memorybench.suites.hygiene.phases import PhaseReport, check_script, check_violation
 from memorybench.suites.hygiene.scenario import Scenario
+from memorybench.suites.hygiene.script import Forget, Update
 from tests.suites.hygiene.notebook import Notebook, opener
 from tests.suites.hygiene.running import bundled, outcomes, scenario, secret_scenario
 
@@ -71,6 +73,18 @@ def test_no_mutant_fails_on_a_store_that_checks_owners() -> None:
     results = outcomes(open_reference, [checked])
     assert failures(results) == []
     assert [row for row in survivors(results) if not row[2]] == []
+
+
+def test_mutants_change_facts_of_their_owners_only() -> None:
+    """A wrong fact is another one of the same user. A store refuses that of others, which says nothing of the check."""
+    own = {"do": "update", "fact": "own", "content": "The user lives in Faro"}
+    checked = two_user_scenario([{"do": "forget", "fact": "hers"}])
+    script = checked.deterministic.model_copy(update={"well_behaved": (Update.model_validate(own),)})
+    owners = {fact.name: fact.user for fact in checked.setup.facts}
+    mutants = mutants_of(checked.model_copy(update={"deterministic": script}))
+    changes = [step for mutant in mutants for step in mutant.script if isinstance(step, Update | Forget)]
+    assert {step.fact for step in changes} == {"own", "hers"}
+    assert [step for step in changes if owners[step.fact] != step.user] == []
 
 
 class ChecksOwners(Notebook):
