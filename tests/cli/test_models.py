@@ -12,7 +12,7 @@ import yaml
 
 from memorybench.core.errors import BadInput, ConsentRequired
 from tests.cli.command import Command
-from tests.doubles.stub import Stub, completion, message, reply
+from tests.doubles.stub import Stub, completion, in_flight, message, reply, until_gone
 
 KEY = "own-key-of-the-card-0123456789"
 EVAL = ("eval", "--providers", "bm25", "--end", "2")
@@ -334,6 +334,33 @@ def test_a_file_of_cards_that_cannot_be_read_stops_the_run(
     assert stub.calls == []
     assert not (command.folder / "results").exists()
     assert command(*words, "--answering-model", "scripted/quote", "--judge-model", "none").code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "tokens"),
+    [
+        ({}, 1024),
+        ({"maxTokens": 512}, 512),
+        ({"kind": "anthropic", "maxTokens": 512}, 512),
+        ({"body": {"max_tokens": 100}}, 100),
+        ({"body": {"max_tokens": None}}, 0),
+    ],
+    ids=["default", "card", "anthropic", "body", "unlimited"],
+)
+def test_a_lost_call_costs_at_most_its_longest_reply(
+    command: Command, stub: Stub, more: dict[str, Any], tokens: int
+) -> None:
+    words = (*EVAL, "--answering-model", "acme", "--judge-model", "none", "--concurrency", "1", "--run-id")
+    stub.always(until_gone())
+    spent = []
+    for rates in ({"input": 0, "output": 1000}, {"input": 1000, "output": 0}):
+        write_cards(command.folder, card(stub.url, price=rates, **more))
+        run = f"r{len(spent)}"
+        assert command.killed_when(*words, run, ready=in_flight(stub, 1))
+        spent.append(command("results", run, "--json").json["circumstances"]["possibly_spent"])
+    assert spent[0] == pytest.approx(tokens / 1000)
+    size = len(stub.calls[0].body) / 1000
+    assert size <= spent[1] < 2 * size or not tokens, "a token has at least one byte"
 
 
 def test_two_cards_of_one_name_are_refused(command: Command, stub: Stub) -> None:
