@@ -62,9 +62,13 @@ def render(matrix: Matrix) -> str:
         "",
         f"| fault | {' | '.join(str(number) for number in range(1, len(scenarios) + 1))} |",
         f"|---|{'---|' * len(scenarios)}",
-        *(f"| {fault} | {' | '.join(row[scenario] for scenario in scenarios)} |" for fault, row in matrix.items()),
+        *(render_row(fault, row) for fault, row in matrix.items()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def render_row(fault: str, row: Mapping[str, str]) -> str:
+    return f"| {fault} | {' | '.join(row[scenario.id] for scenario in bundled())} |"
 
 
 _PHASES = {"well_behaved": "well-behaved", "violation": "violation"}
