@@ -170,7 +170,7 @@ def test_lists_need_no_sideways_scrolling_on_a_phone(browser: Any, site: str, re
             goto(page, address)
             api.expect(page.locator("table.stack").first).to_be_visible()
             scrolls = page.locator(".scroll:has(table.stack)")
-            assert scrolls.evaluate("one => one.scrollWidth <= one.clientWidth"), address
+            assert scrolls.evaluate_all("all => all.every((one) => one.scrollWidth <= one.clientWidth)"), address
             for label in labels:
                 assert page.locator(f"td[data-label='{label}']").first.evaluate(LABEL) == f'"{label}"'
         goto(page, site)
