@@ -354,3 +354,22 @@ def test_the_value_stands_in_the_turn_that_the_dataset_names(
     made = listed(turns, structured("day at the pool", "Mondays"))
     assert [probe["evidence"] for probe in made.probes] == ([evidence] if evidence else [])
     assert made.rejected.get("unanswerable", 0) == int(evidence is None)
+
+
+def test_a_value_replaced_on_the_day_from_which_it_was_to_hold_is_not_asked_for_that_day(listed: Listed) -> None:
+    turns = ["The fitter comes on Friday.", "He moved it: he comes on Monday.", OTHER[0]]
+    made = listed(
+        turns,
+        structured("fitting day", "Friday", validFrom="2024-02-09"),
+        structured("fitting day", "Monday", validFrom="2024-02-12", supersedes="f1"),
+    )
+    assert (made.as_of, made.rejected["same date"]) == ({}, 1)
+
+
+def test_a_gap_that_another_fact_fills_as_well_is_not_asked(listed: Listed) -> None:
+    """Last year's number is no answer that was replaced: both are true."""
+    turns = ["Imre cooked 15 jars of jam last summer.", "Imre cooked 18 jars of jam."]
+    made = listed(
+        turns, {"content": "Imre cooked 15 jars of jam last summer"}, {"content": "Imre cooked 18 jars of jam"}
+    )
+    assert (list(made.recall.values()), made.rejected) == (["15"], {"not unique": 1})

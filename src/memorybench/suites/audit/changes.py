@@ -79,11 +79,13 @@ def as_of_probes(material: Material, changes: Sequence[Change]) -> Iterator[Prob
 def _as_of(material: Material, chain: Chain, place: int, asked: Asked) -> Probe | str:
     question, values, spans = asked
     since, until = chain[place].valid_from, chain[place + 1].valid_from
-    later = [one.valid_from for one in chain[place + 1 :] if one.valid_from is not None]
+    replacing = chain[place + 1 :]
+    later = [one.valid_from for one in replacing] + [material.indexed.told(one) for one in replacing]
     places = sorted({at for span in spans for at in span})
     if since is None or until is None or any(turn.at is None for turn in material.indexed.turns(places)):
         return "undated"
-    if since.date() >= min(later).date():  # a later fact may have replaced a plan before it became true
+    # a later fact may have replaced a plan before it became true, or on that day
+    if since.date() >= min(day.date() for day in later if day is not None):
         return "same date"
     when = f"on {since.day} {since:%B %Y}"
     text = ask_then(question.text, when) if question.origin == "structured" else None

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from .answers import MONTHS, NUMBERS, content, normalise
 from .templates import GAP
 
+NUMBER_REQUEST = "Fill the gap with a number"
 _LONGEST = 24
 _MONTH = "|".join(name.title() for name in MONTHS)
 _WORD_NUMBERS = "|".join(sorted((word for word in NUMBERS if word not in ("zero", "one")), key=len, reverse=True))
@@ -64,8 +65,8 @@ def gaps(statement: str) -> Iterator[tuple[str, str]]:
                 continue  # `User kept ____` and `User is ____` say too little
             if _lists(text[: found.start()], text[end:], value):
                 continue
-            wanted = " with a number" if is_number else ""
-            yield f"Fill the gap{wanted}: {text[: found.start()]}{GAP}{text[end:]}.", value
+            request = NUMBER_REQUEST if is_number else "Fill the gap"
+            yield f"{request}: {text[: found.start()]}{GAP}{text[end:]}.", value
 
 
 def _lists(before: str, after: str, value: str) -> bool:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from memorybench.datasets.audit import AuditFact
 
-from .answers import content, is_same, leaks, normalise, stems
-from .cloze import gaps
+from .answers import content, is_same, leaks, normalise, occurs, stems
+from .cloze import NUMBER_REQUEST, gaps
 from .evidence import IndexedConversation
 from .history import PLAN, UNDATED, History, history
 from .probes import Origin
@@ -126,6 +126,9 @@ class Material:
             if wording is None:
                 first = first or "fits an earlier fact"
                 continue
+            if question.text.startswith(NUMBER_REQUEST) and self._fits_another(fact, question):
+                first = first or "not unique"
+                continue
             reason = self.reject(wording)
             places = () if reason else self.indexed.find(fact, question.value)
             if places and question.origin == "structured" and not self._fits_note(question.value, places):
@@ -142,12 +145,31 @@ class Material:
         """
         for earlier in self._earlier(fact):
             if question.origin == "cloze":
-                words = content(question.text.partition(": ")[2])
-                if words <= content(earlier.content) and not says_now(question.text, ("en",)):
+                if _words_around_gap(question) <= content(earlier.content) and not says_now(question.text, ("en",)):
                     return None
             elif any(normalise(one.text) == normalise(question.text) for one in self.questions(earlier)):
                 return replace(question, text=self.ask_now(question))
         return question
+
+    def _fits_another(self, fact: AuditFact, question: Question) -> bool:
+        """Return whether a fact that this one did not replace has all words around the gap, but another number."""
+        words = _words_around_gap(question)
+        rarest = min((self._facts_with[word] for word in words), key=len, default=[])
+        earlier = {one.id for one in self._earlier(fact)}
+        return any(
+            words <= found and other.id not in earlier and not occurs(question.value, other.content)
+            for other, found in rarest
+        )
+
+    @cached_property
+    def _facts_with(self) -> Mapping[str, Sequence[tuple[AuditFact, frozenset[str]]]]:
+        """The facts that contain each word, with all their words."""
+        found: dict[str, list[tuple[AuditFact, frozenset[str]]]] = defaultdict(list)
+        for fact in self.indexed.conversation.facts:
+            words = content(fact.content)
+            for word in words:
+                found[word].append((fact, words))
+        return found
 
     def _earlier(self, fact: AuditFact) -> Iterator[AuditFact]:
         seen = {fact.id}
@@ -164,6 +186,10 @@ class Material:
         texts = (turn.content for turn in self.indexed.turns(places))
         spellings = (re.search(re.escape(value), text, re.IGNORECASE) for text in texts if value[0].islower())
         return not any(found and _BEFORE_VERB.search(found.string[: found.start()]) for found in spellings)
+
+
+def _words_around_gap(question: Question) -> frozenset[str]:
+    return content(question.text.partition(": ")[2])
 
 
 def _topic(fact: AuditFact) -> tuple[str, str]:
