@@ -16,12 +16,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from memorybench.core.errors import BadInput
     from memorybench.datasets.audit import load_audit, problems_of
     from memorybench.suites.audit.generation import generate
     from memorybench.suites.audit.probes import PROBE_TYPES
 
-    problems = problems_of(args.dataset)
-    if problems:
+    try:
+        dataset = load_audit(args.dataset)
+    except BadInput:
+        problems = problems_of(args.dataset)
         if args.json:
             print(json.dumps({"dataset": args.dataset, "problems": [str(problem) for problem in problems]}, indent=2))
         else:
@@ -29,7 +32,6 @@ def run(args: argparse.Namespace) -> int:
                 print(problem)
             print(f"{args.dataset}: {len(problems)} problem{'s' * (len(problems) > 1)}", file=sys.stderr)
         return 2
-    dataset = load_audit(args.dataset)
     made = generate(dataset, PROBE_TYPES)
     counts = Counter(probe.type for probe in made.probes)
     facts = sum(len(conversation.facts) for conversation in dataset.conversations)
