@@ -18,6 +18,7 @@ from memorybench.datasets.audit import AuditDataset
 from memorybench.files.loading import load
 from memorybench.files.located import Document
 from memorybench.files.validation import validated
+from memorybench.files.writing import replacing
 from memorybench.text.sanitize import preview
 from memorybench.text.spelling import camel, suggestion
 
@@ -56,8 +57,9 @@ class ProbeOnFile(Record):
 
 
 def write_probes(path: Path, probes: Iterable[Probe]) -> None:
-    lines = [json.dumps(probe_line(one), ensure_ascii=False) for one in probes]
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    with replacing(path) as file:
+        for one in probes:
+            file.write(json.dumps(probe_line(one), ensure_ascii=False) + "\n")
 
 
 def probe_line(one: Probe) -> dict[str, Any]:
