@@ -340,6 +340,18 @@ def test_an_unfinished_shard_is_refused_unless_a_part_is_wanted(command: Command
     assert measured(reports[0]) == measured(reports[1])
 
 
+def test_a_shard_that_has_grown_since_is_not_taken_for_merged(command: Command) -> None:
+    words = ("eval", "--providers", "bm25", "--limit", "24", "--concurrency", "1")
+    command(*words, "--shard", "1/2", "--run-id", "s1")
+    assert command.killed(*words, "--shard", "2/2", "--run-id", "s2", at=8)
+    first = merge(command, "s1", "s2", "--allow-partial", "--json")
+    assert merge(command, "s1", "s2", "--allow-partial").code == 0
+    assert command.killed("eval", "--resume", "s2", at=8)
+    assert merge(command, "s1", "s2", "--allow-partial").code == 2, "the name is taken by another merge"
+    again = command("merge", "s1", "s2", "--allow-partial", "--run-id", "more", "--json")
+    assert again.json["counts"]["scored"] > first.json["counts"]["scored"]
+
+
 def test_runs_of_one_folder_are_merged_and_stay_unchanged(command: Command) -> None:
     words = (*EVAL, "--answering-model", "scripted/quote", "--judge-model", "scripted/judge")
     for number in (1, 2):

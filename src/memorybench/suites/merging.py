@@ -57,9 +57,15 @@ class _Shard:
     def is_complete(self) -> bool:
         return self.run.status == "complete" and self.outcomes == self.run.planned
 
-    def plain(self) -> dict[str, str | None]:
-        """The shard as the merged run names it."""
-        return {"run": self.run.id, "shard": self.number, "created": self.run.created, "finished": self.run.finished}
+    def plain(self) -> dict[str, str | int | None]:
+        """The shard as the merged run names it; `outcomes` tells whether an unfinished shard has grown since."""
+        return {
+            "run": self.run.id,
+            "shard": self.number,
+            "created": self.run.created,
+            "finished": self.run.finished,
+            "outcomes": self.outcomes,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,5 +289,5 @@ def _write_files(place: RunPlace, make_page: MakePage) -> list[Path]:
     return files
 
 
-def shard_names(shards: Iterable[Mapping[str, str | None]]) -> str:
+def shard_names(shards: Iterable[Mapping[str, str | int | None]]) -> str:
     return ", ".join(f"{shard['shard']} ({shard['run']})" for shard in shards)
